@@ -1,10 +1,7 @@
 //! Sizing: how many blocks and probes a filter gets, and the false-positive rate that follows.
 //!
-//! Allocates nothing and finishes quickly for every input. The classical formula `(1 -
-//! e^(-kn/m))^k` is too low for blocked filters, by 13 % at 10 bits per key and 40 % at 16.
-//!
-//! `docs/parameters.md` has the formula and its terms: the mean of `fill^k` to second order,
-//! averaged over the number of keys in a block.
+//! Allocates nothing and finishes quickly for every input. `docs/parameters.md` has the formula:
+//! the mean of `fill^k` to second order, averaged over the number of keys in a block.
 
 use core::fmt::{self, Display, Formatter};
 

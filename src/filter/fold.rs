@@ -18,17 +18,14 @@ impl BloomFilter {
     /// returns the divisor it was folded by: 1 if no smaller size keeps it.
     ///
     /// The rate is what [`estimated_false_positive_rate`](Self::estimated_false_positive_rate)
-    /// gives after the fold, computed from the bits without folding. The prediction from the number
-    /// of keys inserted would be cheaper, but counts repeated keys and the keys that merged filters
-    /// share more than once, which would leave a filter larger than it need be. The probes stay
-    /// those the filter was made with, also where its new size would have been given others.
+    /// gives after the fold, computed from the bits without folding: the number of keys inserted
+    /// counts repeated keys too. The probes stay those the filter was made with.
     ///
     /// Cost: one pass over the blocks per larger divisor tried; a divisor that is far too large is
-    /// rejected after about `rate` of the blocks. For rates of a tenth and less, one to five passes
-    /// over the filter were measured; for a rate of one half and 288 divisors, fifteen. Then works
-    /// in place; what is left moves to memory of its own size, so that for a moment the filter
-    /// takes `1 + 1 / divisor` times its memory. Without memory for that it keeps what it has, and
-    /// only [`to_bytes`](Self::to_bytes) and copies are smaller.
+    /// rejected after about `rate` of the blocks. Then works in place; what is left moves to memory
+    /// of its own size, so that for a moment the filter takes `1 + 1 / divisor` times its memory.
+    /// Without memory for that it keeps what it has, and only [`to_bytes`](Self::to_bytes) and
+    /// copies are smaller.
     ///
     /// # Errors
     ///

@@ -11,10 +11,11 @@
 mod cell;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use cell::{EpochCell, FilterPin};
 use loom::model::Builder;
+use loom::sync::atomic;
 use loom::thread::spawn;
 
 /// Says when it is dropped, outside of the model: at the moment of the execution at which it
@@ -85,4 +86,28 @@ fn of_two_that_replace_a_value_one_drops_it() {
             FilterPin::new().collect();
         }
     });
+}
+
+/// Fails if a reader may see a value without what was written to it before it was put in: its
+/// memory is then read while it is written.
+#[test]
+fn a_reader_sees_what_was_written_before_the_value_was_put_in() {
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    explore(|| {
+        let cell = Arc::new(EpochCell::<atomic::AtomicUsize>::empty());
+        let reads = Arc::clone(&cell);
+        let reader = spawn(move || {
+            let pin = FilterPin::new();
+            if let Some(value) = reads.get(&pin) {
+                // The load itself orders nothing.
+                assert_eq!(value.load(Relaxed), 7, "seen before it was written");
+                SEEN.fetch_add(1, SeqCst);
+            }
+        });
+        let value = atomic::AtomicUsize::new(0);
+        value.store(7, Relaxed);
+        cell.swap(Some(value));
+        reader.join().unwrap();
+    });
+    assert!(SEEN.load(SeqCst) > 0, "no execution read it");
 }

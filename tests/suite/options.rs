@@ -213,3 +213,48 @@ fn builders_of_the_same_options_are_independent_and_alike() {
     other.extend((0..100).map(key)).unwrap();
     assert_eq!(one.finish().unwrap().to_bytes(), other.finish().unwrap().to_bytes());
 }
+
+/// Filters that may be kept at half have the probes that serve both sizes, where that costs the
+/// whole little; those of a rate keep it.
+#[test]
+fn foldable_options_choose_probes_for_both_sizes() {
+    let at = |sizing, keys| {
+        let whole = Sizing::foldable_params(sizing, keys).unwrap();
+        let both = FilterOptions::new(sizing).foldable().params(keys).unwrap();
+        assert_eq!(both.blocks(), whole.blocks());
+        (whole, both)
+    };
+    let mut fewer = 0;
+    for tenths in 10..400 {
+        let sizing = Sizing::BitsPerKey(f64::from(tenths) / 10.0);
+        for keys in [1_000, 7_000, 1_000_000] {
+            let (whole, both) = at(sizing, keys);
+            let (rate, of_half) =
+                (whole.false_positive_rate(), whole.false_positive_rate_at(2 * keys));
+            let most = (rate * 1.25).min(rate + 2e-4);
+            let half_at =
+                |probes| whole.with_probes(probes).unwrap().false_positive_rate_at(2 * keys);
+            assert!(both.false_positive_rate() <= most, "{both}");
+            assert!(half_at(both.probes()) <= of_half, "{both}");
+            // One less is dear, or no better for the half; or there are no halves.
+            if both.blocks() >= 128 && both.probes() > 1 {
+                let less = both.with_probes(both.probes() - 1).unwrap();
+                let is_better = half_at(less.probes()) < half_at(both.probes());
+                assert!(less.false_positive_rate() > most || !is_better, "{both}");
+            }
+            assert!(both.blocks() >= 128 || both == whole, "{both}");
+            fewer += u32::from(both.probes() < whole.probes());
+        }
+    }
+    assert!(fewer > 300, "{fewer}");
+    for (bits, probes, of_both) in [(10.0, 6, 6), (12.0, 7, 7), (14.0, 8, 7), (16.0, 9, 7)] {
+        let (whole, both) = at(Sizing::BitsPerKey(bits), 10_000_000);
+        assert_eq!((whole.probes(), both.probes()), (probes, of_both), "{bits} bits");
+    }
+    for power in 1..27 {
+        let rate = 0.5_f64.powi(power);
+        let (_, both) = at(Sizing::FalsePositiveRate(rate), 1_000_000);
+        assert!(both.false_positive_rate() <= rate, "{both}");
+    }
+    assert!(at(Sizing::BitsPerKey(0.0), 1_000_000).1.is_pass_all());
+}

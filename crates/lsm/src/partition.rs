@@ -15,6 +15,7 @@ use blocked_bloom::{
 };
 
 pub use build::{PartitionBuildError, PartitionedFilterBuilder};
+pub(crate) use bytes::header_checksum;
 use bytes::{Facts, Parts};
 pub use bytes::{INDEX_MAGIC, PartitionLocation};
 
@@ -31,7 +32,7 @@ pub use bytes::{INDEX_MAGIC, PartitionLocation};
 /// use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
 /// let mut file = Vec::new();
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-/// let mut builder = PartitionedFilterBuilder::new(options, 4096)?;
+/// let mut builder = PartitionedFilterBuilder::new(options.clone(), 4096)?;
 /// for key in 0..100_000_u32 {
 ///     if let Some(partition) = builder.insert(key.to_be_bytes())? { // in ascending order
 ///         partition.write_to(&mut file)?;
@@ -40,7 +41,7 @@ pub use bytes::{INDEX_MAGIC, PartitionLocation};
 /// let (last, index) = builder.finish()?;
 /// last.write_to(&mut file)?;
 ///
-/// let index = PartitionIndex::from_bytes(index)?;
+/// let index = PartitionIndex::from_bytes(index)?.require_key_hash(options.key_hash())?;
 /// let key = 90_000_u32.to_be_bytes();
 /// let at = index.locate(key);
 /// let loaded = &file[at.offset as usize..][..at.length as usize]; // however the engine loads
@@ -71,6 +72,21 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         Ok(PartitionIndex { bytes, length, facts })
     }
 
+    /// The same index if its partitions were built with this hash and seed.
+    ///
+    /// Call it once where an index is opened whose partitions will be looked up by hash: a hash of
+    /// another seed would be answered "absent" for a key that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::HashMismatch`] naming both.
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
+        match self.facts.key_hash {
+            found if found == expected => Ok(self),
+            found => Err(FormatError::HashMismatch { found, expected }),
+        }
+    }
+
     /// Locates the only partition that can hold the key: the last whose separator is not greater.
     /// Cost: a binary search.
     ///
@@ -87,7 +103,8 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     pub fn locate(&self, key: impl AsRef<[u8]>) -> PartitionLocation {
         let parts = self.parts();
         let location = parts.and_then(|parts| parts.location(parts.partition_of(key.as_ref())));
-        location.unwrap_or(PartitionLocation { partition: 0, offset: 0, length: 0 })
+        let none = PartitionLocation { partition: 0, offset: 0, length: 0, header_checksum: 0 };
+        location.unwrap_or(none)
     }
 
     /// Opens the bytes that were loaded for a location, and verifies that they are undamaged and
@@ -175,6 +192,11 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// Bytes of the index itself.
     pub fn index_bytes(&self) -> u64 {
         self.length as u64
+    }
+
+    /// The checksum that ends the header of the index itself.
+    pub(crate) fn header_checksum(&self) -> u64 {
+        bytes::header_checksum(self.bytes.as_ref())
     }
 
     /// What the keys were hashed with.

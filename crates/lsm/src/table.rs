@@ -4,12 +4,14 @@ use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::parts::{MAGIC as BLOOM_MAGIC, check_words, fill_with_hits};
-use blocked_bloom::{AllocError, BloomFilter, Filter, FormatError, KeyHash, LengthError, Stored};
+use blocked_bloom::{
+    AllocError, BloomFilter, Filter, FormatError, KeyHash, LengthError, PrefixExtractor, Stored,
+};
 #[cfg(feature = "rocksdb")]
 use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
 
-use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex};
+use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex, header_checksum};
 
 /// The remainder of a compact filter's length by 64. Every other container begins with a magic
 /// number, or its length is a multiple of 64.
@@ -74,7 +76,6 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
     /// `key_hash`.
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, TableFilterError> {
         let stored = bytes.as_ref();
-        let mismatch = |found| FormatError::HashMismatch { found, expected: key_hash };
         Ok(if stored.is_empty() {
             TableFilter::None(key_hash)
         } else if stored.starts_with(&BLOOM_MAGIC) {
@@ -85,10 +86,7 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
             TableFilter::Ribbon(filter.map_err(TableFilterError::Ribbon)?)
         } else if stored.starts_with(&INDEX_MAGIC) {
             let index = PartitionIndex::from_bytes(bytes).map_err(TableFilterError::Partition)?;
-            if index.key_hash() != key_hash {
-                return Err(mismatch(index.key_hash()).into());
-            }
-            TableFilter::Partitioned(index)
+            TableFilter::Partitioned(index.require_key_hash(key_hash)?)
         } else if stored.len() % 64 == COMPACT_REST {
             TableFilter::Bloom(BloomFilter::from_compact_bytes(bytes)?.require_key_hash(key_hash)?)
         } else {
@@ -124,6 +122,20 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         Ok(TableFilter::Rocksdb(block))
     }
 
+    /// Whether a key that starts with `start` may be in the table, by the prefixes that were added
+    /// to its filter: false means that a scan of them finds nothing.
+    ///
+    /// A Bloom filter answers, as [`BloomFilter::contains_prefix`] says; every other kind has no
+    /// prefixes, or does not say by which rule they were cut: the answer is true. Of a filter in
+    /// partitions, look up the one in which the scan starts.
+    pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl AsRef<[u8]>) -> bool {
+        match self {
+            TableFilter::Owned(filter) => filter.contains_prefix(extractor, start),
+            TableFilter::Bloom(filter) => filter.contains_prefix(extractor, start),
+            _ => true,
+        }
+    }
+
     /// Bytes that lookups read: blocks, a Ribbon filter, the index of partitions, a block of
     /// RocksDB; 0 for no filter.
     pub fn memory_bytes(&self) -> u64 {
@@ -135,6 +147,31 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
             TableFilter::Partitioned(index) => index.index_bytes(),
             #[cfg(feature = "rocksdb")]
             TableFilter::Rocksdb(block) => block.as_bytes().len() as u64,
+        }
+    }
+
+    /// The checksum that ends the header of the stored form. It covers the checksum of what
+    /// follows, so that whoever kept it knows this filter from every other: a slot of a resident
+    /// set, a manifest. `None` for what has no header: no filter, a block of RocksDB.
+    ///
+    /// Cost: none in stored bytes; reads the blocks of a Bloom filter that has none, or the compact
+    /// form.
+    pub fn header_checksum(&self) -> Option<u64> {
+        match self {
+            TableFilter::None(_) => None,
+            TableFilter::Owned(filter) => Some(header_checksum(&filter.stored_header())),
+            TableFilter::Bloom(filter) => {
+                let stored =
+                    filter.holder().bytes().filter(|bytes| bytes.starts_with(&BLOOM_MAGIC));
+                Some(match stored {
+                    Some(bytes) => header_checksum(bytes),
+                    None => header_checksum(&filter.stored_header()),
+                })
+            }
+            TableFilter::Ribbon(filter) => Some(header_checksum(filter.as_bytes())),
+            TableFilter::Partitioned(index) => Some(index.header_checksum()),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(_) => None,
         }
     }
 
@@ -302,6 +339,13 @@ impl<B> From<BloomFilter> for TableFilter<B> {
     }
 }
 
+/// A filter that was opened, as a partition is by its index.
+impl<B> From<BloomFilter<Stored<B>>> for TableFilter<B> {
+    fn from(filter: BloomFilter<Stored<B>>) -> Self {
+        TableFilter::Bloom(filter)
+    }
+}
+
 /// Why the filter of a table cannot be used. Then answer "maybe".
 ///
 /// ```
@@ -331,6 +375,13 @@ pub enum TableFilterError {
     /// No filter block of RocksDB.
     #[cfg(feature = "rocksdb")]
     Rocksdb(RocksdbError),
+    /// An intact filter, but not the one that belongs there: that of another table or partition.
+    OtherFilter {
+        /// Checksum in the header of the filter; `None` if its kind has no header.
+        found: Option<u64>,
+        /// Checksum of the filter that belongs there.
+        expected: u64,
+    },
     /// No memory for the copy of [`into_own_memory`](TableFilter::into_own_memory).
     Alloc(AllocError),
 }
@@ -350,6 +401,14 @@ impl Display for TableFilterError {
             Self::Partition(error) => error.fmt(f),
             #[cfg(feature = "rocksdb")]
             Self::Rocksdb(error) => error.fmt(f),
+            Self::OtherFilter { found: Some(found), expected } => write!(
+                f,
+                "a filter with header checksum {found:016x}, expected {expected:016x}: it belongs \
+                 to another table or partition"
+            ),
+            Self::OtherFilter { found: None, expected } => {
+                write!(f, "a filter without a header, expected header checksum {expected:016x}")
+            }
             Self::Alloc(error) => error.fmt(f),
         }
     }
@@ -358,7 +417,7 @@ impl Display for TableFilterError {
 impl core::error::Error for TableFilterError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Unknown { .. } => None,
+            Self::Unknown { .. } | Self::OtherFilter { .. } => None,
             Self::Bloom(error) => Some(error),
             Self::Ribbon(error) => Some(error),
             Self::Partition(error) => Some(error),

@@ -68,8 +68,11 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 
     /// Puts a value in, or none. The value before is dropped when all pins that exist now are gone.
     pub(crate) fn swap(&self, value: Option<T>) {
+        // Written before the pin, whose fence orders it before the swap, as the swap's release
+        // does: a reader that sees the pointer sees the value.
+        let new = value.map(Owned::new);
         let pin = epoch::pin();
-        let new = value.map_or(Shared::null(), |value| Owned::new(value).into_shared(&pin));
+        let new = new.map_or(Shared::null(), |new| new.into_shared(&pin));
         let old = self.0.swap(new, AcqRel, &pin);
         if !old.is_null() {
             // SAFETY: by the invariant it came from `Owned::new`, and the atomic swap gave it to

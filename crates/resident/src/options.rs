@@ -37,6 +37,16 @@ pub struct ResidentOptions {
 /// The least time that is divided by.
 const LEAST_SECONDS: f64 = 1e-3;
 
+/// The most of times and numbers, 30 years and a million times what any engine has, so that no
+/// product of them is beyond what a number can be.
+pub(crate) const MOST_SECONDS: f64 = 1e9;
+pub(crate) const MOST_LOOKUPS: f64 = 1e15;
+
+/// The nearest number from 0 to `most`; 0 for what is no number.
+pub(crate) fn within(value: f64, most: f64) -> f64 {
+    if value > 0.0 { value.min(most) } else { 0.0 }
+}
+
 impl ResidentOptions {
     /// At most this many bytes of filters in memory. The methods below name the other defaults.
     pub fn new(budget: u64) -> Self {
@@ -72,7 +82,8 @@ impl ResidentOptions {
     /// edge of the budget should see some hundred absent lookups.
     #[must_use]
     pub fn with_half_life(self, half_life: Duration) -> Self {
-        ResidentOptions { half_life: half_life.as_secs_f64().max(LEAST_SECONDS), ..self }
+        let half_life = half_life.as_secs_f64().clamp(LEAST_SECONDS, MOST_SECONDS);
+        ResidentOptions { half_life, ..self }
     }
 
     /// The time within which a load must save as many reads as it costs, 40 seconds by default: two
@@ -95,7 +106,7 @@ impl ResidentOptions {
     /// on the counts say. It decides only which loads pay back in the first seconds.
     #[must_use]
     pub fn with_expected_lookups(self, per_second: f64) -> Self {
-        ResidentOptions { expected_lookups: per_second.max(0.0), ..self }
+        ResidentOptions { expected_lookups: within(per_second, MOST_LOOKUPS), ..self }
     }
 
     /// Whether filters may be folded to half of their size, as they are by default. Only filters

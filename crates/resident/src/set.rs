@@ -128,7 +128,12 @@ impl Inner {
         self.slots[index].as_ref().expect("what the planner knows has a slot")
     }
 
-    fn insert(&mut self, index: usize, table: u64, pinned: &Arc<AtomicUsize>) -> Arc<FilterSlot> {
+    fn insert(
+        &mut self,
+        index: usize,
+        table: ResidentTable,
+        pinned: &Arc<AtomicUsize>,
+    ) -> Arc<FilterSlot> {
         let slot = Arc::new(FilterSlot::new(index, table, pinned));
         if index == self.slots.len() {
             self.slots.push(None);
@@ -211,7 +216,7 @@ impl ResidentSet {
     pub fn add(&self, table: ResidentTable) -> Arc<FilterSlot> {
         let inner = &mut *self.lock();
         let index = inner.planner.add(table);
-        inner.insert(index, table.table(), &self.pinned)
+        inner.insert(index, table, &self.pinned)
     }
 
     /// Adds a table that a compaction wrote: it inherits the lookups of its inputs, as
@@ -232,7 +237,7 @@ impl ResidentSet {
             inner.take_counts(input.table);
         }
         let index = inner.planner.add_merged(table, &known);
-        inner.insert(index, table.table(), &self.pinned)
+        inner.insert(index, table, &self.pinned)
     }
 
     /// Forgets a table and frees its filter. Readers that still have the slot get
@@ -265,7 +270,8 @@ impl ResidentSet {
                 continue;
             }
             let bytes = inner.planner.table(index).bytes();
-            inner.counters.wanted_bytes += bytes;
+            let sum = inner.counters.wanted_bytes.saturating_add(bytes);
+            inner.counters.wanted_bytes = sum;
             let slot = inner.slot(index);
             if slot.begin_load() {
                 wanted.push(WantedLoad { slot: Arc::clone(slot), size, bytes });
@@ -278,6 +284,9 @@ impl ResidentSet {
     /// Takes the stored bytes of a filter that was wanted, verifies and keeps it. False if it is
     /// not kept: the table was removed, it does not fit the budget any more, or it is a filter that
     /// answers "maybe" to everything.
+    ///
+    /// If the table was added [with its checksum](ResidentTable::with_header_checksum), every other
+    /// filter is refused.
     ///
     /// Cost: reads the bytes twice, before it takes the lock.
     ///
@@ -296,7 +305,7 @@ impl ResidentSet {
     }
 
     /// [`loaded`](Self::loaded) for a filter that the caller has opened, as RocksDB's blocks must
-    /// be.
+    /// be, and as a partition is by its index.
     ///
     /// # Errors
     ///
@@ -330,8 +339,8 @@ impl ResidentSet {
     ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for a filter of another hash, or if there is no memory for the copy
-    /// that is kept.
+    /// [`TableFilterError`] for a filter of another hash or, by its checksum, of another table, or
+    /// if there is no memory for the copy that is kept.
     pub fn offer(
         &self,
         slot: &FilterSlot,
@@ -351,6 +360,7 @@ impl ResidentSet {
         if found != self.key_hash {
             return Err(FormatError::HashMismatch { found, expected: self.key_hash }.into());
         }
+        slot.check(&filter)?;
         // What reads the blocks is done before the lock is taken.
         let filter = filter.into_own_memory()?;
         let shape = shape(&filter);

@@ -7,10 +7,11 @@ use core::fmt::{self, Debug, Formatter};
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
-use blocked_bloom::{Bitmask, Filter};
-use blocked_bloom_lsm::TableFilter;
+use blocked_bloom::{Bitmask, Filter, PrefixExtractor};
+use blocked_bloom_lsm::{TableFilter, TableFilterError};
 
 use crate::cell::{EpochCell, FilterPin};
+use crate::table::ResidentTable;
 
 /// One absent lookup in this many is counted on average, and stands for as many. Counting each
 /// would take 5 ns where several threads look up one table.
@@ -93,6 +94,8 @@ pub struct FilterSlot {
     is_loading: AtomicBool,
     index: u32,
     table: u64,
+    /// Of the only filter that it takes.
+    header_checksum: Option<u64>,
     pinned: Arc<AtomicUsize>,
 }
 
@@ -124,19 +127,30 @@ fn next_step() -> u32 {
 
 impl FilterSlot {
     /// A slot without a filter, under the planner's index.
-    pub(crate) fn new(index: usize, table: u64, pinned: &Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new(index: usize, table: ResidentTable, pinned: &Arc<AtomicUsize>) -> Self {
         FilterSlot {
             held: EpochCell::empty(),
             absent: Counter::default(),
             is_loading: AtomicBool::new(false),
             index: index as u32,
-            table,
+            table: table.table,
+            header_checksum: table.header_checksum,
             pinned: Arc::clone(pinned),
         }
     }
 
     pub(crate) fn index(&self) -> usize {
         self.index as usize
+    }
+
+    /// An error if this is not the filter that the slot is for. Cost: none if it takes any;
+    /// otherwise that of [`TableFilter::header_checksum`].
+    pub(crate) fn check(&self, filter: &TableFilter) -> Result<(), TableFilterError> {
+        let Some(expected) = self.header_checksum else { return Ok(()) };
+        match filter.header_checksum() {
+            Some(found) if found == expected => Ok(()),
+            found => Err(TableFilterError::OtherFilter { found, expected }),
+        }
     }
 
     /// Absent lookups that were counted so far, divided by [`SAMPLE`], wrapping.
@@ -177,6 +191,25 @@ impl FilterSlot {
             Some(held) => {
                 held.filter.contains_hashes(hashes, hits);
                 self.count_absent(hits.count_misses());
+            }
+        }
+    }
+
+    /// Whether the table may have a key that starts with `start`, for scans, as
+    /// [`TableFilter::contains_prefix`] says. A scan that the filter spares counts as an absent
+    /// lookup; call [`found_nothing`](Self::found_nothing) after a read that was made for nothing.
+    pub fn query_prefix(
+        &self,
+        pin: &FilterPin,
+        extractor: &PrefixExtractor,
+        start: impl AsRef<[u8]>,
+    ) -> Answer {
+        match self.held.get(pin) {
+            None => Answer::NotResident,
+            Some(held) if held.filter.contains_prefix(extractor, start) => Answer::Maybe,
+            Some(_) => {
+                self.count_absent(1);
+                Answer::Absent
             }
         }
     }

@@ -89,7 +89,7 @@ impl ResidentSnapshot {
         };
         for (bytes, size) in planner.sizes() {
             snapshot.tables += 1;
-            snapshot.stored_bytes += bytes;
+            snapshot.stored_bytes = snapshot.stored_bytes.saturating_add(bytes);
             snapshot.resident += u64::from(size > ResidentSize::None);
             snapshot.folded += u64::from(size == ResidentSize::Half);
         }

@@ -3,6 +3,8 @@
 
 use blocked_bloom::Params;
 
+use crate::options::{MOST_LOOKUPS, within};
+
 /// How much of a filter is in memory.
 ///
 /// ```
@@ -21,6 +23,9 @@ pub enum ResidentSize {
     Whole,
 }
 
+/// The most that a read of one table costs, in reads of another.
+const MOST_READ_COST: f64 = 1e9;
+
 /// What is known about the filter of a table, or about a partition of one, before it is loaded.
 ///
 /// ```
@@ -38,6 +43,7 @@ pub enum ResidentSize {
 pub struct ResidentTable {
     pub(crate) table: u64,
     pub(crate) bytes: u64,
+    pub(crate) header_checksum: Option<u64>,
     pub(crate) half_bytes: u64,
     pub(crate) read_cost: f32,
     pub(crate) rate: f32,
@@ -54,6 +60,7 @@ impl ResidentTable {
         ResidentTable {
             table,
             bytes: bytes.max(1),
+            header_checksum: None,
             half_bytes: 0,
             read_cost: 1.0,
             rate: 0.01,
@@ -63,8 +70,21 @@ impl ResidentTable {
         }
     }
 
+    /// The checksum that ends the header of its stored filter, or `None` if it has none. A
+    /// `ResidentSet` then takes that filter for the table and no other, which would answer "absent"
+    /// for keys that are there.
+    ///
+    /// In `blocked-bloom-lsm`, `PartitionLocation::header_checksum` is that of a partition,
+    /// `TableFilter::header_checksum` that of any filter; in the stored form it is the bytes 56 to
+    /// 63. A table of which only the number of bytes is known takes every filter of the set's
+    /// hash.
+    #[must_use]
+    pub fn with_header_checksum(self, checksum: impl Into<Option<u64>>) -> Self {
+        ResidentTable { header_checksum: checksum.into(), ..self }
+    }
+
     /// The filter's shape: its predicted rate, and if its number of blocks is even, that after
-    /// folding to half.
+    /// folding to half. Half of more bytes than the table's filter is said to have is not folded.
     #[must_use]
     pub fn with_params(self, params: &Params) -> Self {
         let blocks = params.blocks();
@@ -72,6 +92,7 @@ impl ResidentTable {
         // Half of the blocks have the load that all have with twice the keys.
         let folded = params.false_positive_rate_at(params.expected_items().saturating_mul(2));
         let half_bytes = if can_fold { u64::from(blocks / 2) * 64 } else { 0 };
+        let half_bytes = if half_bytes < self.bytes { half_bytes } else { 0 };
         let rate = params.false_positive_rate() as f32;
         ResidentTable { rate, half_rate: folded as f32, half_bytes, ..self }
     }
@@ -80,22 +101,24 @@ impl ResidentTable {
     /// cache, more for one on slow storage. Negative costs and those that are no number count as 0.
     #[must_use]
     pub fn with_read_cost(self, reads: f64) -> Self {
-        ResidentTable { read_cost: (reads as f32).max(0.0), ..self }
+        ResidentTable { read_cost: within(reads, MOST_READ_COST) as f32, ..self }
     }
 
     /// The share of its run's keys that the table has, 0 to 1: it gives the expected lookups of the
     /// table until they are counted. Lookups of a run are taken to be spread evenly over its keys.
-    /// A run is a sorted sequence of tables: a level, a tier, a table of level 0.
+    /// A run is a sorted sequence of tables: a level, a tier, a table of level 0. What is no number
+    /// counts as 0.
     #[must_use]
     pub fn with_run_share(self, share: f64) -> Self {
-        ResidentTable { run_share: (share as f32).clamp(0.0, 1.0), ..self }
+        ResidentTable { run_share: within(share, 1.0) as f32, ..self }
     }
 
     /// Absent lookups a second, as [`statistics`](crate::ResidentPlanner::statistics) gave them
-    /// before a restart.
+    /// before a restart. What is no number counts as 0.
     #[must_use]
     pub fn with_absent_per_second(self, lookups: f32) -> Self {
-        ResidentTable { absent_per_second: Some(lookups.clamp(0.0, f32::MAX)), ..self }
+        let lookups = within(f64::from(lookups), MOST_LOOKUPS) as f32;
+        ResidentTable { absent_per_second: Some(lookups), ..self }
     }
 
     /// As its filter turned out to be when it was opened: bytes, rate, and both after folding it to

@@ -1,6 +1,8 @@
 //! A writer of small SST files, whose checksums fit whatever nonsense is in their blocks.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use blocked_bloom_formats::FileRanges;
+use blocked_bloom_formats::rocksdb::{RocksdbError, SstFilter};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The blocks so far.
@@ -67,6 +69,21 @@ pub(crate) fn varint(mut value: u64) -> Vec<u8> {
 
 pub(crate) fn handle([offset, size]: [u64; 2]) -> Vec<u8> {
     [varint(offset), varint(size)].concat()
+}
+
+/// Opens a file of which nothing is loaded but the ranges that were said to be needed.
+pub(crate) fn by_ranges(bytes: &[u8]) -> Result<SstFilter<&[u8]>, RocksdbError> {
+    let mut ranges = FileRanges::new(bytes.len() as u64);
+    loop {
+        match SstFilter::open_ranges(&ranges) {
+            Err(RocksdbError::NotLoaded { offset, length }) => {
+                let loaded = ranges.loaded();
+                ranges.insert(offset, &bytes[offset as usize..][..length as usize]);
+                assert!(ranges.loaded() > loaded, "{length} bytes from {offset} are loaded");
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// A block of entries that share nothing, with one restart point.

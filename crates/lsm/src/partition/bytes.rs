@@ -53,6 +53,9 @@ pub struct PartitionLocation {
     /// Its bytes: a multiple of 64, at least 128; 0 if the owner of the index's bytes lends others
     /// than were verified.
     pub length: u64,
+    /// The checksum that ends the header of its filter, by which the index knows it; 0 with the
+    /// length.
+    pub header_checksum: u64,
 }
 
 /// Checksum of the filter's header, end of the partition, end of its separator.
@@ -130,7 +133,7 @@ fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
 
 /// The checksum that ends the header of a stored filter; 0 if the bytes hold none, and are no
 /// filter.
-pub(super) fn header_checksum(stored: &[u8]) -> u64 {
+pub(crate) fn header_checksum(stored: &[u8]) -> u64 {
     stored.first_chunk::<HEADER_BYTES>().map_or(0, |header| u64_at(header, HEADER_CHECKSUM))
 }
 
@@ -253,8 +256,10 @@ impl<'a> Parts<'a> {
 
     pub(super) fn location(&self, partition: usize) -> Option<PartitionLocation> {
         let offset = self.begin(partition, 8);
-        let length = u64_at(self.entries.get(partition)?, 8).saturating_sub(offset);
-        Some(PartitionLocation { partition, offset, length })
+        let entry = self.entries.get(partition)?;
+        let (header_checksum, end) = (u64_at(entry, 0), u64_at(entry, 8));
+        let length = end.saturating_sub(offset);
+        Some(PartitionLocation { partition, offset, length, header_checksum })
     }
 
     /// The checksum that ends the header of the partition's filter.

@@ -572,6 +572,26 @@ fn partitions_of_another_seed_than_the_index_says_are_refused() {
     }
 }
 
+/// A reader who hashes with seed 0 keys of partitions of seed 7 would find nearly all of them
+/// absent: it says which hash it has when it opens the index.
+#[test]
+fn an_index_of_another_hash_than_the_reader_s_is_refused() {
+    let found = KeyHash::Xxh3 { seed: 7 };
+    let built = Built::new(options().with_key_hash(found), 192, numbers(500));
+    let index = || PartitionIndex::from_bytes(&built.index[..]).unwrap();
+    for expected in
+        [0, 8].map(|seed| KeyHash::Xxh3 { seed }).into_iter().chain([KeyHash::Caller { tag: 7 }])
+    {
+        let mismatch = FormatError::HashMismatch { found, expected };
+        assert_eq!(index().require_key_hash(expected).map(drop), Err(mismatch));
+    }
+    let (index, hasher) = (index().require_key_hash(found).unwrap(), found.hasher().unwrap());
+    for key in numbers(500) {
+        let at = index.locate(key);
+        assert!(index.open(&at, built.load(&at)).unwrap().contains_hash(hasher.hash(key)));
+    }
+}
+
 /// An owner that lends other bytes later, shorter ones, longer ones and equally long ones.
 #[test]
 fn an_index_that_changes_opens_no_partition() {

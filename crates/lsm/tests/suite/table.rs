@@ -1,7 +1,9 @@
 //! One opened filter whatever its kind: found by its bytes, answering as the filter itself, and
 //! "maybe" where nothing is known.
 
-use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, Sizing};
+use blocked_bloom::{
+    Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, PrefixExtractor, Sizing,
+};
 use blocked_bloom_lsm::{
     FilterChoice, FilterKind, FilterPolicy, KindPlan, Level, PartitionedFilterBuilder, TableFilter,
     TableFilterError,
@@ -41,6 +43,30 @@ fn index(options: &FilterOptions) -> Vec<u8> {
 fn hashes(options: &FilterOptions) -> Vec<u64> {
     let hasher = options.hasher().unwrap();
     (0..2 * KEYS).map(|key| hasher.hash(key.to_be_bytes())).collect()
+}
+
+/// Scans by the prefixes of whatever Bloom filter the table has; "maybe" of every other kind, and
+/// by another rule.
+#[test]
+fn scans_are_ruled_out_by_the_filters_that_have_prefixes() {
+    let rule = PrefixExtractor::fixed(3);
+    let options = options().with_prefixes(rule.clone());
+    let bloom = bloom(&options); // of keys that begin with 0, 0 and 0 to 11
+    let stored = TableFilter::from_bytes(bloom.to_bytes(), options.key_hash()).unwrap();
+    for filter in [bloom.clone().into(), stored] {
+        assert!((0..12_u8).all(|i| filter.contains_prefix(&rule, [0, 0, i, 200])));
+        let absent = (0..1_000_u32)
+            .filter(|i| !filter.contains_prefix(&rule, (i << 12 | 1 << 31).to_be_bytes()));
+        assert!(absent.count() > 900);
+        assert!(filter.contains_prefix(&rule, [9, 9]), "too short for the rule");
+        assert!(filter.contains_prefix(&PrefixExtractor::fixed(2), [9, 9, 9]), "another rule");
+    }
+    let none = TableFilter::<Vec<u8>>::None(options.key_hash());
+    let ribbon = TableFilter::from_bytes(ribbon(&self::options()), options.key_hash()).unwrap();
+    let index = TableFilter::from_bytes(index(&options), options.key_hash()).unwrap();
+    for filter in [none, ribbon, index] {
+        assert!((0..100_u8).all(|i| filter.contains_prefix(&rule, [i, i, i])), "{filter:?}");
+    }
 }
 
 /// Every way to look up agrees with `expected`, one by one, in batches and as a `dyn`.

@@ -527,3 +527,88 @@ fn cheap_reads_are_worth_little() {
 fn an_index_of_no_table_panics() {
     ResidentPlanner::new(free(1)).count(3, 1);
 }
+
+#[test]
+#[should_panic(expected = "no table has the index 0")]
+fn a_removed_table_is_no_input_of_a_compaction() {
+    let mut planner = ResidentPlanner::new(free(1));
+    let removed = planner.add(ResidentTable::new(1, 1_000).with_absent_per_second(5_000.0));
+    planner.remove(removed);
+    planner.add_merged(ResidentTable::new(2, 1_000), &[input(removed, 1, 1.0)]);
+}
+
+#[test]
+#[should_panic(expected = "no table has the index 7")]
+fn an_input_of_no_table_panics() {
+    let inputs = [input(7, 1, 1.0)];
+    ResidentPlanner::new(free(1)).add_merged(ResidentTable::new(2, 1_000), &inputs);
+}
+
+fn input(table: usize, run: u64, share: f64) -> MergeInput<usize> {
+    MergeInput { table, run, share }
+}
+
+/// Fewer bytes than half of the filter that the parameters describe: one of the two is wrong, and
+/// the filter is not folded.
+#[test]
+fn parameters_of_a_larger_filter_than_the_bytes_fold_nothing() {
+    let known = ResidentTable::new(1, 64).with_params(&params(100_000));
+    let mut planner = ResidentPlanner::new(free(1 << 20).with_folding(true));
+    let index = planner.add(known);
+    assert!(!planner.resize(index, ResidentSize::Half));
+    assert_eq!(planner.offer(index), Some(vec![]));
+    assert_eq!(planner.resident_bytes(), 64);
+    let other = planner.add(known);
+    planner.count(other, 1_000);
+    planner.count(index, 1_000);
+    tick(&mut planner, SECOND);
+    assert_eq!(planner.set_budget(0).len(), 2);
+    assert_eq!(planner.resident_bytes(), 0);
+}
+
+/// Bytes that no machine has, as a damaged manifest may say.
+#[test]
+fn more_bytes_than_can_be_counted_are_not_resident() {
+    let mut planner = ResidentPlanner::new(free(u64::MAX));
+    let tables = [1, 2].map(|number| planner.add(ResidentTable::new(number, u64::MAX - 1)));
+    assert!(planner.resize(tables[0], ResidentSize::Whole));
+    assert!(!planner.resize(tables[1], ResidentSize::Whole));
+    assert_eq!(planner.resident_bytes(), u64::MAX - 1);
+}
+
+/// Numbers that are none, and those beyond all measure, are taken as the nearest that make sense.
+#[test]
+fn absurd_numbers_neither_panic_nor_spread() {
+    const ODD: [f64; 8] =
+        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, -1.0, 0.0, 1e-300, 1e30];
+    let mut random = Random(23);
+    let mut odd = || ODD[(random.next() % 8) as usize];
+    for round in 0..2_000 {
+        let options = ResidentOptions::new(3_000)
+            .with_load_cost(odd(), odd())
+            .with_expected_lookups(odd())
+            .with_half_life(if round % 7 == 0 { Duration::MAX } else { SECOND });
+        let mut planner = ResidentPlanner::new(options);
+        let sane = planner.add(ResidentTable::new(0, 1_000).with_run_share(0.5));
+        let tables: Vec<usize> = (1..5)
+            .map(|number| {
+                let known = ResidentTable::new(number, 1_000).with_read_cost(odd());
+                let known = known.with_run_share(odd());
+                planner.add(known.with_absent_per_second(odd() as f32))
+            })
+            .collect();
+        let inputs = tables.iter().map(|&table| input(table, 1, odd()));
+        let inputs: Vec<_> = inputs.collect();
+        planner.add_merged(ResidentTable::new(9, 1_000), &inputs);
+        for elapsed in [SECOND, Duration::from_nanos(1), Duration::MAX, SECOND, SECOND] {
+            tables.iter().for_each(|&table| planner.count(table, u64::MAX));
+            planner.count(sane, 10);
+            tick(&mut planner, elapsed);
+            planner.offer(tables[0]);
+            let sums = [planner.saved_reads(), planner.savable_reads()];
+            assert!(sums.iter().all(|sum| sum.is_finite()), "{sums:?} in round {round}");
+            let mut statistics = planner.statistics();
+            assert!(statistics.all(|(_, rate)| rate.is_finite()), "in round {round}");
+        }
+    }
+}

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, Sizing};
-use blocked_bloom_lsm::{TableFilter, TableFilterError};
+use blocked_bloom::{
+    Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, PrefixExtractor, Sizing,
+};
+use blocked_bloom_lsm::{
+    PartitionIndex, PartitionLocation, PartitionedFilterBuilder, TableFilter, TableFilterError,
+};
 use blocked_bloom_resident::{
     Answer, FilterPin, FilterSlot, MergeInput, ResidentOptions, ResidentSet, ResidentTable,
     WantedLoad,
@@ -251,6 +255,105 @@ fn loads_that_cannot_be_read_or_have_another_seed_fail() {
     );
 }
 
+/// Each slot takes its partition and no other, in which its keys would be "absent".
+#[test]
+fn a_slot_takes_its_own_partition_alone() {
+    let mut stored = Vec::new();
+    let mut builder = PartitionedFilterBuilder::new(filters(), 4_096).unwrap();
+    for key in 0..20_000_u64 {
+        if let Some(partition) = builder.insert(key.to_be_bytes()).unwrap() {
+            partition.write_to(&mut stored).unwrap();
+        }
+    }
+    let (last, index) = builder.finish().unwrap();
+    last.write_to(&mut stored).unwrap();
+    let index = PartitionIndex::from_bytes(index).unwrap();
+    let partitions = index.partitions();
+    assert!(partitions > 4);
+
+    let set = set(1 << 20);
+    let slots = (0..partitions).map(|partition| {
+        let at = index.location(partition).unwrap();
+        let table = ResidentTable::new(partition as u64, at.length);
+        set.add(table.with_header_checksum(at.header_checksum).with_absent_per_second(1_000.0))
+    });
+    let slots: Vec<_> = slots.collect();
+    let bytes = |at: PartitionLocation| stored[at.offset as usize..][..at.length as usize].to_vec();
+    let at = |partition: usize| index.location(partition % partitions).unwrap();
+    let open = |partition| index.open(&at(partition), bytes(at(partition))).unwrap();
+    let expected = |partition: usize| at(partition).header_checksum;
+
+    for load in set.tick(SECOND) {
+        let partition = load.table() as usize;
+        let error = match partition % 3 {
+            0 => set.loaded(load, bytes(at(partition + 1))),
+            1 => set.loaded_filter(load, open(partition + 1)),
+            _ => {
+                drop(load);
+                set.offer(&slots[partition], open(partition + 1))
+            }
+        };
+        let other = Some(expected(partition + 1));
+        let other = TableFilterError::OtherFilter { found: other, expected: expected(partition) };
+        assert_eq!(error, Err(other));
+    }
+    assert!(!slots.iter().any(|slot| is_resident(slot)));
+    assert_eq!(set.snapshot().failed_loads as usize, partitions - partitions / 3);
+
+    // Until those that failed are wanted again.
+    for _ in 0..61 {
+        for load in set.tick(SECOND) {
+            let partition = load.table() as usize;
+            let is_kept = match partition % 2 {
+                0 => set.loaded(load, bytes(at(partition))),
+                _ => set.loaded_filter(load, open(partition)),
+            };
+            assert_eq!(is_kept, Ok(true));
+        }
+    }
+    let hasher = index.hasher().unwrap();
+    for key in 0..20_000_u64 {
+        let key = key.to_be_bytes();
+        let slot = &slots[index.locate(key).partition];
+        assert_eq!(answer(slot, hasher.hash(key)), Answer::Maybe);
+    }
+}
+
+/// Whatever its kind and form; blocks of RocksDB have no checksum by which they could be known.
+#[test]
+fn a_slot_of_a_known_filter_takes_that_alone() {
+    let set = set(1 << 20);
+    let key_hash = filters().key_hash();
+    let ribbon = |table: u64| {
+        let mut builder = RibbonOptions::for_filters(&filters()).builder();
+        builder.extend((0..2_000).map(|key| (table << 32 | key).to_le_bytes())).unwrap();
+        builder.finish().unwrap().as_bytes().to_vec()
+    };
+    let open = |bytes| TableFilter::from_bytes(bytes, key_hash).unwrap();
+    let bloom = |table| filter(table, 2_000);
+    let compact = |table| open(filter(table, 2_000).to_compact_bytes().unwrap());
+    type Pair = [TableFilter; 2];
+    let kinds: [Pair; 4] = [
+        [bloom(0).into(), bloom(1).into()],
+        [open(bloom(0).to_bytes()), open(bloom(1).to_bytes())],
+        [compact(0), compact(1)],
+        [open(ribbon(0)), open(ribbon(1))],
+    ];
+    for [own, other] in kinds {
+        let [expected, found] = [&own, &other].map(TableFilter::header_checksum);
+        let table =
+            ResidentTable::new(0, own.memory_bytes()).with_header_checksum(expected.unwrap());
+        let slot = set.add(table.with_absent_per_second(1_000.0));
+        let error = TableFilterError::OtherFilter { found, expected: expected.unwrap() };
+        assert_eq!(set.offer(&slot, other), Err(error));
+        assert!(!is_resident(&slot));
+        assert_eq!(set.offer(&slot, own), Ok(true));
+        assert_eq!(answer(&slot, hash(0, 17)), Answer::Maybe);
+    }
+    let [full, compact] = [bloom(0).into(), compact(0)];
+    assert_eq!(full.header_checksum(), compact.header_checksum());
+}
+
 /// A load that is under way is not wanted twice; one that was dropped is wanted again.
 #[test]
 fn a_load_is_wanted_once_until_it_is_answered() {
@@ -267,6 +370,83 @@ fn a_load_is_wanted_once_until_it_is_answered() {
     set.remove(&slot);
     assert_eq!(set.loaded(again, stored[0].clone()), Ok(false));
     assert_eq!(set.snapshot().resident_bytes, 0);
+}
+
+/// What is answered late for a removed table counts for no other, which has its index by then.
+#[test]
+fn a_removed_table_s_late_load_is_nobody_else_s() {
+    let (stored, bytes) = stored(2, 2_000);
+    let set = set(2 * bytes);
+    let removed = add(&set, 0, bytes, 1_000.0);
+    let load = set.tick(SECOND).pop().unwrap();
+    set.remove(&removed);
+    let other = add(&set, 1, bytes, 1_000.0);
+    assert_eq!(set.loaded(load, stored[0].clone()), Ok(false));
+    assert_eq!(set.offer(&removed, filter(0, 2_000)), Ok(false));
+    assert!(!is_resident(&removed) && !is_resident(&other));
+    assert_eq!(set.snapshot().resident_bytes, 0);
+    // Nor does its removal or its failure.
+    set.remove(&removed);
+    let load = set.tick(SECOND).pop().unwrap();
+    assert_eq!(load.table(), 1);
+    set.remove(&other);
+    let third = add(&set, 1, bytes, 1_000.0);
+    set.failed(load);
+    let load = set.tick(SECOND).pop().expect("the third did not fail");
+    assert_eq!(set.loaded(load, stored[1].clone()), Ok(true));
+    assert_eq!(answer(&third, hash(1, 7)), Answer::Maybe);
+    // Nor are its lookups the input of a compaction.
+    removed.count_absent(1_000_000);
+    let input = MergeInput { table: &*removed, run: 1, share: 1.0 };
+    set.add_merged(ResidentTable::new(9, bytes), &[input]);
+    let merged = set.statistics().into_iter().find(|&(table, _)| table == 9);
+    assert_eq!(merged, Some((9, 0.0)));
+}
+
+/// A new slot begins to count at 0, whatever the one had counted that had its index.
+#[test]
+fn a_table_with_the_index_of_another_counts_its_own_lookups() {
+    let set = set(1 << 20);
+    let removed = add(&set, 0, 1_000, 0.0);
+    removed.count_absent(1_600_000);
+    set.tick(SECOND);
+    set.remove(&removed);
+    let slot = add(&set, 1, 1_000, 0.0);
+    slot.count_absent(160_000);
+    set.tick(SECOND);
+    let [(1, counted)] = set.statistics()[..] else { panic!("{:?}", set.statistics()) };
+    assert!((150_000.0..170_000.0).contains(&counted), "{counted}");
+}
+
+/// Bytes that no machine has, as a damaged manifest may say.
+#[test]
+fn sums_of_absurd_bytes_are_the_largest_number() {
+    let options = ResidentOptions::new(u64::MAX).with_filters(&filters());
+    let set = ResidentSet::new(options.with_load_cost(0.0, f64::INFINITY));
+    let params = filters().params(100_000).unwrap();
+    let slots = [0, 1].map(|table| {
+        let known = ResidentTable::new(table, u64::MAX - 1).with_params(&params);
+        set.add(known.with_absent_per_second(1e6))
+    });
+    // Half of each is wanted, all of each is to be loaded.
+    assert_eq!(set.tick(SECOND).len(), 2);
+    let snapshot = set.snapshot();
+    assert_eq!((snapshot.wanted_bytes, snapshot.stored_bytes), (u64::MAX, u64::MAX));
+    slots.iter().for_each(|slot| set.remove(slot));
+}
+
+/// A filter of another seed counts as a failed load, and is not wanted at every tick.
+#[test]
+fn an_opened_filter_that_is_refused_is_not_wanted_at_once() {
+    let (_, bytes) = stored(1, 2_000);
+    let set = set(bytes);
+    let slot = add(&set, 0, bytes, 1_000.0);
+    let seeded = filters().with_key_hash(KeyHash::Xxh3 { seed: 3 }).empty_filter(2_000).unwrap();
+    let load = set.tick(SECOND).pop().unwrap();
+    assert!(set.loaded_filter(load, seeded).is_err());
+    assert_eq!(set.snapshot().failed_loads, 1);
+    slot.count_absent(1_000);
+    assert!(set.tick(SECOND).is_empty());
 }
 
 /// A load that comes when the budget has no room any more is not kept.
@@ -339,7 +519,11 @@ fn blocks_of_rocksdb_are_resident_too() {
     let slot = add(&set, 0, block.len() as u64, 1_000.0);
     let load = set.tick(SECOND).pop().unwrap();
     let filter = TableFilter::from_rocksdb_block(block).unwrap();
-    assert_eq!(set.loaded_filter(load, filter), Ok(true));
+    assert_eq!(set.loaded_filter(load, filter.clone()), Ok(true));
+    // It has no header by which a slot could know it.
+    let other = set.add(ResidentTable::new(1, 1_000).with_header_checksum(7));
+    let error = TableFilterError::OtherFilter { found: None, expected: 7 };
+    assert_eq!(set.offer(&other, filter), Err(error));
     let key = |key: u64| hash_key(key.to_le_bytes());
     assert!((0..2_000).all(|i| answer(&slot, key(i)) == Answer::Maybe));
     assert!((2_000..4_000).filter(|&i| answer(&slot, key(i)) == Answer::Absent).count() > 1_900);
@@ -417,6 +601,30 @@ fn batches_answer_and_count_as_single_lookups() {
     let mean = 1_000.0 + (absent - 1_000.0) / (window + 1.0);
     let counted = f64::from(set.statistics()[0].1);
     assert!((0.97..1.03).contains(&(counted / mean)), "{counted} for {mean}");
+}
+
+/// Scans that a filter spares count as absent lookups, so that it is worth its memory for them.
+#[test]
+fn scans_are_ruled_out_and_counted() {
+    let rule = PrefixExtractor::fixed(4);
+    let options = filters().with_prefixes(rule.clone());
+    let mut builder = options.builder();
+    builder.extend((0..2_000_u32).map(|key| [key.to_be_bytes(), *b"/row"].concat())).unwrap();
+    let stored = builder.finish().unwrap().to_bytes();
+    let set = ResidentSet::new(ResidentOptions::new(1 << 20).with_filters(&options));
+    let slot = add(&set, 0, stored.len() as u64, 1_000.0);
+    let query = |key: u32| slot.query_prefix(&FilterPin::new(), &rule, key.to_be_bytes());
+    assert_eq!(query(9_999), Answer::NotResident);
+    load(&set, &[stored]);
+    assert!((0..2_000).all(|key| query(key) == Answer::Maybe));
+    let before = set.statistics()[0].1;
+    let absent = (0..320_000).filter(|key| query(2_000 + key) == Answer::Absent).count();
+    assert!(absent > 310_000);
+    set.tick(SECOND);
+    let window = 60.0 / std::f32::consts::LN_2 + 1.0;
+    let expected = before + (absent as f32 - before) / (window + 1.0);
+    let counted = set.statistics()[0].1;
+    assert!((0.95..1.05).contains(&(counted / expected)), "{counted} for {expected}");
 }
 
 #[test]

@@ -187,9 +187,9 @@ fn length_of_run(
         let (_, handle) = next(entries, is_delta, last)?;
         let gap = handle.offset.checked_sub(last.end());
         let is_near = gap.is_some_and(|gap| gap < MAX_GAP);
-        let is_within =
-            handle.end() <= table.footer && handle.end() - start.offset <= MAX_RUN_BYTES;
-        if !is_near || !is_within {
+        let run = handle.end().checked_sub(start.offset);
+        let is_within = run.is_some_and(|run| run <= MAX_RUN_BYTES);
+        if !is_near || !is_within || handle.end() > table.footer {
             break;
         }
         last = handle;

@@ -344,6 +344,34 @@ fn partition_indexes_that_cannot_be() {
     assert_eq!(error(&[(version(9), [0, 0]), (version(3), [0, 1])], false, false), None);
 }
 
+/// Handles in any order, and beyond the file, when the bytes are loaded as they are needed: the
+/// same error as of the whole file.
+#[test]
+fn partitions_that_lie_anywhere_are_loaded_as_far_as_they_can_be() {
+    let keys = numbered(60);
+    let mut outcomes = [0; 2];
+    for round in 0..8_u64.pow(3) {
+        let mut sst = Sst::default();
+        sst.0.resize(74, 0);
+        let [first, second, third] = [0, 1, 2].map(|i| sst.block(&block_of(&keys[20 * i..][..20])));
+        let odd =
+            [[0, 0], [first[0] + 1, 1], [1 << 40, 1 << 40], [u64::MAX, u64::MAX], [0, 1 << 30]];
+        let place = |i: u64| [&[first, second, third][..], &odd[..]].concat()[i as usize];
+        let entries: Vec<_> = [round % 8, round / 8 % 8, round / 64]
+            .into_iter()
+            .enumerate()
+            .map(|(i, at)| (keys[20 * i + 19].clone(), place(at)))
+            .collect();
+        let index = sst.block(&sst::index(&entries, 1, false));
+        let properties = [WHOLE, BYTEWISE, ("rocksdb.index.key.is.user.key", &[1][..])];
+        let bytes = sst.finish(&[(PARTITIONED, index)], Some(&properties));
+        let (whole, by_ranges) = (SstFilter::open(&bytes[..]), sst::by_ranges(&bytes));
+        outcomes[usize::from(whole.is_ok())] += 1;
+        assert!(by_ranges == whole, "{entries:?}: {by_ranges:?}, of the whole file {whole:?}");
+    }
+    assert!(outcomes[0] > 300 && outcomes[1] > 0, "{outcomes:?}");
+}
+
 /// Whatever is in the blocks, opening ends soon, in little memory, and every kind of query has an
 /// answer.
 #[test]
