@@ -1,6 +1,7 @@
 //! `blocked-bloom dedup`: lines that were certainly not there before.
 
 mod input;
+mod losses;
 mod seen;
 
 use std::fs::{self, File};
@@ -13,7 +14,7 @@ use indicatif::ProgressBar;
 use memchr::{memchr, memchr_iter};
 
 use self::input::Input;
-use self::seen::Seen;
+use self::seen::{Excess, Seen};
 use crate::failure::{Failure, inform, warn};
 use crate::file_format::FormatArgs;
 use crate::keys;
@@ -36,7 +37,7 @@ const WRITTEN: usize = 256 << 10;
 /// Lines are not kept, only a filter of their hashes: --memory or --keys says how large it is, and
 /// it never takes more. With neither it grows, by filters that are each twice as large as the one
 /// before. A filter of fixed size with more lines than it is for goes on, with a warning and a
-/// rising rate.
+/// rising rate, up to 50%: more is an error unless --overfull is given.
 ///
 /// A line is its bytes without the line feed, which the last line of a file need not have; it is
 /// printed with one. A carriage return is part of the line, and NUL bytes are.
@@ -61,6 +62,10 @@ pub(crate) struct Args {
     /// 0.001 and 0.1% are the same [default: 0.1%]
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     fpr: Option<f64>,
+
+    /// Go on when more than half of the new lines are dropped, which is an error otherwise
+    #[arg(long)]
+    overfull: bool,
 
     /// File of the filter, to go on with another day: read if it exists, and replaced whole when
     /// all lines are printed. info and query read it, too
@@ -161,6 +166,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         args,
         seen,
         out: BufWriter::with_capacity(WRITTEN, stdout),
+        excess: Excess::None,
+        bar: input.bar(),
         lines: 0,
         new: 0,
         returns: 0,
@@ -252,6 +259,9 @@ struct Work<'a> {
     args: &'a Args,
     seen: Seen,
     out: BufWriter<File>,
+    /// The worst that was warned of.
+    excess: Excess,
+    bar: ProgressBar,
     lines: u64,
     /// Of these, that were certainly not there before.
     new: u64,
@@ -261,7 +271,6 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn take_all(&mut self, input: &mut Input<'_>) -> Result<(), Stopped> {
-        let mut is_overfull = false;
         while let Some(piece) = input.next_piece()? {
             let before = self.lines;
             if let Some((line, found)) = self.take(piece)? {
@@ -271,10 +280,6 @@ impl Work<'_> {
             if input.is_drained {
                 // Whoever types the lines, or makes them one by one, should see the answers.
                 self.out.flush().map_err(Stopped::Writer)?;
-            }
-            if !is_overfull && let Some(warning) = self.seen.overfull() {
-                is_overfull = true;
-                input.without_bar(|| warn(warning));
             }
         }
         self.out.flush().map_err(Stopped::Writer)
@@ -312,7 +317,9 @@ impl Work<'_> {
         keys: &[&[u8]],
         starts: &[usize],
     ) -> Result<(), Stopped> {
-        let new = self.seen.insert(keys)?;
+        self.seen.insert(keys)?;
+        self.check_excess()?;
+        let new = self.seen.new_lines();
         self.lines += keys.len() as u64;
         self.new += new.count_hits() as u64;
         if self.args.count {
@@ -332,6 +339,23 @@ impl Work<'_> {
                 wanted &= u64::MAX.checked_shl(to).unwrap_or(0);
             }
         }
+        Ok(())
+    }
+
+    /// Warns if the filter is worse than before; an error if it drops more than half of all new
+    /// lines.
+    fn check_excess(&mut self) -> Result<(), Failure> {
+        let excess = self.seen.excess();
+        if excess <= self.excess {
+            return Ok(());
+        }
+        self.excess = excess;
+        let message = self.seen.describe_excess();
+        let advice = "give more --memory or --keys, or neither for a filter that grows";
+        if excess == Excess::TooMuch && !self.args.overfull {
+            return Err(Failure::new(format!("{message}: {advice}, or --overfull to go on")));
+        }
+        self.bar.suspend(|| warn(format!("{message}: {advice}")));
         Ok(())
     }
 

@@ -134,9 +134,9 @@ impl<'a> Input<'a> {
         self.lines += lines;
     }
 
-    /// Prints something while the bar is hidden.
-    pub(super) fn without_bar(&self, print: impl FnOnce()) {
-        self.bar.suspend(print);
+    /// A handle of the progress bar, to print something while it is hidden.
+    pub(super) fn bar(&self) -> ProgressBar {
+        self.bar.clone()
     }
 
     fn open(&mut self, path: &Path) -> Result<(), Failure> {
