@@ -81,7 +81,7 @@ pub(crate) struct Args {
     count: bool,
 
     /// Compare only this field of the lines, the first being 1. It is empty in lines that do not
-    /// have it
+    /// have it, which is an error if they are the most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     field: Option<u32>,
 
@@ -111,6 +111,14 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
+/// A delimiter as the command line of a shell takes it.
+fn shown(delimiter: u8) -> String {
+    match delimiter {
+        b'\t' => "\\t".to_owned(),
+        byte => format!("'{}'", byte.escape_ascii()),
+    }
+}
+
 impl Args {
     fn is_sized(&self) -> bool {
         self.memory.is_some() || self.keys.is_some() || self.fpr.is_some()
@@ -120,18 +128,31 @@ impl Args {
         if self.null { 0 } else { b'\n' }
     }
 
-    /// What is compared of a line.
-    fn key<'a>(&self, line: &'a [u8]) -> &'a [u8] {
-        let Some(field) = self.field else { return line };
-        let delimiter = self.delimiter.unwrap_or(b'\t');
+    fn delimiter(&self) -> u8 {
+        self.delimiter.unwrap_or(b'\t')
+    }
+
+    /// What is compared of a line; None if it does not have the field.
+    fn key<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
+        let Some(field) = self.field else { return Some(line) };
+        let delimiter = self.delimiter();
         let mut rest = line;
         for _ in 1..field {
-            match memchr(delimiter, rest) {
-                Some(at) => rest = &rest[at + 1..],
-                None => return &[],
-            }
+            rest = &rest[memchr(delimiter, rest)? + 1..];
         }
-        memchr(delimiter, rest).map_or(rest, |at| &rest[..at])
+        Some(memchr(delimiter, rest).map_or(rest, |at| &rest[..at]))
+    }
+
+    /// The delimiters by which a line has the field, for a message.
+    fn delimiters_in(&self, line: &[u8]) -> String {
+        let fields = self.field.unwrap_or(1) as usize;
+        let delimiters = b"\t,;|: ".iter().copied();
+        let found = delimiters
+            .filter(|&delimiter| {
+                memchr_iter(delimiter, line).take(fields - 1).count() + 1 == fields
+            })
+            .map(shown);
+        found.collect::<Vec<_>>().join(" or ")
     }
 
     /// The filter, and where it will be written; for an input of this many bytes, or 0 if that is
@@ -171,10 +192,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         lines: 0,
         new: 0,
         returns: 0,
+        lacking: 0,
     };
     match work.take_all(&mut input) {
         Ok(()) => {}
         Err(Stopped::Failure(failure)) => return Err(failure),
+        Err(Stopped::TooLong(line, found)) => return Err(input.line_too_long(line, found)),
+        Err(Stopped::Lacking(line, problem)) => return Err(input.bad_line(line, problem)),
         // The reader has seen enough. With --state that is an error: what it did not read must not
         // be taken for seen another day.
         Err(Stopped::Writer(error)) if error.kind() == ErrorKind::BrokenPipe && state.is_none() => {
@@ -192,6 +216,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         work.seen.save(&state, args.quiet)?;
     }
     work.warn_of_returns();
+    work.warn_of_lacking();
     if !args.quiet {
         inform(work.summary());
     }
@@ -246,6 +271,10 @@ fn is_same_file(path: &Path, file: &File) -> io::Result<bool> {
 /// Why not all lines were read.
 enum Stopped {
     Writer(io::Error),
+    /// A line of the last piece, whose position in it is given, is too long, with its length.
+    TooLong(u64, usize),
+    /// Most lines up to this one do not have the field.
+    Lacking(u64, String),
     Failure(Failure),
 }
 
@@ -267,15 +296,15 @@ struct Work<'a> {
     new: u64,
     /// Lines that end in a carriage return.
     returns: u64,
+    /// Lines that do not have the field.
+    lacking: u64,
 }
 
 impl Work<'_> {
     fn take_all(&mut self, input: &mut Input<'_>) -> Result<(), Stopped> {
         while let Some(piece) = input.next_piece()? {
             let before = self.lines;
-            if let Some((line, found)) = self.take(piece)? {
-                return Err(input.line_too_long(line, found).into());
-            }
+            self.take(piece)?;
             input.count(self.lines - before);
             if input.is_drained {
                 // Whoever types the lines, or makes them one by one, should see the answers.
@@ -286,28 +315,56 @@ impl Work<'_> {
     }
 
     /// Looks up lines, each of which ends with the terminator, and writes those that are selected.
-    /// Ends before a line that is too long: gives its position in the piece, and its length.
-    fn take(&mut self, piece: &[u8]) -> Result<Option<(u64, usize)>, Stopped> {
+    /// Ends before a line that is too long, and before most lines do not have the field.
+    fn take(&mut self, piece: &[u8]) -> Result<(), Stopped> {
         let most = usize::try_from(self.args.max_line_bytes).unwrap_or(usize::MAX);
         let mut keys = [[].as_slice(); BATCH];
         let mut starts = [0; BATCH + 1];
-        let (mut len, mut lines) = (0, 0);
+        let (mut len, mut lines, mut lacking) = (0, 0, None);
         for end in memchr_iter(self.args.terminator(), piece) {
             let line = &piece[starts[len]..end];
             if line.len() > most {
-                return Ok(Some((lines + len as u64, line.len())));
+                return Err(Stopped::TooLong(lines + len as u64, line.len()));
             }
             self.returns += u64::from(line.last() == Some(&b'\r'));
-            keys[len] = self.args.key(line);
+            keys[len] = match self.args.key(line) {
+                Some(key) => key,
+                None => {
+                    self.lacking += 1;
+                    lacking = Some((lines + len as u64, line));
+                    &[]
+                }
+            };
             len += 1;
             starts[len] = end + 1;
             if len == BATCH {
+                self.check_fields(len, lacking.take())?;
                 self.take_batch(piece, &keys, &starts)?;
                 (lines, len, starts[0]) = (lines + BATCH as u64, 0, end + 1);
             }
         }
-        self.take_batch(piece, &keys[..len], &starts[..=len])?;
-        Ok(None)
+        self.check_fields(len, lacking)?;
+        self.take_batch(piece, &keys[..len], &starts[..=len])
+    }
+
+    /// An error if most lines, with so many that are still to be looked up, do not have the field:
+    /// all but the first of these would be dropped. `last` is one of them, and its position in the
+    /// piece.
+    fn check_fields(&self, len: usize, last: Option<(u64, &[u8])>) -> Result<(), Stopped> {
+        let (lacking, lines) = (self.lacking, self.lines + len as u64);
+        let Some((at, line)) = last.filter(|_| lacking > 1 && lacking > lines / 2) else {
+            return Ok(());
+        };
+        let (field, delimiter) = (self.args.field.unwrap_or(1), shown(self.args.delimiter()));
+        let advice = match &self.args.delimiters_in(line)[..] {
+            "" => "are it and --field right?".to_owned(),
+            others => format!("this line has it with --delimiter {others}"),
+        };
+        let problem = format!(
+            "{lacking} of the first {lines} lines have no field {field} with --delimiter \
+             {delimiter}: {advice}"
+        );
+        Err(Stopped::Lacking(at, problem))
     }
 
     /// Takes lines whose bytes are between these `starts` in the piece.
@@ -370,6 +427,16 @@ impl Work<'_> {
             warn(format!(
                 "{returns} of {lines} lines end in a carriage return, which is part of the line, \
                  and the others do not (tr -d '\\r' removes it)"
+            ));
+        }
+    }
+
+    fn warn_of_lacking(&self) {
+        let Work { lines, lacking, args, .. } = self;
+        if *lacking > 0 {
+            let field = args.field.unwrap_or(1);
+            warn(format!(
+                "{lacking} of {lines} lines have no field {field}: of those only the first is new"
             ));
         }
     }

@@ -1,5 +1,6 @@
 //! Reading lines many at a time: pieces of files, each of whole lines.
 
+use std::fmt::Display;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -151,16 +152,21 @@ impl<'a> Input<'a> {
     /// The error for a line of the last piece: how many lines of the piece come before it, and how
     /// many of its bytes were found.
     pub(super) fn line_too_long(&self, before: u64, found: usize) -> Failure {
-        let (line, limit) = (self.lines + before + 1, self.max_line_bytes);
+        let limit = self.max_line_bytes;
         let (end, other) = match self.terminator {
             0 => ("NUL", "leave out --null if line feeds end the lines, or give"),
             _ => ("end of the line", "give --null if NUL bytes end the lines, or"),
         };
         let message = format!(
-            "line {line}: {found} bytes and no {end} yet, more than the {limit} bytes of \
+            "{found} bytes and no {end} yet, more than the {limit} bytes of \
              --max-line-bytes: {other} a larger --max-line-bytes"
         );
-        Failure::of(&self.name, message)
+        self.bad_line(before, message)
+    }
+
+    /// The error for a line of the last piece: how many lines of the piece come before it.
+    pub(super) fn bad_line(&self, before: u64, problem: impl Display) -> Failure {
+        Failure::of(&self.name, format!("line {}: {problem}", self.lines + before + 1))
     }
 
     /// Makes the buffer larger for a line that does not fit it: up to what holds the longest line

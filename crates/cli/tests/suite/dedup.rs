@@ -322,9 +322,7 @@ fn a_field_alone_may_be_compared() {
         ("--field 1 --delimiter ,", "1,a,x\n2,a,y\n3,b,x\n4\n5,\n6,b\n"),
         ("--field 2 --delimiter ,", "1,a,x\n3,b,x\n4\n"),
         ("--field 3 --delimiter ,", "1,a,x\n2,a,y\n4\n"),
-        ("--field 9 --delimiter ,", "1,a,x\n"),
         ("--field 1", "1,a,x\n2,a,y\n3,b,x\n4\n5,\n6,b\n"),
-        ("--field 2", "1,a,x\n"),
     ] {
         assert_eq!(text(dir.ok_with(&format!("dedup -q {options}"), table)), expected, "{options}");
     }
@@ -347,6 +345,43 @@ fn a_field_alone_may_be_compared() {
         assert_eq!(output.status.code(), Some(2), "{options}");
         assert_parts(&stderr(&output), &["error: ", part]);
     }
+}
+
+/// A wrong delimiter would drop every line but one.
+#[test]
+fn most_lines_without_the_field_are_an_error() {
+    let dir = Dir::new();
+    let row = |i: usize| format!("{i},x;{i};y,a\n");
+    dir.write("table", (0..10_000).map(row).collect::<String>());
+    dir.ok_with("dedup -q --field 1 --state seen", "a\n");
+    let before = dir.read("seen");
+    for options in ["", " -q", " --count", " --duplicates", " --state seen"] {
+        let output = dir.run(&format!("dedup --field 2{options} table"));
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{options}");
+        let said = stderr(&output);
+        assert_parts(
+            &said,
+            &["error: table: line 2048: 2048 of the first 2048 lines have no field 2 with \
+                 --delimiter \\t: this line has it with --delimiter ',' or ';'\n"],
+        );
+    }
+    assert!(dir.read("seen") == before);
+    // By no other delimiter, and a delimiter that was given.
+    let none = dir.fails_with("dedup --field 2", "a\nb\n");
+    assert_parts(&none, &["standard input: line 2: 2 of the first 2 lines", "and --field right?"]);
+    let tabs = dir.fails_with("dedup --field 2 --delimiter ,", "a\tb\nc\td\n");
+    assert_parts(&tabs, &["with --delimiter ',': this line has it with --delimiter \\t"]);
+    // A file of another form behind the first.
+    dir.write("tabs", (0..3_000).map(|i| format!("{i}\t{i}\n")).collect::<String>());
+    assert_parts(&dir.fails("dedup --field 2 -q tabs table"), &["table: line "]);
+    // One line that lacks it is not dropped; fewer than most are warned of.
+    let output = dir.run_with("dedup -q --field 2", "a\n");
+    assert_eq!((text(output.stdout.clone()), output.status.code()), ("a\n".to_owned(), Some(0)));
+    let output = dir.run_with("dedup -q --field 2", "# 1\na\tb\n\nc\td\n\ne\tf\n");
+    assert_eq!(text(output.stdout.clone()), "# 1\na\tb\nc\td\ne\tf\n");
+    let warning = "warning: 3 of 6 lines have no field 2: of those only the first is new\n";
+    assert_eq!(stderr(&output), warning);
+    assert_eq!(stderr(&dir.run_with("dedup -q --field 2", "a\t\nb\tc\n")), "");
 }
 
 /// Day by day with a state, and all days at once, the same is printed.
