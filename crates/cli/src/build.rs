@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_formats::parquet::PhysicalType;
 use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, percent};
@@ -248,26 +248,27 @@ fn foreign(
     }
     keys.warn_of_doubtful_keys();
     let built = builder.finish(keys.name())?;
-    if built.missing > 0 {
-        let message = format!(
-            "the filter answers \"absent\" for {} keys that are in it: the memory may be bad",
-            built.missing
-        );
-        return Err(Failure::of(keys.name(), message));
-    }
+    let verified = verified(&built.answers).map_err(|error| Failure::of(keys.name(), error))?;
     if let Some(fit) = &built.fit {
         args.warn_of_size(fit);
     }
     args.warn_of_no_keys(count);
     output.save(&|writer| writer.write_all(&built.bytes))?;
-    let verified = match built.verified {
-        0 => String::new(),
-        keys => format!(", {} looked up again", counted(keys as u64, "key")),
-    };
     let (bytes, summary) = (built.bytes.len(), built.summary);
     let summary = format!("{}, {summary}, {bytes} bytes stored{verified}", format.name);
     output.report(summary, args.quiet);
     Ok(())
+}
+
+/// What is said of the answers for keys that are in a filter; an error if one is "absent".
+fn verified(answers: &Bitmask) -> Result<String, String> {
+    match (answers.count_misses(), answers.len()) {
+        (0, 0) => Ok(String::new()),
+        (0, keys) => Ok(format!(", {} looked up again", counted(keys as u64, "key"))),
+        (missing, _) => Err(format!(
+            "the filter answers \"absent\" for {missing} keys that are in it: the memory may be bad"
+        )),
+    }
 }
 
 /// With more keys expected than this, a file that cannot hold as many is refused: a filter of 40 MB
@@ -392,4 +393,21 @@ fn output(args: &Args, format: &BuildFormat) -> Result<Output, Failure> {
     let output = Output::new(&path)?;
     output.keep(&args.keys, "the file of keys, which the filter")?;
     Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use blocked_bloom::Bitmask;
+
+    use super::verified;
+
+    #[test]
+    fn a_missing_key_is_an_error() {
+        let mut answers = Bitmask::new();
+        assert_eq!(verified(&answers), Ok(String::new()));
+        answers.write(70, |words| words.copy_from_slice(&[u64::MAX, 0x3f]));
+        assert_eq!(verified(&answers), Ok(", 70 keys looked up again".to_owned()));
+        answers.write(70, |words| words.copy_from_slice(&[u64::MAX, 0x1e]));
+        assert!(verified(&answers).unwrap_err().contains("\"absent\" for 2 keys"));
+    }
 }

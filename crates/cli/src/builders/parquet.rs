@@ -103,8 +103,7 @@ impl Builder for Values {
         Ok(Built {
             bytes,
             fit,
-            verified: hits.len(),
-            missing: hits.count_misses(),
+            answers: hits,
             summary: format!(
                 "{distinct} distinct values of {physical_type}{default}, {blocks} blocks"
             ),
