@@ -89,7 +89,7 @@ fn with_unknown_count(
         with_known_count(options, input, keys, verify)?
     };
     let again = filter.keys_inserted();
-    if again < keys {
+    if again != keys {
         let message = format!(
             "{again} keys were read the second time, {keys} the first: do not change the file \
              meanwhile"

@@ -60,6 +60,11 @@ fn keys(builder: BlockBuilder, options: &BuildOptions<'_>) -> Box<dyn Builder> {
 }
 
 impl Builder for Keys {
+    fn bytes_per_key(&self) -> u64 {
+        let lists = if self.verify { 2 } else { 1 };
+        lists * size_of::<u64>() as u64
+    }
+
     fn add(&mut self, key: &Key) -> Result<(), String> {
         match &mut self.builder {
             BlockBuilder::Bloom(builder) => builder.insert(key),
