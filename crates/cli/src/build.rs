@@ -170,6 +170,10 @@ fn native(
         });
     }
     args.warn_of_no_keys(keys);
+    if params.is_pass_all() {
+        let name = keys::name(&args.keys);
+        warn(format!("{name}: no filter by this size: every answer will be \"maybe\""));
+    }
     save(format, &filter, args, output)?;
     if verbose {
         let most = args.key_format.max_key_bytes();

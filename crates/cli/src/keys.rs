@@ -19,6 +19,22 @@ const BUFFER: usize = 1 << 18;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// The start of a file that gzip compressed.
+const GZIP: &[u8] = b"\x1f\x8b\x08";
+
+/// What is wrong with the first bytes of a file of keys or lines, if it is not what it looks like.
+pub(crate) fn doubtful_start(bytes: &[u8], what: &str) -> Option<String> {
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        return Some(format!(
+            "begins with a UTF-8 byte order mark, which is part of the first {what} (tail -c +4 \
+             removes it)"
+        ));
+    }
+    bytes.starts_with(GZIP).then(|| {
+        format!("is compressed by gzip, and its bytes are taken as {what}s (zcat decompresses it)")
+    })
+}
+
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct KeyFormat {
     /// Keys end with a NUL byte instead of a line feed
@@ -176,9 +192,8 @@ pub(crate) struct KeyReader {
     keys: u64,
     /// Keys that end in a carriage return.
     returns: u64,
-    /// Whether the first key begins with a byte order mark, and whether it is the start of a
-    /// filter.
-    is_marked: bool,
+    /// What is wrong with the start of the first key, and whether it is that of a filter.
+    doubtful_start: Option<String>,
     is_filter: bool,
 }
 
@@ -202,7 +217,7 @@ impl KeyReader {
             bar,
             keys: 0,
             returns: 0,
-            is_marked: false,
+            doubtful_start: None,
             is_filter: false,
         })
     }
@@ -222,11 +237,8 @@ impl KeyReader {
             warn(format!("{name}: begins as a stored filter does: is it the file of keys?"));
             return;
         }
-        if self.is_marked {
-            warn(format!(
-                "{name}: begins with a UTF-8 byte order mark, which is part of the first key (tail \
-                 -c +4 removes it)"
-            ));
+        if let Some(doubt) = &self.doubtful_start {
+            warn(format!("{name}: {doubt}"));
         }
         if *returns > 0 && !format.null {
             warn(format!(
@@ -285,7 +297,7 @@ impl KeyReader {
             return Err(self.bad_key(0, error));
         }
         if self.keys == 1 {
-            self.is_marked = key.text.starts_with(BYTE_ORDER_MARK);
+            self.doubtful_start = doubtful_start(&key.text, "key");
             self.is_filter = begins_as_filter(&key.text);
         }
         self.returns += u64::from(key.text.last() == Some(&b'\r'));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use memchr::memrchr;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 use crate::keys;
 use crate::output::STDIO;
 use crate::stored::stdin;
@@ -36,6 +36,8 @@ pub(super) struct Input<'a> {
     max_line_bytes: usize,
     /// Lines of the current file before the piece that was returned, as `count` was told.
     lines: u64,
+    /// Whether nothing of the file was returned yet.
+    is_start: bool,
     /// Whether the last call to `read` gave fewer bytes than it could have: what follows may have
     /// to be waited for.
     pub(super) is_drained: bool,
@@ -72,6 +74,7 @@ impl<'a> Input<'a> {
             terminator,
             max_line_bytes: usize::try_from(max_line_bytes).unwrap_or(usize::MAX),
             lines: 0,
+            is_start: false,
             is_drained: false,
             bar,
             bytes: 0,
@@ -122,6 +125,11 @@ impl<'a> Input<'a> {
             } else {
                 continue;
             }
+            if std::mem::take(&mut self.is_start)
+                && let Some(doubt) = keys::doubtful_start(&self.buffer[..self.given], "line")
+            {
+                self.bar.suspend(|| warn(format!("{}: {doubt}", self.name)));
+            }
             return Ok(Some(&self.buffer[..self.given]));
         }
     }
@@ -145,6 +153,7 @@ impl<'a> Input<'a> {
         let file = if path == Path::new(STDIO) { stdin() } else { File::open(path) };
         self.file = Some(file.map_err(|error| Failure::io(&self.name, "open", &error))?);
         self.lines = 0;
+        self.is_start = true;
         self.bar.set_message(printable(&self.name));
         Ok(())
     }

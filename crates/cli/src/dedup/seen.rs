@@ -1,6 +1,5 @@
 //! What was seen: a filter of a fixed size, or one that grows; how it is made, opened and stored.
 
-use std::f64::consts::LN_2;
 use std::io::{self, Write};
 
 use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError, MAGIC};
@@ -78,7 +77,9 @@ impl Seen {
                 let options = FilterOptions::new(Sizing::FalsePositiveRate(rate));
                 let first = (input_bytes / BYTES_OF_LINE).clamp(FIRST_KEYS[0], FIRST_KEYS[1]);
                 let options = ScalableOptions::for_filters(&options, first);
-                let filter = options.map_err(Failure::new)?.build().map_err(Failure::new)?;
+                let filter = options.map_err(Failure::new)?.build();
+                let filter =
+                    filter.map_err(|error| unreachable(rate).unwrap_or(Failure::new(error)))?;
                 (Filter::Growing(filter), u64::MAX)
             }
         };
@@ -111,12 +112,10 @@ impl Seen {
                     let message = format!("takes no lines, as a filter of {contents}: {params}");
                     return Err(fail(message));
                 }
-                let capacity = match wanted {
-                    None => half_full(params),
-                    Some(Shape::Fixed(wanted)) if describe(wanted) == describe(params) => {
-                        wanted.expected_items()
-                    }
-                    Some(wanted) => return differs(wanted, &describe(params)),
+                let capacity = match (capacity(params, &wanted, args), wanted) {
+                    (Some(capacity), _) => capacity,
+                    (None, Some(wanted)) => return differs(wanted, &describe(params)),
+                    (None, None) => likely_keys(params),
                 };
                 let filter = opened.to_filter().map_err(|error| fail(error.to_string()))?;
                 (Filter::Fixed(filter, opened.keys_inserted()), capacity)
@@ -307,6 +306,20 @@ impl Shape {
     }
 }
 
+/// The error for a rate that is too low for a filter that grows, whose filters share it.
+fn unreachable(rate: f64) -> Option<Failure> {
+    let is_reached = |rate: &f64| {
+        let options = FilterOptions::new(Sizing::FalsePositiveRate(*rate));
+        ScalableOptions::for_filters(&options, 1).is_ok_and(|options| options.build().is_ok())
+    };
+    let lowest = (1..16).rev().map(|digits| 10_f64.powi(-digits)).find(is_reached);
+    let lowest = lowest.filter(|&lowest| lowest > rate)?;
+    Some(Failure::new(format!(
+        "--fpr {rate:e} is out of reach of a filter that grows, whose filters share it: give \
+         {lowest:e} or more"
+    )))
+}
+
 fn describe(params: Params) -> String {
     format!("a filter of {} blocks and {} probes", params.blocks(), params.probes())
 }
@@ -347,10 +360,49 @@ fn even(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
     u32::try_from(even).unwrap_or(u32::MAX)
 }
 
-/// Keys with which half of the bits of a filter are set, as they are when the number of probes is
-/// the best one.
-fn half_full(params: Params) -> u64 {
-    (f64::from(params.blocks()) * 512.0 * LN_2 / f64::from(params.probes())) as u64
+/// The keys that a stored filter is for, by those of the options that were given; None if they make
+/// another filter, or if none was given.
+fn capacity(params: Params, wanted: &Option<Shape>, args: &Args) -> Option<u64> {
+    let is_it = |other: &Params| describe(*other) == describe(params);
+    let bytes = Sizing::MaxBytes(bytes_of(params.blocks()));
+    let fits = |keys: &u64| bytes.params(*keys).is_ok_and(|params| is_it(&params));
+    if let Some(Shape::Fixed(wanted)) = wanted
+        && is_it(wanted)
+    {
+        return Some(wanted.expected_items());
+    }
+    match (args.memory, args.keys, args.fpr) {
+        (None, Some(keys), None) => Some(keys).filter(fits),
+        (None, None, Some(rate)) => params.max_items(rate).ok().filter(fits),
+        (Some(bytes), _, None) => {
+            let blocks = most_blocks(bytes).ok()?;
+            (blocks == params.blocks()).then(|| likely_keys(params))
+        }
+        _ => None,
+    }
+}
+
+/// In the middle of the numbers of keys for which a filter of this size has as many probes. What it
+/// was made for is not stored.
+fn likely_keys(params: Params) -> u64 {
+    let [least, most] = [1, 0].map(|more| most_keys(params, params.probes() + more) as f64);
+    (least * most).sqrt() as u64
+}
+
+/// The most keys for which a filter of this size has as many probes or more.
+fn most_keys(params: Params, probes: u32) -> u64 {
+    let bytes = Sizing::MaxBytes(bytes_of(params.blocks()));
+    let (mut low, mut high) = (1, u64::from(params.blocks()) * 512);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        match bytes.params(middle) {
+            Ok(of) if of.blocks() == params.blocks() && of.probes() < probes => {
+                high = middle - 1;
+            }
+            _ => low = middle,
+        }
+    }
+    low
 }
 
 #[cfg(test)]

@@ -68,6 +68,15 @@ fn the_first_of_equal_lines_is_printed() {
     assert_eq!(text(dir.ok_with("dedup -q --count --duplicates", "b\na\nb\nb\na")), "3\n");
     let warned = stderr(&dir.run_with("dedup -q", "a\r\na\nb\n"));
     assert_parts(&warned, &["warning: 1 of 3 lines end in a carriage return"]);
+    // Other starts of files than those of text.
+    dir.write("marked", b"\xef\xbb\xbfa\n");
+    dir.write("packed", b"\x1f\x8b\x08\0\0\0\0\0\n\x03\n");
+    dir.write("plain", b"b\n\xef\xbb\xbfa\n\x1f\x8b\x08\n");
+    let warned = stderr(&dir.run("dedup -q plain marked packed"));
+    let expected = "warning: marked: begins with a UTF-8 byte order mark, which is part of the \
+                    first line (tail -c +4 removes it)\nwarning: packed: is compressed by gzip, and \
+                    its bytes are taken as lines (zcat decompresses it)\n";
+    assert_eq!(warned, expected);
     for input in ["a\r\nb\r\n", "a\nb\n", ""] {
         assert_eq!(stderr(&dir.run_with("dedup -q", input)), "");
     }
@@ -339,6 +348,8 @@ fn a_field_alone_may_be_compared() {
         ("--memory 63", "64 bytes or more"),
         ("--memory 300GiB", "256 GiB at most"),
         ("--keys 1M --fpr 1e-15", "1e-15"),
+        ("--fpr 1e-9", "--fpr 1e-9 is out of reach of a filter that grows, "),
+        ("--fpr 1e-9", "give 1e-8 or more\n"),
         ("--memory 1M --fpr 1e-15", "1e-15"),
     ] {
         let output = dir.run(&format!("dedup {options}"));
@@ -450,6 +461,42 @@ fn growing_filters_are_described_and_queried() {
     assert_parts(&text(refused.stderr), &["invalid value 'growing'"]);
 }
 
+/// What a state was made for holds another day: with the same options, with one of them, and with
+/// none.
+#[test]
+fn a_state_keeps_what_it_was_made_for() {
+    let dir = Dir::new();
+    for (keys, rate) in [(30_000, "1e-6"), (30_000, "0.01%"), (30_000, "1%"), (30_000, "10%")] {
+        dir.write("part", lines("key", keys * 3 / 4));
+        dir.write("more", lines("key", keys * 3 / 2));
+        let [of_keys, of_rate] = [format!("--keys {keys}"), format!("--fpr {rate}")];
+        dir.ok(&format!("dedup -q --count {of_keys} {of_rate} --state seen part"));
+        let state = dir.read("seen");
+        for options in ["", &of_keys, &of_rate, &format!("{of_keys} {of_rate}")] {
+            let run = |file: &str| {
+                dir.write("seen", &state);
+                let output = dir.run(&format!("dedup -q --count {options} --state seen {file}"));
+                assert_eq!(output.status.code(), Some(0), "{options}: {}", stderr(&output));
+                stderr(&output)
+            };
+            assert_eq!(run("part"), "", "{options} {rate}");
+            let said = run("more");
+            let (_, capacity) = said.split_once("more than the ").expect("a warning");
+            let capacity: f64 = capacity.split(' ').next().unwrap().parse().unwrap();
+            let most = if options.is_empty() { 1.2 } else { 1.05 };
+            let times = capacity / keys as f64;
+            assert!((1.0 / most..most).contains(&times), "{options} {rate}: {times}");
+        }
+        fs::remove_file(dir.path("seen")).unwrap();
+    }
+    // The memory alone, and other numbers than the state's.
+    dir.ok_with("dedup -q --memory 64K --fpr 1% --state seen", "a\n");
+    dir.ok_with("dedup -q --memory 64K --state seen", "a\n");
+    dir.fails_with("dedup -q --memory 65K --state seen", "a\n");
+    dir.fails_with("dedup -q --fpr 0.1% --state seen", "a\n");
+    dir.fails_with("dedup -q --keys 10K --state seen", "a\n");
+}
+
 #[test]
 fn a_state_of_other_options_is_an_error_that_names_both() {
     let dir = Dir::new();
@@ -468,7 +515,7 @@ fn a_state_of_other_options_is_an_error_that_names_both() {
             "--state fixed --keys 1K --fpr 1%",
             ["31 blocks and 9", "20 blocks and 6", "leave --keys and --fpr out"],
         ),
-        ("--state fixed --fpr 0.1%", ["31 blocks", "that grows", "leave --fpr out"]),
+        ("--state fixed --fpr 1%", ["31 blocks", "that grows", "leave --fpr out"]),
     ] {
         assert_parts(&dir.fails_with(&format!("dedup {args}"), "b\n"), &parts);
     }

@@ -177,6 +177,21 @@ fn numbers_out_of_range_are_refused_with_the_range() {
     assert_eq!(dir.names(), ["k", "k.bloom"]);
 }
 
+#[test]
+fn a_filter_that_passes_all_is_warned_of() {
+    let dir = Dir::new();
+    dir.write("keys", lines("key", 100));
+    for size in ["--fpr 1", "--fpr 100%", "--bits-per-key 0"] {
+        let output = dir.run(&format!("build keys -q -o f {size}"));
+        assert_eq!(output.status.code(), Some(0), "{size}");
+        let warning = "warning: keys: no filter by this size: every answer will be \"maybe\"\n";
+        assert_eq!(stderr(&output), warning, "{size}");
+    }
+    dir.write("packed", b"\x1f\x8b\x08\0\0\0\0\0\n\x03\n");
+    let said = stderr(&dir.run("build packed -q"));
+    assert_parts(&said, &["warning: packed: is compressed by gzip", "as keys (zcat "]);
+}
+
 /// Hashes that RocksDB's builders keep a second time, to look them up again, are memory, too.
 #[test]
 fn lists_of_keys_for_rocksdb_fit_their_memory() {
