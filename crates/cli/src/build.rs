@@ -63,7 +63,8 @@ pub(crate) struct Args {
     expected_keys: Option<u64>,
 
     /// Build it for --keys even if the file of keys is too short to hold that many: for filters
-    /// that will be merged with those of other files
+    /// that will be merged with those of other files. A parquet-filter for more values than were
+    /// read is folded to half its size, as often as --fpr allows, unless this is given
     #[arg(long, requires = "expected_keys")]
     oversized: bool,
 
@@ -226,6 +227,7 @@ fn foreign(
         bits_per_key: args.sizing.bits_per_key,
         false_positive_rate: args.sizing.fpr,
         expected_keys: args.expected_keys,
+        oversized: args.oversized,
         value_type: args.value_type,
         seed: args.seed.unwrap_or(0),
         threads: args.threads.map(usize::from),

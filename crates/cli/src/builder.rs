@@ -29,6 +29,8 @@ pub(crate) struct BuildOptions<'a> {
     pub(crate) false_positive_rate: Option<f64>,
     /// Number of keys to size for, whatever is read.
     pub(crate) expected_keys: Option<u64>,
+    /// Whether that size is wanted though fewer keys are read.
+    pub(crate) oversized: bool,
     pub(crate) value_type: Option<PhysicalType>,
     /// Of the hash, where the format has one.
     pub(crate) seed: u64,
