@@ -103,7 +103,7 @@ fn many_more_keys_expected_than_read_are_warned_of() {
         ],
     );
     for (options, bytes, needed) in [
-        ("--format parquet-filter --keys 1M -o g", "2097170", "47"),
+        ("--format parquet-filter --keys 1M --oversized -o g", "2097170", "47"),
         ("--format cassandra --keys 10M -o nb-1-big-Filter.db", "12500016", "16"),
     ] {
         let warned = stderr(&dir.run(&format!("build three {options} -q")));
