@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blocked_bloom_inspect::begins_as_filter;
 use blocked_bloom_inspect::numbers::parse_size;
@@ -110,6 +110,15 @@ pub(crate) fn name(path: &Path) -> String {
     }
 }
 
+/// The name of one file, or of the first of several.
+pub(crate) fn name_of_all(paths: &[PathBuf]) -> String {
+    let first = paths.first().map_or_else(String::new, |path| name(path));
+    match paths.len() {
+        0 | 1 => first,
+        files => format!("{first} and {} more", files - 1),
+    }
+}
+
 /// Checks that filter and keys do not both come from standard input.
 pub(crate) fn check_streams(command: &str, filter: &Path, keys: &Path) -> Result<(), Failure> {
     match [filter, keys] == [Path::new(STDIO); 2] {
@@ -187,7 +196,10 @@ impl KeyBatch {
 pub(crate) struct KeyReader {
     name: String,
     input: BufReader<Box<dyn Read>>,
+    /// Files that were not opened yet, the next one last.
+    others: Vec<PathBuf>,
     format: KeyFormat,
+    progress: bool,
     bar: ProgressBar,
     keys: u64,
     /// Keys that end in a carriage return.
@@ -195,31 +207,58 @@ pub(crate) struct KeyReader {
     /// What is wrong with the start of the first key, and whether it is that of a filter.
     doubtful_start: Option<String>,
     is_filter: bool,
+    /// Warnings about keys that were read.
+    doubts: Vec<String>,
 }
 
 impl KeyReader {
     /// Opens a file, or standard input for `-`, with a progress bar if that is wanted and the file
     /// is large.
     pub(crate) fn open(path: &Path, format: KeyFormat, progress: bool) -> Result<Self, Failure> {
-        let name = name(path);
-        let (bar, input): (_, Box<dyn Read>) = if path == Path::new(STDIO) {
-            (ProgressBar::hidden(), Box::new(io::stdin().lock()))
-        } else {
-            let file = File::open(path).map_err(|error| Failure::io(&name, "open", &error))?;
-            let bytes = file.metadata().ok().filter(|file| file.is_file());
-            let bar = progress_bar(&name, bytes.map_or(0, |file| file.len()), progress);
-            (bar.clone(), Box::new(bar.wrap_read(file)))
-        };
-        Ok(KeyReader {
-            name,
-            input: BufReader::with_capacity(BUFFER, input),
+        Self::open_all(&[path.to_owned()], format, progress)
+    }
+
+    /// Opens files that are read one after another, as if they were one. The others are opened when
+    /// they are read.
+    pub(crate) fn open_all(
+        paths: &[PathBuf],
+        format: KeyFormat,
+        progress: bool,
+    ) -> Result<Self, Failure> {
+        let mut reader = KeyReader {
+            name: String::new(),
+            input: BufReader::new(Box::new(io::empty()) as Box<dyn Read>),
+            others: paths.iter().rev().cloned().collect(),
             format,
-            bar,
+            progress,
+            bar: ProgressBar::hidden(),
             keys: 0,
             returns: 0,
             doubtful_start: None,
             is_filter: false,
-        })
+            doubts: Vec::new(),
+        };
+        reader.open_next()?;
+        Ok(reader)
+    }
+
+    /// Opens the next file; false if there is none.
+    fn open_next(&mut self) -> Result<bool, Failure> {
+        self.bar.finish_and_clear();
+        let Some(path) = self.others.pop() else { return Ok(false) };
+        self.note_doubts();
+        let name = name(&path);
+        let (bar, input): (_, Box<dyn Read>) = if path == Path::new(STDIO) {
+            (ProgressBar::hidden(), Box::new(io::stdin().lock()))
+        } else {
+            let file = File::open(&path).map_err(|error| Failure::io(&name, "open", &error))?;
+            let bytes = file.metadata().ok().filter(|file| file.is_file());
+            let bar = progress_bar(&name, bytes.map_or(0, |file| file.len()), self.progress);
+            (bar.clone(), Box::new(bar.wrap_read(file)))
+        };
+        self.input = BufReader::with_capacity(BUFFER, input);
+        (self.name, self.bar, self.keys, self.returns) = (name, bar, 0, 0);
+        Ok(true)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -228,20 +267,30 @@ impl KeyReader {
 
     /// Warns if keys look like lines of a Windows text file, whose carriage returns and byte order
     /// mark would be parts of keys, or if they begin as a stored filter does.
-    pub(crate) fn warn_of_doubtful_keys(&self) {
+    pub(crate) fn warn_of_doubtful_keys(&mut self) {
+        self.note_doubts();
+        self.doubts.drain(..).for_each(warn);
+    }
+
+    /// Keeps what the warnings will say of the current file.
+    fn note_doubts(&mut self) {
         let KeyReader { name, keys, returns, format, .. } = self;
+        let start = self.doubtful_start.take();
+        let is_filter = std::mem::take(&mut self.is_filter);
+        let returns = std::mem::take(returns);
         if format.hex {
             return;
         }
-        if self.is_filter {
-            warn(format!("{name}: begins as a stored filter does: is it the file of keys?"));
+        if is_filter {
+            let doubt = "begins as a stored filter does: is it the file of keys?";
+            self.doubts.push(format!("{name}: {doubt}"));
             return;
         }
-        if let Some(doubt) = &self.doubtful_start {
-            warn(format!("{name}: {doubt}"));
+        if let Some(doubt) = start {
+            self.doubts.push(format!("{name}: {doubt}"));
         }
-        if *returns > 0 && !format.null {
-            warn(format!(
+        if returns > 0 && !format.null {
+            self.doubts.push(format!(
                 "{name}: {returns} of {keys} keys end in a carriage return, which is part of the \
                  key (tr -d '\\r' removes it)"
             ));
@@ -285,8 +334,7 @@ impl KeyReader {
         let mut input = self.input.by_ref().take(most.saturating_add(1));
         let read = input.read_until(terminator, &mut key.text);
         if read.map_err(|error| Failure::io(&self.name, "read", &error))? == 0 {
-            self.bar.finish_and_clear();
-            return Ok(false);
+            return if self.open_next()? { self.read(key) } else { Ok(false) };
         }
         self.keys += 1;
         if key.text.last() == Some(&terminator) {

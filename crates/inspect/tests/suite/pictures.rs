@@ -156,7 +156,7 @@ fn parts_of_a_growing_filter_are_its_links() {
         let parts: Vec<usize> = probes.iter().map(|probe| probe.part).collect();
         assert_eq!(parts, (0..links.len()).collect::<Vec<_>>());
         for (probe, link) in probes.iter().zip(links) {
-            assert_eq!(probe.is_hit(), link.contains(&key(i)), "{i} in {}", probe.part);
+            assert_eq!(probe.is_hit(), link.contains(key(i)), "{i} in {}", probe.part);
         }
         let mut hits = probes.iter().filter(|probe| probe.is_hit());
         if let (Some(probe), None) = (hits.next(), hits.next()) {
