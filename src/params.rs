@@ -43,7 +43,7 @@ pub enum Sizing {
     /// Bits of memory per key, 0 to [`MAX_BITS_PER_KEY`], fractions allowed; rounded up to whole
     /// blocks of 512 bits. 0 means "no filter": one that answers "maybe" to everything.
     BitsPerKey(f64),
-    /// The smallest filter of at most this predicted rate, above 0 and up to 1: "no filter".
+    /// The smallest filter of at most this predicted rate, above 0 and up to 1 ("no filter").
     FalsePositiveRate(f64),
     /// The most bytes a stored filter may take, header included; at least 128 (one block). Memory
     /// that would exceed [`MAX_BITS_PER_KEY`] is left unused.

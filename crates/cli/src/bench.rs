@@ -23,6 +23,9 @@ ns/key  median over the rounds, and in brackets the least; all rows of a block a
         Linux CPU time of the thread, of several the busiest
 ratio   to the memory-bound baseline of the same keys and batch: the faster of two loops that load
         one line per key and test nothing, with and without prefetching: a reference, not a bound
+single  contains_hash: each call is timed with what its measuring costs, which is in every row of
+        it, the baseline's too, and alone in that of harness; contains_in_loop: the same lookups
+        inlined in a loop, beside the loops of the baseline
 kernel  one_by_one: a call for each key; early_exit: the scalar probe scheme inlined, stopping at
         the first bit that is not set; split_block: Parquet's probe scheme in one AVX2 loop, which
         only counts and accepts some 30 % more absent keys at 10 bits/key; ahead: with prefetching
@@ -79,7 +82,7 @@ pub(crate) struct Args {
 enum Op {
     /// Batches of hashes, by every kernel, and one by one in a loop
     Query,
-    /// One hash a call, by every kernel
+    /// One hash a call, by every kernel, and inlined in a loop
     Single,
     /// Batches of 16-byte keys, of 8-byte keys and of integers: hashed in a loop, hashed as a
     /// batch, and looked up

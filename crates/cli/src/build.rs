@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_formats::parquet::PhysicalType;
 use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, percent};
@@ -23,7 +23,7 @@ use crate::numbers::{DEFAULT_BITS_PER_KEY, SizingArgs, counted};
 use crate::output::{Output, STDIO};
 use crate::threads;
 
-/// Build a filter from a file of keys, one per line
+/// Build a filter from files of keys, one per line
 ///
 /// A key is the bytes of its line without the line feed, which the last line need not have. An
 /// empty line is a key of no bytes. The filter is sized for the keys that were read, equal
@@ -45,8 +45,10 @@ use crate::threads;
 /// format does not have are errors.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// File of keys, or - for standard input
-    keys: PathBuf,
+    /// Files of keys, one after another, or - for standard input; of several the filter has no
+    /// default name
+    #[arg(value_name = "KEYS", required = true)]
+    keys: Vec<PathBuf>,
 
     /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom,
     /// KEYS.compact, KEYS.ribbon, KEYS.tags for removable, KEYS.filter for rocksdb-block and
@@ -63,7 +65,8 @@ pub(crate) struct Args {
     expected_keys: Option<u64>,
 
     /// Build it for --keys even if the file of keys is too short to hold that many: for filters
-    /// that will be merged with those of other files
+    /// that will be merged with those of other files. A parquet-filter for more values than were
+    /// read is folded to half its size, as often as --fpr allows, unless this is given
     #[arg(long, requires = "expected_keys")]
     oversized: bool,
 
@@ -147,7 +150,7 @@ fn native(
     let params = options.params(args.expected_keys.unwrap_or(0)).map_err(Failure::new)?;
     args.check_expected_keys(Some(params.stored_bytes()))?;
     let input = native::Input {
-        path: &args.keys,
+        paths: &args.keys,
         key_format: args.key_format,
         progress: !args.quiet,
         warn: true,
@@ -170,6 +173,10 @@ fn native(
         });
     }
     args.warn_of_no_keys(keys);
+    if params.is_pass_all() {
+        let name = keys::name_of_all(&args.keys);
+        warn(format!("{name}: no filter by this size: every answer will be \"maybe\""));
+    }
     save(format, &filter, args, output)?;
     if verbose {
         let most = args.key_format.max_key_bytes();
@@ -222,6 +229,7 @@ fn foreign(
         bits_per_key: args.sizing.bits_per_key,
         false_positive_rate: args.sizing.fpr,
         expected_keys: args.expected_keys,
+        oversized: args.oversized,
         value_type: args.value_type,
         seed: args.seed.unwrap_or(0),
         threads: args.threads.map(usize::from),
@@ -231,7 +239,7 @@ fn foreign(
         spark_version: args.spark_version,
         output: &path,
     })?;
-    let mut keys = KeyReader::open(&args.keys, args.key_format, !args.quiet)?;
+    let mut keys = KeyReader::open_all(&args.keys, args.key_format, !args.quiet)?;
     let (mut key, mut count) = (Key::default(), 0);
     let most = args.max_memory / builder.bytes_per_key();
     while keys.read(&mut key)? {
@@ -248,26 +256,27 @@ fn foreign(
     }
     keys.warn_of_doubtful_keys();
     let built = builder.finish(keys.name())?;
-    if built.missing > 0 {
-        let message = format!(
-            "the filter answers \"absent\" for {} keys that are in it: the memory may be bad",
-            built.missing
-        );
-        return Err(Failure::of(keys.name(), message));
-    }
+    let verified = verified(&built.answers).map_err(|error| Failure::of(keys.name(), error))?;
     if let Some(fit) = &built.fit {
         args.warn_of_size(fit);
     }
     args.warn_of_no_keys(count);
     output.save(&|writer| writer.write_all(&built.bytes))?;
-    let verified = match built.verified {
-        0 => String::new(),
-        keys => format!(", {} looked up again", counted(keys as u64, "key")),
-    };
     let (bytes, summary) = (built.bytes.len(), built.summary);
     let summary = format!("{}, {summary}, {bytes} bytes stored{verified}", format.name);
     output.report(summary, args.quiet);
     Ok(())
+}
+
+/// What is said of the answers for keys that are in a filter; an error if one is "absent".
+fn verified(answers: &Bitmask) -> Result<String, String> {
+    match (answers.count_misses(), answers.len()) {
+        (0, 0) => Ok(String::new()),
+        (0, keys) => Ok(format!(", {} looked up again", counted(keys as u64, "key"))),
+        (missing, _) => Err(format!(
+            "the filter answers \"absent\" for {missing} keys that are in it: the memory may be bad"
+        )),
+    }
 }
 
 /// With more keys expected than this, a file that cannot hold as many is refused: a filter of 40 MB
@@ -321,13 +330,13 @@ impl Args {
 
     fn warn_of_size(&self, fit: &Fit) {
         if let Some(warning) = advice::warning(fit, self.expected_keys, self.sizing.max_bytes) {
-            warn(format!("{}: {warning}", keys::name(&self.keys)));
+            warn(format!("{}: {warning}", keys::name_of_all(&self.keys)));
         }
     }
 
     fn warn_of_no_keys(&self, keys: u64) {
         if keys == 0 {
-            let name = keys::name(&self.keys);
+            let name = keys::name_of_all(&self.keys);
             warn(format!("{name}: no keys: a filter of none answers \"absent\" for every key"));
         }
     }
@@ -338,8 +347,12 @@ impl Args {
         let Some(expected) = self.expected_keys.filter(|&keys| keys > MANY_KEYS) else {
             return Ok(());
         };
-        let file = fs::metadata(&self.keys).ok().filter(|file| file.is_file());
-        let Some(bytes) = file.map(|file| file.len()).filter(|&bytes| bytes < expected) else {
+        let length = |path: &PathBuf| {
+            let file = fs::metadata(path).ok().filter(|file| file.is_file())?;
+            Some(file.len())
+        };
+        let bytes = self.keys.iter().map(length).sum::<Option<u64>>();
+        let Some(bytes) = bytes.filter(|&bytes| bytes < expected) else {
             return Ok(());
         };
         if self.oversized {
@@ -351,7 +364,7 @@ impl Args {
              give fewer, or --oversized to build a filter{size} that \
              others will be merged with"
         );
-        Err(Failure::of(&keys::name(&self.keys), message))
+        Err(Failure::of(&keys::name_of_all(&self.keys), message))
     }
 
     fn options(&self) -> FilterOptions {
@@ -370,26 +383,49 @@ impl Args {
 }
 
 fn output(args: &Args, format: &BuildFormat) -> Result<Output, Failure> {
-    let path = match (&args.output, format.extension) {
-        (Some(path), _) => path.clone(),
-        (None, _) if args.keys == Path::new(STDIO) => {
+    let path = match (&args.output, format.extension, &args.keys[..]) {
+        (Some(path), ..) => path.clone(),
+        (None, _, [path]) if path == Path::new(STDIO) => {
             return Err(Failure::of(
                 "standard input",
                 "has no name to derive another from: give -o",
             ));
         }
-        (None, Some(extension)) => {
-            let mut name = args.keys.clone().into_os_string();
+        (None, Some(extension), [path]) => {
+            let mut name = path.clone().into_os_string();
             name.push(extension);
             name.into()
         }
-        (None, None) => {
+        (None, Some(_), paths) => {
+            let name = keys::name_of_all(paths);
+            return Err(Failure::of(&name, "several files of keys: give -o"));
+        }
+        (None, None, _) => {
             let advice =
                 "give -o, such as nb-1-big-Filter.db: its name tells Cassandra how to read it";
             return Err(Failure::of(format.name, advice));
         }
     };
     let output = Output::new(&path)?;
-    output.keep(&args.keys, "the file of keys, which the filter")?;
+    for path in &args.keys {
+        output.keep(path, "the file of keys, which the filter")?;
+    }
     Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use blocked_bloom::Bitmask;
+
+    use super::verified;
+
+    #[test]
+    fn a_missing_key_is_an_error() {
+        let mut answers = Bitmask::new();
+        assert_eq!(verified(&answers), Ok(String::new()));
+        answers.write(70, |words| words.copy_from_slice(&[u64::MAX, 0x3f]));
+        assert_eq!(verified(&answers), Ok(", 70 keys looked up again".to_owned()));
+        answers.write(70, |words| words.copy_from_slice(&[u64::MAX, 0x1e]));
+        assert!(verified(&answers).unwrap_err().contains("\"absent\" for 2 keys"));
+    }
 }

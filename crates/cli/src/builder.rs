@@ -1,5 +1,6 @@
 //! What a builder of filters for another system is, what it is given and what it makes.
 
+use blocked_bloom::Bitmask;
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_formats::parquet::PhysicalType;
 
@@ -28,6 +29,8 @@ pub(crate) struct BuildOptions<'a> {
     pub(crate) false_positive_rate: Option<f64>,
     /// Number of keys to size for, whatever is read.
     pub(crate) expected_keys: Option<u64>,
+    /// Whether that size is wanted though fewer keys are read.
+    pub(crate) oversized: bool,
     pub(crate) value_type: Option<PhysicalType>,
     /// Of the hash, where the format has one.
     pub(crate) seed: u64,
@@ -62,10 +65,8 @@ pub(crate) struct Built {
     pub(crate) bytes: Vec<u8>,
     /// None if it was sized for its keys.
     pub(crate) fit: Option<Fit>,
-    /// Keys that were looked up in it, 0 unless it was to be verified, and how many of them are
-    /// missing.
-    pub(crate) verified: usize,
-    pub(crate) missing: usize,
+    /// The answers for all keys, or none unless it was to be verified.
+    pub(crate) answers: Bitmask,
     /// Keys and geometry.
     pub(crate) summary: String,
 }

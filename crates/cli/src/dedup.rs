@@ -1,6 +1,7 @@
 //! `blocked-bloom dedup`: lines that were certainly not there before.
 
 mod input;
+mod losses;
 mod seen;
 
 use std::fs::{self, File};
@@ -13,7 +14,7 @@ use indicatif::ProgressBar;
 use memchr::{memchr, memchr_iter};
 
 use self::input::Input;
-use self::seen::Seen;
+use self::seen::{Excess, Seen};
 use crate::failure::{Failure, inform, warn};
 use crate::file_format::FormatArgs;
 use crate::keys;
@@ -36,7 +37,7 @@ const WRITTEN: usize = 256 << 10;
 /// Lines are not kept, only a filter of their hashes: --memory or --keys says how large it is, and
 /// it never takes more. With neither it grows, by filters that are each twice as large as the one
 /// before. A filter of fixed size with more lines than it is for goes on, with a warning and a
-/// rising rate.
+/// rising rate, up to 50%: more is an error unless --overfull is given.
 ///
 /// A line is its bytes without the line feed, which the last line of a file need not have; it is
 /// printed with one. A carriage return is part of the line, and NUL bytes are.
@@ -62,6 +63,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     fpr: Option<f64>,
 
+    /// Go on when more than half of the new lines are dropped, which is an error otherwise
+    #[arg(long)]
+    overfull: bool,
+
     /// File of the filter, to go on with another day: read if it exists, and replaced whole when
     /// all lines are printed. info and query read it, too
     #[arg(long, value_name = "FILE")]
@@ -76,7 +81,7 @@ pub(crate) struct Args {
     count: bool,
 
     /// Compare only this field of the lines, the first being 1. It is empty in lines that do not
-    /// have it
+    /// have it, which is an error if they are the most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     field: Option<u32>,
 
@@ -106,6 +111,14 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
+/// A delimiter as the command line of a shell takes it.
+fn shown(delimiter: u8) -> String {
+    match delimiter {
+        b'\t' => "\\t".to_owned(),
+        byte => format!("'{}'", byte.escape_ascii()),
+    }
+}
+
 impl Args {
     fn is_sized(&self) -> bool {
         self.memory.is_some() || self.keys.is_some() || self.fpr.is_some()
@@ -115,18 +128,31 @@ impl Args {
         if self.null { 0 } else { b'\n' }
     }
 
-    /// What is compared of a line.
-    fn key<'a>(&self, line: &'a [u8]) -> &'a [u8] {
-        let Some(field) = self.field else { return line };
-        let delimiter = self.delimiter.unwrap_or(b'\t');
+    fn delimiter(&self) -> u8 {
+        self.delimiter.unwrap_or(b'\t')
+    }
+
+    /// What is compared of a line; None if it does not have the field.
+    fn key<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
+        let Some(field) = self.field else { return Some(line) };
+        let delimiter = self.delimiter();
         let mut rest = line;
         for _ in 1..field {
-            match memchr(delimiter, rest) {
-                Some(at) => rest = &rest[at + 1..],
-                None => return &[],
-            }
+            rest = &rest[memchr(delimiter, rest)? + 1..];
         }
-        memchr(delimiter, rest).map_or(rest, |at| &rest[..at])
+        Some(memchr(delimiter, rest).map_or(rest, |at| &rest[..at]))
+    }
+
+    /// The delimiters by which a line has the field, for a message.
+    fn delimiters_in(&self, line: &[u8]) -> String {
+        let fields = self.field.unwrap_or(1) as usize;
+        let delimiters = b"\t,;|: ".iter().copied();
+        let found = delimiters
+            .filter(|&delimiter| {
+                memchr_iter(delimiter, line).take(fields - 1).count() + 1 == fields
+            })
+            .map(shown);
+        found.collect::<Vec<_>>().join(" or ")
     }
 
     /// The filter, and where it will be written; for an input of this many bytes, or 0 if that is
@@ -161,13 +187,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         args,
         seen,
         out: BufWriter::with_capacity(WRITTEN, stdout),
+        excess: Excess::None,
+        bar: input.bar(),
         lines: 0,
         new: 0,
         returns: 0,
+        lacking: 0,
     };
     match work.take_all(&mut input) {
         Ok(()) => {}
         Err(Stopped::Failure(failure)) => return Err(failure),
+        Err(Stopped::TooLong(line, found)) => return Err(input.line_too_long(line, found)),
+        Err(Stopped::Lacking(line, problem)) => return Err(input.bad_line(line, problem)),
         // The reader has seen enough. With --state that is an error: what it did not read must not
         // be taken for seen another day.
         Err(Stopped::Writer(error)) if error.kind() == ErrorKind::BrokenPipe && state.is_none() => {
@@ -185,6 +216,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         work.seen.save(&state, args.quiet)?;
     }
     work.warn_of_returns();
+    work.warn_of_lacking();
     if !args.quiet {
         inform(work.summary());
     }
@@ -239,6 +271,10 @@ fn is_same_file(path: &Path, file: &File) -> io::Result<bool> {
 /// Why not all lines were read.
 enum Stopped {
     Writer(io::Error),
+    /// A line of the last piece, whose position in it is given, is too long, with its length.
+    TooLong(u64, usize),
+    /// Most lines up to this one do not have the field.
+    Lacking(u64, String),
     Failure(Failure),
 }
 
@@ -252,57 +288,83 @@ struct Work<'a> {
     args: &'a Args,
     seen: Seen,
     out: BufWriter<File>,
+    /// The worst that was warned of.
+    excess: Excess,
+    bar: ProgressBar,
     lines: u64,
     /// Of these, that were certainly not there before.
     new: u64,
     /// Lines that end in a carriage return.
     returns: u64,
+    /// Lines that do not have the field.
+    lacking: u64,
 }
 
 impl Work<'_> {
     fn take_all(&mut self, input: &mut Input<'_>) -> Result<(), Stopped> {
-        let mut is_overfull = false;
         while let Some(piece) = input.next_piece()? {
             let before = self.lines;
-            if let Some((line, found)) = self.take(piece)? {
-                return Err(input.line_too_long(line, found).into());
-            }
+            self.take(piece)?;
             input.count(self.lines - before);
             if input.is_drained {
                 // Whoever types the lines, or makes them one by one, should see the answers.
                 self.out.flush().map_err(Stopped::Writer)?;
-            }
-            if !is_overfull && let Some(warning) = self.seen.overfull() {
-                is_overfull = true;
-                input.without_bar(|| warn(warning));
             }
         }
         self.out.flush().map_err(Stopped::Writer)
     }
 
     /// Looks up lines, each of which ends with the terminator, and writes those that are selected.
-    /// Ends before a line that is too long: gives its position in the piece, and its length.
-    fn take(&mut self, piece: &[u8]) -> Result<Option<(u64, usize)>, Stopped> {
+    /// Ends before a line that is too long, and before most lines do not have the field.
+    fn take(&mut self, piece: &[u8]) -> Result<(), Stopped> {
         let most = usize::try_from(self.args.max_line_bytes).unwrap_or(usize::MAX);
         let mut keys = [[].as_slice(); BATCH];
         let mut starts = [0; BATCH + 1];
-        let (mut len, mut lines) = (0, 0);
+        let (mut len, mut lines, mut lacking) = (0, 0, None);
         for end in memchr_iter(self.args.terminator(), piece) {
             let line = &piece[starts[len]..end];
             if line.len() > most {
-                return Ok(Some((lines + len as u64, line.len())));
+                return Err(Stopped::TooLong(lines + len as u64, line.len()));
             }
             self.returns += u64::from(line.last() == Some(&b'\r'));
-            keys[len] = self.args.key(line);
+            keys[len] = match self.args.key(line) {
+                Some(key) => key,
+                None => {
+                    self.lacking += 1;
+                    lacking = Some((lines + len as u64, line));
+                    &[]
+                }
+            };
             len += 1;
             starts[len] = end + 1;
             if len == BATCH {
+                self.check_fields(len, lacking.take())?;
                 self.take_batch(piece, &keys, &starts)?;
                 (lines, len, starts[0]) = (lines + BATCH as u64, 0, end + 1);
             }
         }
-        self.take_batch(piece, &keys[..len], &starts[..=len])?;
-        Ok(None)
+        self.check_fields(len, lacking)?;
+        self.take_batch(piece, &keys[..len], &starts[..=len])
+    }
+
+    /// An error if most lines, with so many that are still to be looked up, do not have the field:
+    /// all but the first of these would be dropped. `last` is one of them, and its position in the
+    /// piece.
+    fn check_fields(&self, len: usize, last: Option<(u64, &[u8])>) -> Result<(), Stopped> {
+        let (lacking, lines) = (self.lacking, self.lines + len as u64);
+        let Some((at, line)) = last.filter(|_| lacking > 1 && lacking > lines / 2) else {
+            return Ok(());
+        };
+        let (field, delimiter) = (self.args.field.unwrap_or(1), shown(self.args.delimiter()));
+        let advice = match &self.args.delimiters_in(line)[..] {
+            "" => "are it and --field right?".to_owned(),
+            others => format!("this line has it with --delimiter {others}"),
+        };
+        let problem = format!(
+            "{lacking} of the first {lines} lines have no field {field} with --delimiter \
+             {delimiter}: {advice}"
+        );
+        Err(Stopped::Lacking(at, problem))
     }
 
     /// Takes lines whose bytes are between these `starts` in the piece.
@@ -312,7 +374,9 @@ impl Work<'_> {
         keys: &[&[u8]],
         starts: &[usize],
     ) -> Result<(), Stopped> {
-        let new = self.seen.insert(keys)?;
+        self.seen.insert(keys)?;
+        self.check_excess()?;
+        let new = self.seen.new_lines();
         self.lines += keys.len() as u64;
         self.new += new.count_hits() as u64;
         if self.args.count {
@@ -335,6 +399,23 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Warns if the filter is worse than before; an error if it drops more than half of all new
+    /// lines.
+    fn check_excess(&mut self) -> Result<(), Failure> {
+        let excess = self.seen.excess();
+        if excess <= self.excess {
+            return Ok(());
+        }
+        self.excess = excess;
+        let message = self.seen.describe_excess();
+        let advice = "give more --memory or --keys, or neither for a filter that grows";
+        if excess == Excess::TooMuch && !self.args.overfull {
+            return Err(Failure::new(format!("{message}: {advice}, or --overfull to go on")));
+        }
+        self.bar.suspend(|| warn(format!("{message}: {advice}")));
+        Ok(())
+    }
+
     /// Lines that are printed.
     fn selected(&self) -> u64 {
         if self.args.duplicates { self.lines - self.new } else { self.new }
@@ -346,6 +427,16 @@ impl Work<'_> {
             warn(format!(
                 "{returns} of {lines} lines end in a carriage return, which is part of the line, \
                  and the others do not (tr -d '\\r' removes it)"
+            ));
+        }
+    }
+
+    fn warn_of_lacking(&self) {
+        let Work { lines, lacking, args, .. } = self;
+        if *lacking > 0 {
+            let field = args.field.unwrap_or(1);
+            warn(format!(
+                "{lacking} of {lines} lines have no field {field}: of those only the first is new"
             ));
         }
     }

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blocked_bloom_inspect::begins_as_filter;
 use blocked_bloom_inspect::numbers::parse_size;
@@ -18,6 +18,22 @@ use crate::terminal::progress_bar;
 const BUFFER: usize = 1 << 18;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The start of a file that gzip compressed.
+const GZIP: &[u8] = b"\x1f\x8b\x08";
+
+/// What is wrong with the first bytes of a file of keys or lines, if it is not what it looks like.
+pub(crate) fn doubtful_start(bytes: &[u8], what: &str) -> Option<String> {
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        return Some(format!(
+            "begins with a UTF-8 byte order mark, which is part of the first {what} (tail -c +4 \
+             removes it)"
+        ));
+    }
+    bytes.starts_with(GZIP).then(|| {
+        format!("is compressed by gzip, and its bytes are taken as {what}s (zcat decompresses it)")
+    })
+}
 
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct KeyFormat {
@@ -91,6 +107,15 @@ pub(crate) fn name(path: &Path) -> String {
     match path == Path::new(STDIO) {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
+    }
+}
+
+/// The name of one file, or of the first of several.
+pub(crate) fn name_of_all(paths: &[PathBuf]) -> String {
+    let first = paths.first().map_or_else(String::new, |path| name(path));
+    match paths.len() {
+        0 | 1 => first,
+        files => format!("{first} and {} more", files - 1),
     }
 }
 
@@ -171,40 +196,69 @@ impl KeyBatch {
 pub(crate) struct KeyReader {
     name: String,
     input: BufReader<Box<dyn Read>>,
+    /// Files that were not opened yet, the next one last.
+    others: Vec<PathBuf>,
     format: KeyFormat,
+    progress: bool,
     bar: ProgressBar,
     keys: u64,
     /// Keys that end in a carriage return.
     returns: u64,
-    /// Whether the first key begins with a byte order mark, and whether it is the start of a
-    /// filter.
-    is_marked: bool,
+    /// What is wrong with the start of the first key, and whether it is that of a filter.
+    doubtful_start: Option<String>,
     is_filter: bool,
+    /// Warnings about keys that were read.
+    doubts: Vec<String>,
 }
 
 impl KeyReader {
     /// Opens a file, or standard input for `-`, with a progress bar if that is wanted and the file
     /// is large.
     pub(crate) fn open(path: &Path, format: KeyFormat, progress: bool) -> Result<Self, Failure> {
-        let name = name(path);
+        Self::open_all(&[path.to_owned()], format, progress)
+    }
+
+    /// Opens files that are read one after another, as if they were one. The others are opened when
+    /// they are read.
+    pub(crate) fn open_all(
+        paths: &[PathBuf],
+        format: KeyFormat,
+        progress: bool,
+    ) -> Result<Self, Failure> {
+        let mut reader = KeyReader {
+            name: String::new(),
+            input: BufReader::new(Box::new(io::empty()) as Box<dyn Read>),
+            others: paths.iter().rev().cloned().collect(),
+            format,
+            progress,
+            bar: ProgressBar::hidden(),
+            keys: 0,
+            returns: 0,
+            doubtful_start: None,
+            is_filter: false,
+            doubts: Vec::new(),
+        };
+        reader.open_next()?;
+        Ok(reader)
+    }
+
+    /// Opens the next file; false if there is none.
+    fn open_next(&mut self) -> Result<bool, Failure> {
+        self.bar.finish_and_clear();
+        let Some(path) = self.others.pop() else { return Ok(false) };
+        self.note_doubts();
+        let name = name(&path);
         let (bar, input): (_, Box<dyn Read>) = if path == Path::new(STDIO) {
             (ProgressBar::hidden(), Box::new(io::stdin().lock()))
         } else {
-            let file = File::open(path).map_err(|error| Failure::io(&name, "open", &error))?;
+            let file = File::open(&path).map_err(|error| Failure::io(&name, "open", &error))?;
             let bytes = file.metadata().ok().filter(|file| file.is_file());
-            let bar = progress_bar(&name, bytes.map_or(0, |file| file.len()), progress);
+            let bar = progress_bar(&name, bytes.map_or(0, |file| file.len()), self.progress);
             (bar.clone(), Box::new(bar.wrap_read(file)))
         };
-        Ok(KeyReader {
-            name,
-            input: BufReader::with_capacity(BUFFER, input),
-            format,
-            bar,
-            keys: 0,
-            returns: 0,
-            is_marked: false,
-            is_filter: false,
-        })
+        self.input = BufReader::with_capacity(BUFFER, input);
+        (self.name, self.bar, self.keys, self.returns) = (name, bar, 0, 0);
+        Ok(true)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -213,23 +267,30 @@ impl KeyReader {
 
     /// Warns if keys look like lines of a Windows text file, whose carriage returns and byte order
     /// mark would be parts of keys, or if they begin as a stored filter does.
-    pub(crate) fn warn_of_doubtful_keys(&self) {
+    pub(crate) fn warn_of_doubtful_keys(&mut self) {
+        self.note_doubts();
+        self.doubts.drain(..).for_each(warn);
+    }
+
+    /// Keeps what the warnings will say of the current file.
+    fn note_doubts(&mut self) {
         let KeyReader { name, keys, returns, format, .. } = self;
+        let start = self.doubtful_start.take();
+        let is_filter = std::mem::take(&mut self.is_filter);
+        let returns = std::mem::take(returns);
         if format.hex {
             return;
         }
-        if self.is_filter {
-            warn(format!("{name}: begins as a stored filter does: is it the file of keys?"));
+        if is_filter {
+            let doubt = "begins as a stored filter does: is it the file of keys?";
+            self.doubts.push(format!("{name}: {doubt}"));
             return;
         }
-        if self.is_marked {
-            warn(format!(
-                "{name}: begins with a UTF-8 byte order mark, which is part of the first key (tail \
-                 -c +4 removes it)"
-            ));
+        if let Some(doubt) = start {
+            self.doubts.push(format!("{name}: {doubt}"));
         }
-        if *returns > 0 && !format.null {
-            warn(format!(
+        if returns > 0 && !format.null {
+            self.doubts.push(format!(
                 "{name}: {returns} of {keys} keys end in a carriage return, which is part of the \
                  key (tr -d '\\r' removes it)"
             ));
@@ -273,8 +334,7 @@ impl KeyReader {
         let mut input = self.input.by_ref().take(most.saturating_add(1));
         let read = input.read_until(terminator, &mut key.text);
         if read.map_err(|error| Failure::io(&self.name, "read", &error))? == 0 {
-            self.bar.finish_and_clear();
-            return Ok(false);
+            return if self.open_next()? { self.read(key) } else { Ok(false) };
         }
         self.keys += 1;
         if key.text.last() == Some(&terminator) {
@@ -285,7 +345,7 @@ impl KeyReader {
             return Err(self.bad_key(0, error));
         }
         if self.keys == 1 {
-            self.is_marked = key.text.starts_with(BYTE_ORDER_MARK);
+            self.doubtful_start = doubtful_start(&key.text, "key");
             self.is_filter = begins_as_filter(&key.text);
         }
         self.returns += u64::from(key.text.last() == Some(&b'\r'));

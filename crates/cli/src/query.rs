@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_inspect::Warning;
+use blocked_bloom_inspect::{Format, Warning};
 
 use crate::failure::{Failure, warn};
 use crate::file_format::FormatArgs;
@@ -73,6 +73,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let lookup = opened.lookup(&options).map_err(fail)?;
     let show = |warning: &Warning| warn(wording::warning(&stored.name, warning));
     lookup.warnings().iter().for_each(show);
+    if stored.format == Format::PLANES {
+        let name = &stored.name;
+        warn(format!(
+            "{name}: lines are selected whose words any row may have, which is most lines for \
+             common words: planes query says which rows"
+        ));
+    }
     // The options that the warnings so far are about.
     let mut shown = Vec::new();
     let mut hits = Bitmask::new();

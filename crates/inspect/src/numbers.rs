@@ -138,11 +138,12 @@ fn fraction(text: &str) -> Option<f64> {
 }
 
 fn scaled(text: &str, suffixes: &[(&str, u64)]) -> Option<u64> {
-    let text = text.replace(['_', ',', ' '], "").to_ascii_lowercase();
+    let text = text.trim().replace('_', "").to_ascii_lowercase();
     let (number, unit) = suffixes
         .iter()
         .find_map(|&(suffix, unit)| Some((text.strip_suffix(suffix)?, unit)))
         .unwrap_or((&text, 1));
+    let number = without_groups(number.trim_end())?;
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(unit);
     }
@@ -152,12 +153,26 @@ fn scaled(text: &str, suffixes: &[(&str, u64)]) -> Option<u64> {
     (is_whole && value < u64::MAX as f64).then(|| value.round() as u64)
 }
 
-/// A rate of 0 to 1 in percent, with four significant digits at most.
+/// The number without the commas and spaces between groups of three digits before its point: others
+/// may be meant as a decimal point.
+fn without_groups(number: &str) -> Option<String> {
+    let whole = number.split(['.', 'e']).next().unwrap_or_default();
+    let mut groups = whole.split([',', ' ']);
+    let first = groups.next().unwrap_or_default();
+    let is_group = |group: &str| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit());
+    let is_grouped = first.len() < whole.len();
+    let is_right = !is_grouped || ((1..=3).contains(&first.len()) && groups.all(is_group));
+    let rest = &number[whole.len()..];
+    (is_right && !rest.contains([',', ' '])).then(|| whole.replace([',', ' '], "") + rest)
+}
+
+/// A rate of 0 to 1 in percent, with three digits after the point, or with three significant ones
+/// below 0.001 %.
 ///
 /// ```
 /// use blocked_bloom_inspect::numbers::percent;
 /// assert_eq!((percent(0.009665), percent(0.0)), ("0.967 %".into(), "0.000 %".into()));
-/// assert_eq!(percent(1e-9), "1.00e-7 %");
+/// assert_eq!((percent(0.12345), percent(1e-9)), ("12.345 %".into(), "1.00e-7 %".into()));
 /// ```
 pub fn percent(rate: f64) -> String {
     match rate * 100.0 {

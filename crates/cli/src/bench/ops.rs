@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
-use benches::baseline::early_exit;
+use benches::baseline::{BASELINES, early_exit, load_lines};
 use benches::clock::Case;
 use benches::split_block::SplitBlocks;
 use benches::workload::{Key, Mix, filled, for_all_hashes, hash, key, lookup_count};
 use blocked_bloom::{
-    Bitmask, BloomFilter, BloomFilterBuilder, BuildError, Filter as _, FilterOptions, Kernel,
-    KeyHash, KeyHasher,
+    Bitmask, Block, BloomFilter, BloomFilterBuilder, BuildError, Filter as _, FilterOptions,
+    Kernel, KeyHash, KeyHasher,
 };
 use blocked_bloom_formats::parquet::SplitBlockFilter;
 use blocked_bloom_lsm::FilterMetrics;
@@ -101,9 +101,31 @@ fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, 
                 group.add_batches(name, hashes, move |hashes| blocks.count_hits(hashes, ahead));
             }
         }
+        if op == Op::Single {
+            group.add_batches("harness", hashes, |hashes| hashes[0]);
+        }
         rows.extend(group.rows(setting.rounds));
+        if op == Op::Single {
+            rows.extend(in_loop(setting, native, mix, hashes));
+        }
     }
     Ok(rows)
+}
+
+/// Single lookups inlined in a loop, without what measuring each call costs, beside the loops of
+/// the baseline.
+fn in_loop(setting: &Setting, filter: BloomFilter<&[Block]>, mix: Mix, hashes: &[u64]) -> Vec<Row> {
+    let mut group = Group::new("contains_in_loop", mix.name(), 1);
+    for (name, ahead) in BASELINES {
+        let blocks = filter.blocks();
+        group.add_loop(name, hashes, move |hashes| load_lines(blocks, hashes, ahead));
+    }
+    for kernel in Kernel::supported() {
+        let filter = filter.with_kernel(kernel);
+        let has = move |hash: &&u64| filter.contains_hash(**hash);
+        group.add_loop(kernel.name(), hashes, move |hashes| hashes.iter().filter(has).count());
+    }
+    group.rows(setting.rounds)
 }
 
 /// Hashes key after key.

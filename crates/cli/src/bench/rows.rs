@@ -142,6 +142,17 @@ impl<'a> Group<'a> {
         self.add(self.name.op, kernel, 1, case);
     }
 
+    /// A case that calls `run` once with all items, for a loop over single ones.
+    pub(super) fn add_loop<T, R>(
+        &mut self,
+        kernel: &'static str,
+        items: &'a [T],
+        run: impl FnMut(&[T]) -> R + 'a,
+    ) {
+        let case = Case::batches(items, items.len(), items.len(), run);
+        self.add(self.name.op, kernel, 1, case);
+    }
+
     /// A case of an op of its own.
     pub(super) fn add(
         &mut self,

@@ -1,16 +1,16 @@
 //! Building native filters from a file of keys, in one pass or in two.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use blocked_bloom::{Bitmask, BloomFilter, BuildError, FilterOptions};
 use rayon::prelude::*;
 
 use crate::failure::{Failure, warn};
-use crate::keys::{Key, KeyBatch, KeyFormat, KeyReader};
+use crate::keys::{Key, KeyBatch, KeyFormat, KeyReader, name_of_all};
 
 /// Where keys come from.
 pub(super) struct Input<'a> {
-    pub(super) path: &'a Path,
+    pub(super) paths: &'a [PathBuf],
     pub(super) key_format: KeyFormat,
     pub(super) progress: bool,
     /// Whether to warn of doubtful keys: not when they are read again.
@@ -44,7 +44,7 @@ fn read(
     input: &Input<'_>,
     mut take: impl FnMut(&[&[u8]]) -> Result<(), BuildError>,
 ) -> Result<String, Failure> {
-    let mut keys = KeyReader::open(input.path, input.key_format, input.progress)?;
+    let mut keys = KeyReader::open_all(input.paths, input.key_format, input.progress)?;
     let (mut batch, mut key) = (KeyBatch::default(), Key::default());
     while keys.read_batch(&mut batch, &mut key)? {
         take(&batch.keys()).map_err(|error| Failure::of(keys.name(), error))?;
@@ -52,7 +52,7 @@ fn read(
     if input.warn {
         keys.warn_of_doubtful_keys();
     }
-    Ok(keys.name().to_owned())
+    Ok(name_of_all(input.paths))
 }
 
 /// Collects hashes until all keys are read. If their list does not fit its limit, they were only
@@ -69,7 +69,7 @@ fn with_unknown_count(
         Err(error) => return Err(Failure::of(&name, error)),
     };
     let has_prefixes = options.extractor().is_some();
-    if !input.path.is_file() {
+    if !input.paths.iter().all(|path| path.is_file()) {
         let keys_option = if has_prefixes { String::new() } else { format!("--keys {keys}, ") };
         let message = format!(
             "the list of {keys} keys does not fit --max-memory {limit}: give {keys_option}more \
@@ -89,7 +89,7 @@ fn with_unknown_count(
         with_known_count(options, input, keys, verify)?
     };
     let again = filter.keys_inserted();
-    if again < keys {
+    if again != keys {
         let message = format!(
             "{again} keys were read the second time, {keys} the first: do not change the file \
              meanwhile"

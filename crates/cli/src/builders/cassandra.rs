@@ -85,8 +85,7 @@ impl Builder for PartitionKeys {
         Ok(Built {
             bytes: filter.into_inner(),
             fit,
-            verified: hits.len(),
-            missing: hits.count_misses(),
+            answers: hits,
             summary: format!("{layout}: {}, {shape}", counted(distinct, "distinct key")),
         })
     }

@@ -46,6 +46,7 @@ struct Values {
     is_hex: bool,
     expected_values: Option<u64>,
     rate: f64,
+    oversized: bool,
     verify: bool,
     hashes: Vec<u64>,
 }
@@ -65,6 +66,7 @@ fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
         is_hex: options.is_hex,
         expected_values: options.expected_keys,
         rate,
+        oversized: options.oversized,
         verify: options.verify,
         hashes: Vec::new(),
     }))
@@ -89,6 +91,9 @@ impl Builder for Values {
         let mut filter = SplitBlockFilter::new(values, self.rate).map_err(Failure::new)?;
         warn_of_cap(&filter, values, self.rate);
         filter.insert_hashes(&self.hashes);
+        if !self.oversized {
+            filter.shrink_to_false_positive_rate(self.rate);
+        }
         let mut hits = Bitmask::new();
         if self.verify {
             filter.contains_hashes(&self.hashes, &mut hits);
@@ -103,8 +108,7 @@ impl Builder for Values {
         Ok(Built {
             bytes,
             fit,
-            verified: hits.len(),
-            missing: hits.count_misses(),
+            answers: hits,
             summary: format!(
                 "{distinct} distinct values of {physical_type}{default}, {blocks} blocks"
             ),

@@ -72,8 +72,7 @@ impl Builder for Keys {
         Ok(Built {
             fit: fit(self.expected_keys, distinct, bits(&filter), needed, rate),
             bytes: filter.to_bytes(),
-            verified: hits.len(),
-            missing: hits.count_misses(),
+            answers: hits,
             summary: format!(
                 "{}, {}",
                 counted(distinct, "distinct key"),

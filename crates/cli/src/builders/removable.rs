@@ -55,12 +55,6 @@ impl Builder for Hashes {
         let (lines, load) = (filter.lines().len(), filter.load() * 100.0);
         let (keys, lines) = (counted(filter.keys_inserted(), "key"), counted(lines as u64, "line"));
         let summary = format!("{keys}, {lines}, load {load:.1} %");
-        Ok(Built {
-            fit: None,
-            verified: hits.len(),
-            missing: hits.count_misses(),
-            summary,
-            bytes: filter.to_bytes(),
-        })
+        Ok(Built { fit: None, answers: hits, summary, bytes: filter.to_bytes() })
     }
 }

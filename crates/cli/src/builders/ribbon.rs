@@ -1,6 +1,7 @@
 //! This project's own static filter, sharded Ribbon.
 
-use blocked_bloom::{FilterOptions, KeyHash, Sizing};
+use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::{Bitmask, FilterOptions, KeyHash, Sizing};
 use blocked_bloom_inspect::numbers::percent;
 use blocked_bloom_ribbon::{RibbonFilterBuilder, RibbonOptions};
 
@@ -44,7 +45,12 @@ impl Builder for Keys {
 
     fn finish(self: Box<Self>, _: &str) -> Result<Built, Failure> {
         let keys = self.builder.len();
-        let verified = if self.verify { keys as usize } else { 0 };
+        let mut answers = Bitmask::new();
+        if self.verify {
+            // Otherwise it would be an error below.
+            let keys = keys as usize;
+            answers.write(keys, |words| fill_with_hits(words, keys));
+        }
         let filter = match self.verify {
             true => self.builder.finish_verified(),
             false => threads::pool(self.threads)?.install(|| self.builder.par_finish()),
@@ -53,6 +59,6 @@ impl Builder for Keys {
         let (bits, rate) = (filter.bits_per_key(), percent(filter.expected_false_positive_rate()));
         let summary =
             format!("{}, {bits:.2} bits per key, {rate} false positives", counted(keys, "key"));
-        Ok(Built { fit: None, verified, missing: 0, summary, bytes: filter.as_bytes().to_vec() })
+        Ok(Built { fit: None, answers, summary, bytes: filter.as_bytes().to_vec() })
     }
 }

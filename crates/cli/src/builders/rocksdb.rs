@@ -60,6 +60,11 @@ fn keys(builder: BlockBuilder, options: &BuildOptions<'_>) -> Box<dyn Builder> {
 }
 
 impl Builder for Keys {
+    fn bytes_per_key(&self) -> u64 {
+        let lists = if self.verify { 2 } else { 1 };
+        lists * size_of::<u64>() as u64
+    }
+
     fn add(&mut self, key: &Key) -> Result<(), String> {
         match &mut self.builder {
             BlockBuilder::Bloom(builder) => builder.insert(key),
@@ -97,6 +102,6 @@ impl Builder for Keys {
             kind => format!("{kind:?}"),
         };
         let summary = format!("{}, {shape}", counted(keys as u64, "key"));
-        Ok(Built { fit: None, verified: hits.len(), missing: hits.count_misses(), summary, bytes })
+        Ok(Built { fit: None, answers: hits, summary, bytes })
     }
 }

@@ -78,8 +78,7 @@ impl Builder for Items {
         Ok(Built {
             fit: fit(self.expected_keys, distinct, shape.stored_bytes(), needed, rate),
             bytes: filter.into_inner(),
-            verified: hits.len(),
-            missing: hits.count_misses(),
+            answers: hits,
             summary: format!(
                 "version {version}: {}, {words} words, {probes} probes",
                 counted(distinct, "distinct key")

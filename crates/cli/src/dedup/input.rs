@@ -1,5 +1,6 @@
 //! Reading lines many at a time: pieces of files, each of whole lines.
 
+use std::fmt::Display;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use memchr::memrchr;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 use crate::keys;
 use crate::output::STDIO;
 use crate::stored::stdin;
@@ -35,6 +36,8 @@ pub(super) struct Input<'a> {
     max_line_bytes: usize,
     /// Lines of the current file before the piece that was returned, as `count` was told.
     lines: u64,
+    /// Whether nothing of the file was returned yet.
+    is_start: bool,
     /// Whether the last call to `read` gave fewer bytes than it could have: what follows may have
     /// to be waited for.
     pub(super) is_drained: bool,
@@ -71,6 +74,7 @@ impl<'a> Input<'a> {
             terminator,
             max_line_bytes: usize::try_from(max_line_bytes).unwrap_or(usize::MAX),
             lines: 0,
+            is_start: false,
             is_drained: false,
             bar,
             bytes: 0,
@@ -121,6 +125,11 @@ impl<'a> Input<'a> {
             } else {
                 continue;
             }
+            if std::mem::take(&mut self.is_start)
+                && let Some(doubt) = keys::doubtful_start(&self.buffer[..self.given], "line")
+            {
+                self.bar.suspend(|| warn(format!("{}: {doubt}", self.name)));
+            }
             return Ok(Some(&self.buffer[..self.given]));
         }
     }
@@ -134,9 +143,9 @@ impl<'a> Input<'a> {
         self.lines += lines;
     }
 
-    /// Prints something while the bar is hidden.
-    pub(super) fn without_bar(&self, print: impl FnOnce()) {
-        self.bar.suspend(print);
+    /// A handle of the progress bar, to print something while it is hidden.
+    pub(super) fn bar(&self) -> ProgressBar {
+        self.bar.clone()
     }
 
     fn open(&mut self, path: &Path) -> Result<(), Failure> {
@@ -144,6 +153,7 @@ impl<'a> Input<'a> {
         let file = if path == Path::new(STDIO) { stdin() } else { File::open(path) };
         self.file = Some(file.map_err(|error| Failure::io(&self.name, "open", &error))?);
         self.lines = 0;
+        self.is_start = true;
         self.bar.set_message(printable(&self.name));
         Ok(())
     }
@@ -151,16 +161,21 @@ impl<'a> Input<'a> {
     /// The error for a line of the last piece: how many lines of the piece come before it, and how
     /// many of its bytes were found.
     pub(super) fn line_too_long(&self, before: u64, found: usize) -> Failure {
-        let (line, limit) = (self.lines + before + 1, self.max_line_bytes);
+        let limit = self.max_line_bytes;
         let (end, other) = match self.terminator {
             0 => ("NUL", "leave out --null if line feeds end the lines, or give"),
             _ => ("end of the line", "give --null if NUL bytes end the lines, or"),
         };
         let message = format!(
-            "line {line}: {found} bytes and no {end} yet, more than the {limit} bytes of \
+            "{found} bytes and no {end} yet, more than the {limit} bytes of \
              --max-line-bytes: {other} a larger --max-line-bytes"
         );
-        Failure::of(&self.name, message)
+        self.bad_line(before, message)
+    }
+
+    /// The error for a line of the last piece: how many lines of the piece come before it.
+    pub(super) fn bad_line(&self, before: u64, problem: impl Display) -> Failure {
+        Failure::of(&self.name, format!("line {}: {problem}", self.lines + before + 1))
     }
 
     /// Makes the buffer larger for a line that does not fit it: up to what holds the longest line

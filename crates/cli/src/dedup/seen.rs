@@ -1,12 +1,10 @@
-//! What was seen: a filter of a fixed size, or one that grows; how it is made, opened and stored,
-//! and how often it was probably wrong.
+//! What was seen: a filter of a fixed size, or one that grows; how it is made, opened and stored.
 
-use std::f64::consts::LN_2;
 use std::io::{self, Write};
 
 use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError, MAGIC};
 use blocked_bloom::{
-    Bitmask, Block, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash,
+    Bitmask, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash,
     MAX_RECOMMENDED_BLOCKS, Params, Sizing,
 };
 use blocked_bloom_inspect::Format;
@@ -15,6 +13,7 @@ use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 use indicatif::BinaryBytes;
 
 use super::Args;
+use super::losses::Losses;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::stored::Stored;
@@ -30,14 +29,32 @@ const FIRST_KEYS: [u64; 2] = [1_000_000, 64_000_000];
 /// instead of four to ten, each of which costs a cache line per line.
 const BYTES_OF_LINE: u64 = 256;
 
+/// False-positive rates above which the user is warned at once, and above which the tool stops, if
+/// they are [`SLACK`] times that which the filter is for.
+const MUCH: f64 = 0.01;
+const TOO_MUCH: f64 = 0.5;
+const SLACK: f64 = 1.2;
+
+/// How much worse than what it is for a filter is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Excess {
+    None,
+    /// More lines than it is for, at a low rate still.
+    Some,
+    /// More than 1 % of all new lines are dropped.
+    Much,
+    /// More than half of them.
+    TooMuch,
+}
+
 /// What was seen.
 pub(super) struct Seen {
     filter: Filter,
-    /// For each filter of the chain, or the only one: the lines that it had taken when it was
-    /// opened, and the number of lines by its bits.
-    before: Vec<(u64, f64)>,
+    losses: Losses,
     /// Distinct lines that a fixed filter is for.
     capacity: u64,
+    /// Highest false-positive rate that it is for.
+    made_for: f64,
     new: Bitmask,
 }
 
@@ -60,11 +77,26 @@ impl Seen {
                 let options = FilterOptions::new(Sizing::FalsePositiveRate(rate));
                 let first = (input_bytes / BYTES_OF_LINE).clamp(FIRST_KEYS[0], FIRST_KEYS[1]);
                 let options = ScalableOptions::for_filters(&options, first);
-                let filter = options.map_err(Failure::new)?.build().map_err(Failure::new)?;
+                let filter = options.map_err(Failure::new)?.build();
+                let filter =
+                    filter.map_err(|error| unreachable(rate).unwrap_or(Failure::new(error)))?;
                 (Filter::Growing(filter), u64::MAX)
             }
         };
-        Ok(Seen { filter, before: Vec::new(), capacity, new: Bitmask::new() })
+        Ok(Self::with(filter, capacity))
+    }
+
+    fn with(filter: Filter, capacity: u64) -> Self {
+        let (losses, made_for) = match &filter {
+            Filter::Fixed(filter, _) => {
+                (Losses::of(&[filter.view()]), filter.params().false_positive_rate_at(capacity))
+            }
+            Filter::Growing(filter) => {
+                let links: Vec<_> = filter.links().iter().map(BloomFilter::view).collect();
+                (Losses::of(&links), filter.false_positive_rate())
+            }
+        };
+        Seen { filter, losses, capacity, made_for, new: Bitmask::new() }
     }
 
     /// The filter that another run or `build` wrote, if it is what the options say.
@@ -72,11 +104,7 @@ impl Seen {
         let fail = |problem: String| Failure::of(&stored.name, problem);
         let wanted = args.is_sized().then(|| Shape::of(args)).transpose()?;
         let differs = |wanted: Shape, found: &str| Err(fail(wanted.differs_from(found, args)));
-        let bits_of = |filter: BloomFilter<&[Block]>| {
-            let keys = filter.keys_inserted();
-            (keys, filter.estimated_keys().unwrap_or(keys) as f64)
-        };
-        let (filter, before, capacity) = match stored.format {
+        let (filter, capacity) = match stored.format {
             format if format == Format::NATIVE => {
                 let opened = stored.open_native()?;
                 let (params, contents) = (opened.params(), opened.contents());
@@ -84,16 +112,13 @@ impl Seen {
                     let message = format!("takes no lines, as a filter of {contents}: {params}");
                     return Err(fail(message));
                 }
-                let capacity = match wanted {
-                    None => half_full(params),
-                    Some(Shape::Fixed(wanted)) if describe(wanted) == describe(params) => {
-                        wanted.expected_items()
-                    }
-                    Some(wanted) => return differs(wanted, &describe(params)),
+                let capacity = match (capacity(params, &wanted, args), wanted) {
+                    (Some(capacity), _) => capacity,
+                    (None, Some(wanted)) => return differs(wanted, &describe(params)),
+                    (None, None) => likely_keys(params),
                 };
                 let filter = opened.to_filter().map_err(|error| fail(error.to_string()))?;
-                let before = vec![bits_of(filter.view())];
-                (Filter::Fixed(filter, opened.keys_inserted()), before, capacity)
+                (Filter::Fixed(filter, opened.keys_inserted()), capacity)
             }
             format if format == Format::GROWING => {
                 let opened = ScalableBloomFilter::from_bytes(&stored.bytes[..])
@@ -105,15 +130,14 @@ impl Seen {
                     Some(wanted) => return differs(wanted, &growing_at(rate)),
                 }
                 let filter = opened.to_filter().map_err(|error| fail(error.to_string()))?;
-                let before = filter.links().iter().map(|link| bits_of(link.view())).collect();
-                (Filter::Growing(filter), before, u64::MAX)
+                (Filter::Growing(filter), u64::MAX)
             }
             format => {
                 let others = "dedup goes on with native and growing ones";
                 return Err(fail(format!("a filter of format {format}: {others}")));
             }
         };
-        let seen = Seen { filter, before, capacity, new: Bitmask::new() };
+        let seen = Self::with(filter, capacity);
         seen.key_hash().hasher().map_err(|error| fail(error.to_string()))?;
         Ok(seen)
     }
@@ -125,19 +149,28 @@ impl Seen {
         }
     }
 
-    /// Adds lines; a bit for each that was certainly not seen before.
-    pub(super) fn insert(&mut self, lines: &[&[u8]]) -> Result<&Bitmask, Failure> {
+    /// Adds lines.
+    pub(super) fn insert(&mut self, lines: &[&[u8]]) -> Result<(), Failure> {
         match &mut self.filter {
             Filter::Fixed(filter, distinct) => {
                 filter.insert_batch_new(lines, &mut self.new).map_err(Failure::new)?;
                 *distinct += self.new.count_hits() as u64;
+                self.losses.count(&self.new);
             }
             Filter::Growing(filter) => {
                 let inserted = filter.insert_batch_new(lines, &mut self.new);
                 inserted.map_err(|error| Failure::of("the filter cannot grow", error))?;
+                self.losses.count(&self.new);
+                self.losses.grow(filter.links());
             }
         }
-        Ok(&self.new)
+        Ok(())
+    }
+
+    /// A bit for each line of the last call of [`insert`](Self::insert) that was certainly not seen
+    /// before.
+    pub(super) fn new_lines(&self) -> &Bitmask {
+        &self.new
     }
 
     /// Distinct lines in the filter.
@@ -148,52 +181,38 @@ impl Seen {
         }
     }
 
-    /// The warning that a filter of fixed size has more lines than it is for; None if it has not.
-    pub(super) fn overfull(&self) -> Option<String> {
-        let (distinct, capacity) = (self.distinct(), self.capacity);
-        (distinct > capacity).then(|| {
-            let rate = percent(self.probably_wrong().1);
-            format!(
-                "more than the {capacity} distinct lines that the filter is for: from now on more \
-                 than {rate} of all new lines are dropped: \
-                 give more --memory or --keys, or neither for a filter that grows"
-            )
-        })
+    /// How much worse than what it is for the filter is.
+    pub(super) fn excess(&self) -> Excess {
+        let (rate, made_for) = (self.losses.least_rate(), SLACK * self.made_for);
+        match () {
+            () if rate > made_for.max(TOO_MUCH) => Excess::TooMuch,
+            () if rate > made_for.max(MUCH) => Excess::Much,
+            () if self.distinct() > self.capacity => Excess::Some,
+            () => Excess::None,
+        }
+    }
+
+    /// What an excess means for new lines.
+    pub(super) fn describe_excess(&self) -> String {
+        let rate = percent(self.losses.rate());
+        let is_full = match &self.filter {
+            Filter::Fixed(..) => {
+                format!("more than the {} distinct lines that the filter is for", self.capacity)
+            }
+            Filter::Growing(_) => "the filter grew beyond its rate".to_owned(),
+        };
+        format!("{is_full}: from now on more than {rate} of all new lines are dropped")
     }
 
     /// How many lines that were not seen have probably been taken for seen ones since the filter
     /// was made or opened, and the chance of that for the next one.
-    ///
-    /// A line that is dropped has all its bits set already: the bits are those of the lines that
-    /// were taken and of those that were dropped by mistake, `1 / (1 - rate)` for each one taken,
-    /// which is summed step by step. In a chain the filters before the last one are full, and their
-    /// rates stay.
     pub(super) fn probably_wrong(&self) -> (f64, f64) {
-        const STEPS: u64 = 64;
-        let links: Vec<(Params, u64)> = match &self.filter {
-            Filter::Fixed(filter, distinct) => vec![(filter.params(), *distinct)],
-            Filter::Growing(filter) => {
-                filter.links().iter().map(|link| (link.params(), link.keys_inserted())).collect()
-            }
-        };
-        let (mut wrong, mut others_right) = (0.0, 1.0);
-        for (i, (params, after)) in links.into_iter().enumerate() {
-            let (before, mut keys) = self.before.get(i).map_or((0, 0.0), |&before| before);
-            let right = |keys: f64| (1.0 - params.false_positive_rate_at(keys as u64)).max(1e-9);
-            let step = (after - before) as f64 / STEPS as f64;
-            for _ in 0..STEPS {
-                let midway = right(keys + step / 2.0 / right(keys));
-                keys += step / midway;
-                wrong += step * (1.0 / (others_right * midway) - 1.0);
-            }
-            others_right *= right(keys);
-        }
-        (wrong, 1.0 - others_right)
+        (self.losses.lost(), self.losses.rate())
     }
 
     /// Writes the filter, and prints what it is unless `quiet`.
     pub(super) fn save(&self, output: &Output, quiet: bool) -> Result<(), Failure> {
-        let (distinct, rate) = (self.distinct(), percent(self.probably_wrong().1));
+        let (distinct, rate) = (self.distinct(), percent(self.losses.rate()));
         let (bytes, left) = match &self.filter {
             Filter::Fixed(filter, _) => {
                 (filter.memory_bytes(), format!(", for {} lines", self.capacity))
@@ -287,6 +306,20 @@ impl Shape {
     }
 }
 
+/// The error for a rate that is too low for a filter that grows, whose filters share it.
+fn unreachable(rate: f64) -> Option<Failure> {
+    let is_reached = |rate: &f64| {
+        let options = FilterOptions::new(Sizing::FalsePositiveRate(*rate));
+        ScalableOptions::for_filters(&options, 1).is_ok_and(|options| options.build().is_ok())
+    };
+    let lowest = (1..16).rev().map(|digits| 10_f64.powi(-digits)).find(is_reached);
+    let lowest = lowest.filter(|&lowest| lowest > rate)?;
+    Some(Failure::new(format!(
+        "--fpr {rate:e} is out of reach of a filter that grows, whose filters share it: give \
+         {lowest:e} or more"
+    )))
+}
+
 fn describe(params: Params) -> String {
     format!("a filter of {} blocks and {} probes", params.blocks(), params.probes())
 }
@@ -327,10 +360,49 @@ fn even(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
     u32::try_from(even).unwrap_or(u32::MAX)
 }
 
-/// Keys with which half of the bits of a filter are set, as they are when the number of probes is
-/// the best one.
-fn half_full(params: Params) -> u64 {
-    (f64::from(params.blocks()) * 512.0 * LN_2 / f64::from(params.probes())) as u64
+/// The keys that a stored filter is for, by those of the options that were given; None if they make
+/// another filter, or if none was given.
+fn capacity(params: Params, wanted: &Option<Shape>, args: &Args) -> Option<u64> {
+    let is_it = |other: &Params| describe(*other) == describe(params);
+    let bytes = Sizing::MaxBytes(bytes_of(params.blocks()));
+    let fits = |keys: &u64| bytes.params(*keys).is_ok_and(|params| is_it(&params));
+    if let Some(Shape::Fixed(wanted)) = wanted
+        && is_it(wanted)
+    {
+        return Some(wanted.expected_items());
+    }
+    match (args.memory, args.keys, args.fpr) {
+        (None, Some(keys), None) => Some(keys).filter(fits),
+        (None, None, Some(rate)) => params.max_items(rate).ok().filter(fits),
+        (Some(bytes), _, None) => {
+            let blocks = most_blocks(bytes).ok()?;
+            (blocks == params.blocks()).then(|| likely_keys(params))
+        }
+        _ => None,
+    }
+}
+
+/// In the middle of the numbers of keys for which a filter of this size has as many probes. What it
+/// was made for is not stored.
+fn likely_keys(params: Params) -> u64 {
+    let [least, most] = [1, 0].map(|more| most_keys(params, params.probes() + more) as f64);
+    (least * most).sqrt() as u64
+}
+
+/// The most keys for which a filter of this size has as many probes or more.
+fn most_keys(params: Params, probes: u32) -> u64 {
+    let bytes = Sizing::MaxBytes(bytes_of(params.blocks()));
+    let (mut low, mut high) = (1, u64::from(params.blocks()) * 512);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        match bytes.params(middle) {
+            Ok(of) if of.blocks() == params.blocks() && of.probes() < probes => {
+                high = middle - 1;
+            }
+            _ => low = middle,
+        }
+    }
+    low
 }
 
 #[cfg(test)]

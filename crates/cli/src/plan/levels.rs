@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 
+use blocked_bloom::probe::MAX_BITS_PER_KEY;
 use blocked_bloom_inspect::numbers::{parse_keys, parse_present, parse_runs, percent};
-use blocked_bloom_lsm::{FilterKind, KindPlan, Level, Plan, PlannedLevel};
+use blocked_bloom_lsm::{FilterKind, KindOfLevel, KindPlan, Level, Plan, PlannedLevel};
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
@@ -51,7 +52,48 @@ pub(crate) fn parse_level(text: &str) -> Result<Level, String> {
     Ok(level)
 }
 
-/// Prints a plan of Bloom and Ribbon filters.
+/// What is printed of a level of a plan of Bloom and Ribbon filters.
+struct KindRow {
+    keys: u64,
+    kind: &'static str,
+    bytes: u128,
+    false_positive_rate: f64,
+    cost: f64,
+}
+
+fn of_kinds(plan: &KindPlan) -> Vec<KindRow> {
+    let row = |level: &KindOfLevel| KindRow {
+        keys: level.level.keys,
+        kind: match level.kind {
+            FilterKind::None => "none",
+            FilterKind::Bloom { .. } => "bloom",
+            FilterKind::Ribbon { .. } => "ribbon",
+            _ => "other",
+        },
+        bytes: level.bytes,
+        false_positive_rate: level.false_positive_rate,
+        cost: level.expected_cost,
+    };
+    plan.levels().iter().map(row).collect()
+}
+
+fn of_bloom(plan: &Plan) -> Result<Vec<KindRow>, Failure> {
+    let row = |level: &PlannedLevel| {
+        let bits = level.bits_per_key().min(MAX_BITS_PER_KEY);
+        let alone = Plan::with_bits_per_key(&[level.level], bits);
+        Ok(KindRow {
+            keys: level.level.keys,
+            kind: if level.skipped.is_some() { "none" } else { "bloom" },
+            bytes: level.bytes(),
+            false_positive_rate: level.false_positive_rate(),
+            cost: alone.map_err(Failure::new)?.expected_cost(),
+        })
+    };
+    plan.levels().iter().map(row).collect()
+}
+
+/// Prints a plan of Bloom and Ribbon filters, or of Bloom filters alone if that costs less: the
+/// kinds are chosen among some numbers of bits per key, and Bloom's are not.
 pub(super) fn run_kinds(
     levels: &[Level],
     budget: u64,
@@ -60,26 +102,25 @@ pub(super) fn run_kinds(
 ) -> Result<(), Failure> {
     let plan = KindPlan::for_budget(levels, budget, ribbon_query_cost).map_err(Failure::new)?;
     let bloom_only = Plan::for_budget(levels, budget).map_err(Failure::new)?;
-    let kind = |kind| match kind {
-        FilterKind::None => "none",
-        FilterKind::Bloom { .. } => "bloom",
-        FilterKind::Ribbon { .. } => "ribbon",
-        _ => "other",
+    let bloom_rows = of_bloom(&bloom_only)?;
+    let (bytes, cost, rows) = match plan.expected_cost() <= bloom_only.expected_cost() {
+        true => (plan.bytes(), plan.expected_cost(), of_kinds(&plan)),
+        false => (bloom_only.bytes(), bloom_only.expected_cost(), bloom_rows),
     };
     if json {
-        let levels = plan.levels().iter().map(|level| {
+        let levels = rows.iter().map(|level| {
             json!({
-                "keys": level.level.keys,
-                "kind": kind(level.kind),
+                "keys": level.keys,
+                "kind": level.kind,
                 "stored_bytes": level.bytes as f64,
                 "false_positive_rate": level.false_positive_rate,
-                "expected_cost": level.expected_cost,
+                "expected_cost": level.cost,
             })
         });
         let all = json!({
             "budget_bytes": budget,
-            "bytes": plan.bytes() as f64,
-            "expected_cost": plan.expected_cost(),
+            "bytes": bytes as f64,
+            "expected_cost": cost,
             "bloom_only": {
                 "bytes": bloom_only.bytes() as f64,
                 "expected_cost": bloom_only.expected_cost(),
@@ -93,24 +134,23 @@ pub(super) fn run_kinds(
         "{:>5}  {:>14}  {:>6}  {:>8}  {:>15}  {:>15}  {:>10}\n",
         "level", "keys", "kind", "bits/key", "stored bytes", "false positives", "cost"
     );
-    for (i, level) in plan.levels().iter().enumerate() {
-        let bits = match level.level.keys {
+    for (i, level) in rows.iter().enumerate() {
+        let bits = match level.keys {
             0 => 0.0,
             keys => 8.0 * level.bytes as f64 / keys as f64,
         };
         text += &format!(
             "{i:>5}  {:>14}  {:>6}  {bits:>8.2}  {:>15}  {:>15}  {:>10.6}\n",
-            level.level.keys,
-            kind(level.kind),
+            level.keys,
+            level.kind,
             level.bytes,
             percent(level.false_positive_rate),
-            level.expected_cost
+            level.cost
         );
     }
-    for (kind, bytes, cost) in [
-        ("", plan.bytes(), plan.expected_cost()),
-        ("bloom", bloom_only.bytes(), bloom_only.expected_cost()),
-    ] {
+    for (kind, bytes, cost) in
+        [("", bytes, cost), ("bloom", bloom_only.bytes(), bloom_only.expected_cost())]
+    {
         text += &format!(
             "{:>5}  {:>14}  {kind:>6}  {:>8}  {bytes:>15}  {:>15}  {cost:>10.6}\n",
             "all", "", "", ""

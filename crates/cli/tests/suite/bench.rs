@@ -38,8 +38,10 @@ fn bench_prints_one_object_per_measurement() {
     for kernel in all() {
         for mix in ["absent", "half", "present"] {
             assert_eq!(count("contains_hash", mix, kernel, 1), [1000, 2000], "{kernel}");
+            assert_eq!(count("contains_in_loop", mix, kernel, 1), [1000, 2000], "{kernel}");
         }
     }
+    assert_eq!(count("contains_hash", "half", "harness", 1), [1000, 2000]);
     for kernel in all().chain(["one_by_one"]) {
         for mix in ["absent", "half", "present"] {
             assert_eq!(count("contains_hashes", mix, kernel, 64), [1000, 2000], "{kernel}");
@@ -55,6 +57,7 @@ fn bench_prints_one_object_per_measurement() {
 fn bench_measures_each_op_and_explains_itself() {
     let dir = Dir::new();
     let table = text(dir.ok("bench --keys 1000 --rounds 1 --op insert --probes 9"));
+    assert!(table.contains("contains_in_loop: the same lookups"), "{table}");
     assert!(table.contains("1000 keys, 1.25 KiB, 10.24 bits/key, 9 probes, 1 rounds"), "{table}");
     assert!(table.contains("insert_hashes") && !table.contains("contains_hashes "), "{table}");
     let built = text(dir.ok("bench --json --keys 1000 --rounds 1 --op build"));

@@ -26,7 +26,7 @@ const LEFT: &str = ".blocked-bloom-";
 /// Options that build filters of other systems, of 100 KB and more from ten thousand keys.
 const FORMATS: [&str; 3] = [
     "--format rocksdb-block --bits-per-key 100",
-    "--format parquet-filter --keys 1M",
+    "--format parquet-filter --keys 1M --oversized",
     "--format cassandra --cassandra-version nb --keys 1M",
 ];
 

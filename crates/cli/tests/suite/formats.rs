@@ -451,3 +451,31 @@ fn options_without_meaning_are_errors() {
     assert_eq!(dir.read("named"), dir.read("keys.bloom"));
     assert_eq!(dir.info("named")["format"], "native");
 }
+
+/// Every key that is to be looked up again is, in every format.
+#[test]
+fn keys_are_looked_up_again_in_every_format() {
+    let dir = Dir::new();
+    dir.write("keys", lines("key", 3_000));
+    for format in [
+        "removable",
+        "ribbon",
+        "rocksdb-block",
+        "rocksdb-ribbon",
+        "parquet-filter",
+        "guava",
+        "spark",
+        "redisbloom",
+        "cassandra",
+    ] {
+        let args = format!("build keys --format {format} -o nb-1-big-Filter.db");
+        let args = match format {
+            "cassandra" => args,
+            _ => args.replace("nb-1-big-Filter.db", "filter"),
+        };
+        let said = stderr(&dir.run(&format!("{args} --verify")));
+        assert_parts(&said, &["stored, 3000 keys looked up again\n"]);
+        let said = stderr(&dir.run(&args));
+        assert!(said.contains("bytes stored\n"), "{said}");
+    }
+}

@@ -114,3 +114,41 @@ fn equal_neighbours_count_once_across_batches() {
         }
     }
 }
+
+/// Several files of keys are read as if they were one, each with its own line numbers and warnings.
+#[test]
+fn a_filter_is_built_from_several_files() {
+    let dir = Dir::new();
+    for (name, keys) in [("a", lines("a", 500)), ("b", "b1\nb2".to_owned()), ("c", lines("c", 9))] {
+        dir.write(name, keys);
+    }
+    dir.write("empty", "");
+    let all = lines("a", 500) + "stdin\n" + "b1\nb2\n" + &lines("c", 9);
+    for options in ["", "--keys 1K", "--max-memory 0 --format native", "--format removable"] {
+        let built = dir.run_with(&format!("build a empty - b c {options} -o f"), "stdin\n");
+        // A stream cannot be read a second time.
+        if options.starts_with("--max-memory") {
+            assert_eq!(built.status.code(), Some(2));
+            dir.ok(&format!("build a empty b c {options} -o f"));
+            assert_eq!(dir.info("f")["keys_inserted"], 511);
+            continue;
+        }
+        assert_eq!(built.status.code(), Some(0), "{options}: {}", stderr(&built));
+        dir.write("all", &all);
+        dir.ok(&format!("build all {options} -o expected"));
+        assert!(dir.read("f") == dir.read("expected"), "{options}");
+    }
+    let message = dir.fails("build a b");
+    assert_parts(&message, &["a and 1 more: several files of keys: give -o"]);
+    assert_parts(&dir.fails("build a b none -o f"), &["none: cannot open: "]);
+    assert_parts(&dir.fails("build a b -o b"), &["the file of keys"]);
+    dir.write("hex", "00\n0x\n");
+    dir.write("zeros", "00\n00\n00\n");
+    assert_parts(&dir.fails("build zeros hex --hex -o f"), &["hex: line 2: "]);
+    dir.write("windows", "a\r\nb\n");
+    dir.write("marked", b"\xef\xbb\xbfa\n");
+    let said = stderr(&dir.run("build windows marked a -q -o f"));
+    let parts = ["warning: windows: 1 of 2 keys end", "warning: marked: begins with a UTF-8"];
+    assert_parts(&said, &parts);
+    assert_eq!(said.lines().count(), 2, "{said}");
+}

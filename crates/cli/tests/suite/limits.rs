@@ -1,7 +1,7 @@
 //! Numbers that cannot be meant, and keys that are too long: errors before the memory is used, and
 //! warnings with the figures.
 
-use crate::tool::{Dir, assert_parts, lines, stderr, words};
+use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, words};
 
 #[test]
 fn a_key_may_be_as_long_as_the_limit() {
@@ -103,7 +103,7 @@ fn many_more_keys_expected_than_read_are_warned_of() {
         ],
     );
     for (options, bytes, needed) in [
-        ("--format parquet-filter --keys 1M -o g", "2097170", "47"),
+        ("--format parquet-filter --keys 1M --oversized -o g", "2097170", "47"),
         ("--format cassandra --keys 10M -o nb-1-big-Filter.db", "12500016", "16"),
     ] {
         let warned = stderr(&dir.run(&format!("build three {options} -q")));
@@ -175,4 +175,69 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         }
     }
     assert_eq!(dir.names(), ["k", "k.bloom"]);
+}
+
+#[test]
+fn a_filter_that_passes_all_is_warned_of() {
+    let dir = Dir::new();
+    dir.write("keys", lines("key", 100));
+    for size in ["--fpr 1", "--fpr 100%", "--bits-per-key 0"] {
+        let output = dir.run(&format!("build keys -q -o f {size}"));
+        assert_eq!(output.status.code(), Some(0), "{size}");
+        let warning = "warning: keys: no filter by this size: every answer will be \"maybe\"\n";
+        assert_eq!(stderr(&output), warning, "{size}");
+    }
+    dir.write("packed", b"\x1f\x8b\x08\0\0\0\0\0\n\x03\n");
+    let said = stderr(&dir.run("build packed -q"));
+    assert_parts(&said, &["warning: packed: is compressed by gzip", "as keys (zcat "]);
+}
+
+/// Hashes that RocksDB's builders keep a second time, to look them up again, are memory, too.
+#[test]
+fn lists_of_keys_for_rocksdb_fit_their_memory() {
+    let dir = Dir::new();
+    dir.write("keys", lines("key", 1_000));
+    for format in ["rocksdb-block", "rocksdb-ribbon"] {
+        let build = format!("build keys -o f --format {format}");
+        dir.ok(&format!("{build} --max-memory 8000"));
+        dir.ok(&format!("{build} --max-memory 16000 --verify"));
+        let message = dir.fails(&format!("{build} --max-memory 15999 --verify"));
+        assert_parts(&message, &["more than 999 keys", "--max-memory 15999"]);
+        let message = dir.fails(&format!("{build} --max-memory 7999"));
+        assert_parts(&message, &["more than 999 keys"]);
+    }
+}
+
+/// A file that gets more keys between the two times that it is read would fill a filter that is too
+/// small for them.
+#[cfg(unix)]
+#[test]
+fn a_file_that_grows_while_it_is_read_twice_is_an_error() {
+    use std::io::{BufRead, BufReader, Write};
+    let dir = Dir::new();
+    let args = ["build", "keys", "-o", "f", "--max-memory", "0"];
+    // The keys may have been read to the end before there are more.
+    for _ in 0..20 {
+        dir.write("keys", lines("key", 1_000_000));
+        let mut command = std::process::Command::new(TOOL);
+        command.args(args).current_dir(dir.0.path()).stderr(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        assert_parts(&line, &["1000000 keys", "reading them again"]);
+        let file = std::fs::OpenOptions::new().append(true).open(dir.path("keys"));
+        file.unwrap().write_all(lines("more", 500).as_bytes()).unwrap();
+        line.clear();
+        said.read_line(&mut line).unwrap();
+        let code = child.wait().unwrap().code();
+        if code == Some(2) {
+            let message = "1000500 keys were read the second time, 1000000 the first";
+            assert_parts(&line, &[message, "do not change the file"]);
+            return;
+        }
+        assert_parts(&line, &["f: 1000000 keys"]);
+        assert_eq!(dir.info("f")["keys_inserted"], 1_000_000);
+    }
+    panic!("never seen to grow");
 }

@@ -23,6 +23,27 @@ fn ribbon_is_planned_for_the_level_of_most_keys() {
     assert_eq!(failed.status.code(), Some(2));
 }
 
+/// A budget that is more than enough for the numbers of bits that kinds are chosen among.
+#[test]
+fn a_plan_of_kinds_costs_no_more_than_bloom_alone() {
+    for budget in ["1M", "50MiB", "100MiB", "170MiB", "200MiB", "300MiB", "1GiB"] {
+        let args = format!("--levels 1M,10M,100M --budget {budget} --ribbon-query-cost 0.0032");
+        let plan: serde_json::Value = serde_json::from_str(&ok(&format!("{args} --json"))).unwrap();
+        let cost = |plan: &serde_json::Value| plan["expected_cost"].as_f64().unwrap();
+        assert!(cost(&plan) <= cost(&plan["bloom_only"]), "{budget}: {plan}");
+        let levels = plan["levels"].as_array().unwrap();
+        let sum =
+            |name: &str| levels.iter().map(|level| level[name].as_f64().unwrap()).sum::<f64>();
+        assert!((sum("expected_cost") / cost(&plan) - 1.0).abs() < 1e-6, "{budget}: {plan}");
+        assert_eq!(sum("stored_bytes"), plan["bytes"].as_f64().unwrap());
+        let table = ok(&args);
+        let rows: Vec<&str> = table.lines().filter(|line| line.contains(" all ")).collect();
+        let [found, bloom] = rows[..] else { panic!("{table}") };
+        let last = |row: &str| row.split_whitespace().last().unwrap().parse::<f64>().unwrap();
+        assert!(last(found) <= last(bloom), "{table}");
+    }
+}
+
 fn ok(args: &str) -> String {
     let output = run(args);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::fixtures::committed;
-use crate::tool::{Dir, assert_parts, stderr, text};
+use crate::tool::{Dir, assert_parts, lines, stderr, text};
 
 /// 5,000 lines, of which every 700th names a rare word.
 fn log() -> String {
@@ -272,4 +272,17 @@ fn every_index_has_a_tag_of_its_own() {
     assert_eq!((tag("--tag 0"), tag("--tag 18446744073709551615")), (0, u64::MAX));
     let tags: BTreeSet<u64> = (0..8).map(|_| tag("")).collect();
     assert!(tags.len() == 8 && !tags.contains(&0), "{tags:?}");
+}
+
+/// Nearly every line of common words is selected, which is not what a key's answer is.
+#[test]
+fn a_query_for_any_row_says_so() {
+    let dir = Dir::new();
+    dir.write("log", lines("word ", 1_000));
+    dir.ok("planes build --lines 10 log");
+    let output = dir.run_with("query log.planes", "word\n");
+    assert_eq!((text(output.stdout.clone()), output.status.code()), ("word\n".into(), Some(0)));
+    let said = stderr(&output);
+    assert_parts(&said, &["warning: log.planes: lines are selected whose words any row may have"]);
+    assert_parts(&said, &["planes query says which rows\n"]);
 }

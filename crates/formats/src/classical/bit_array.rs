@@ -93,11 +93,15 @@ impl<'a, S: Scheme> BitArray<'a, S> {
         (0..self.shape.probes()).for_each(|_| self.prefetch(self.next(&mut walk)));
     }
 
-    /// Fraction of the array's bits that are set, 0 to 1. Cost: reads every byte.
+    /// Fraction of the bits that probes fall on that are set, 0 to 1. Cost: reads every byte of
+    /// them.
     pub(super) fn fill_ratio(self) -> f64 {
-        let (words, rest) = self.bytes.as_chunks();
+        let bits = self.shape.used_bits();
+        let (bytes, rest) = self.bytes.split_at((bits / 8) as usize);
+        let (words, others) = bytes.as_chunks();
         let ones = words.iter().map(|&word| u64::from(u64::from_ne_bytes(word).count_ones()));
-        let rest = rest.iter().map(|byte| u64::from(byte.count_ones()));
-        ones.chain(rest).sum::<u64>() as f64 / (8 * self.bytes.len() as u64) as f64
+        let last = rest.first().map(|byte| byte & ((1 << (bits % 8)) - 1));
+        let others = others.iter().copied().chain(last).map(|byte| u64::from(byte.count_ones()));
+        ones.chain(others).sum::<u64>() as f64 / bits as f64
     }
 }

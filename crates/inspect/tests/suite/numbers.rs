@@ -11,6 +11,10 @@ fn keys() {
         ("1", 1),
         ("1_000_000", 1_000_000),
         ("1 000,000", 1_000_000),
+        ("1,000", 1_000),
+        ("12,345.5k", 12_345_500),
+        ("1 500 M", 1_500_000_000),
+        ("1_5M", 15_000_000),
         ("1e6", 1_000_000),
         ("10M", 10_000_000),
         ("1.1G", 1_100_000_000),
@@ -20,6 +24,10 @@ fn keys() {
         assert_eq!(parse_keys(text), Ok(keys), "{text}");
     }
     for text in ["", "0", "-1", "1.5", "M", "10MiB", "inf", "nan", "1e30", "20000000000G"] {
+        assert!(parse_keys(text).is_err(), "{text}");
+    }
+    // A comma that is meant as a decimal point, or nothing known.
+    for text in ["1,5M", "1,5", "1 5M", ",5", "1,", "1,,000", "1000,000", "1.000,5", "1,00k"] {
         assert!(parse_keys(text).is_err(), "{text}");
     }
     assert_eq!((parse_count("0"), parse_count("2k")), (Ok(0), Ok(2_000)));
@@ -43,6 +51,9 @@ fn bytes() {
         ("7TiB", 7 << 40),
     ] {
         assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+    }
+    for text in ["1,5GiB", "1,5 GB", "64 1KiB", "1e,500"] {
+        assert!(parse_bytes(text).is_err(), "{text}");
     }
     assert!(parse_bytes("64KX").is_err() && parse_bytes("").is_err());
     assert_eq!(parse_size("1k"), Ok(1_000));

@@ -3,6 +3,7 @@
 use blocked_bloom::FilterOptions;
 use blocked_bloom_formats::parquet::{SplitBlockFilter, Value};
 use blocked_bloom_inspect::{BlockLoads, FileRanges, Format, LookupOptions, Opened, PhysicalType};
+use blocked_bloom_scalable::ScalableBloomFilter;
 
 use crate::stored::{KEYS, all, encoded, key};
 
@@ -132,4 +133,65 @@ fn the_bits_of_a_split_block_are_counted_through_its_words() {
     assert!(probes[0].is_hit());
     assert!(opened.probes(b"seven", &options).is_err());
     assert!(opened.probes(b"7", &encoded()).is_err());
+}
+
+/// Each link of a growing filter is a part of its own, with its own blocks and answers.
+#[test]
+fn parts_of_a_growing_filter_are_its_links() {
+    let stored = all().into_iter().find(|stored| stored.format == Format::GROWING).unwrap();
+    let chain = ScalableBloomFilter::from_bytes(&stored.bytes[..]).unwrap();
+    let opened = stored.open().unwrap();
+    let links = chain.links();
+    assert!(links.len() > 2 && opened.parts() == links.len());
+    assert_eq!(opened.block_loads(links.len()), None);
+    for (part, link) in links.iter().enumerate() {
+        let loads = opened.block_loads(part).unwrap();
+        assert_eq!(loads.blocks, u64::from(link.params().blocks()));
+        assert_eq!(loads.probes, link.params().probes());
+        assert!((loads.fill_ratio - link.fill_ratio()).abs() < 1e-12, "{part}");
+    }
+    let mut only_in = vec![0; links.len()];
+    for i in 0..KEYS + 100 {
+        let probes = opened.probes(&key(i), &LookupOptions::default()).unwrap();
+        let parts: Vec<usize> = probes.iter().map(|probe| probe.part).collect();
+        assert_eq!(parts, (0..links.len()).collect::<Vec<_>>());
+        for (probe, link) in probes.iter().zip(links) {
+            assert_eq!(probe.is_hit(), link.contains(key(i)), "{i} in {}", probe.part);
+        }
+        let mut hits = probes.iter().filter(|probe| probe.is_hit());
+        if let (Some(probe), None) = (hits.next(), hits.next()) {
+            only_in[probe.part] += 1;
+        }
+    }
+    assert!(only_in.iter().all(|&keys| keys > 50), "{only_in:?}");
+}
+
+/// A key is looked up in the one partition that its place among the keys says.
+#[test]
+fn a_key_is_probed_in_its_partition_of_an_sst() {
+    let mut partitioned = 0;
+    for stored in all().iter().filter(|stored| stored.format == Format::ROCKSDB_SST) {
+        let opened = stored.open().unwrap();
+        let (parts, options) = (opened.parts(), encoded());
+        if parts < 3 || stored.name.contains("matrix") {
+            continue;
+        }
+        let mut keys: Vec<&Vec<u8>> =
+            stored.lookups[0].1.iter().filter(|(_, hit)| *hit).map(|(key, _)| key).collect();
+        keys.sort();
+        let mut seen = vec![0; parts];
+        let mut last = 0;
+        for key in keys {
+            let probes = opened.probes(key, &options).unwrap();
+            // Ribbon has no blocks.
+            let [probe] = &probes[..] else { continue };
+            assert!(probe.is_hit() && probe.part >= last, "{}", stored.name);
+            (last, seen[probe.part]) = (probe.part, seen[probe.part] + 1);
+        }
+        if last > 0 {
+            assert!(seen.iter().all(|&keys| keys > 0), "{}: {seen:?}", stored.name);
+            partitioned += 1;
+        }
+    }
+    assert!(partitioned > 0);
 }

@@ -107,3 +107,54 @@ fn the_surest_mark_decides() {
         assert_ne!(found, Format::ROCKSDB_BLOCK);
     }
 }
+
+/// Each number at the start of a file of RedisBloom's dumps must be one that RedisBloom writes.
+#[test]
+fn dumps_of_redisbloom_are_known_by_their_first_numbers() {
+    let head = |iterator: u64, length: u64, links: u32, options: u32| {
+        let mut head = [iterator.to_le_bytes(), length.to_le_bytes(), [0; 8]].concat();
+        head.extend([links.to_le_bytes(), options.to_le_bytes()].concat());
+        head.resize(64, 0);
+        head
+    };
+    let is_dump = |head: Vec<u8>| recognise("f", &head, &[], None) == Ok(Format::REDISBLOOM);
+    for options in 0..16 {
+        assert!(is_dump(head(1, 73, 1, options)), "{options}");
+        assert!(is_dump(head(1, 20 + 53 * 9, 9, options)), "{options}");
+    }
+    for options in [16, 17, 1 << 8, 1 << 31, u32::MAX] {
+        assert!(!is_dump(head(1, 73, 1, options)), "{options}");
+    }
+    for (iterator, length, links) in
+        [(0, 73, 1), (2, 73, 1), (1, 72, 1), (1, 74, 1), (1, 73, 2), (1, 20, 0)]
+    {
+        assert!(!is_dump(head(iterator, length, links, 5)), "{iterator} {length} {links}");
+    }
+}
+
+/// Blocks of 64 bytes and a trailer of eight, whose every field is checked.
+#[test]
+fn the_compact_form_is_guessed_by_its_trailer_and_length() {
+    let guess = |trailer: [u8; 8], length: u64| {
+        let tail = [&[0x80; 56][..], &trailer].concat();
+        recognise("f", &[0x80; 64], &tail, Some(length)).unwrap_err()
+    };
+    let of = |probes, flags| [0xbc, 1, probes, flags, 7, 0, 0, 0];
+    for (probes, flags) in [(1, 1), (30, 1), (6, 5)] {
+        for length in [72, 136, 8 + 64 * 1_000_000] {
+            let found = guess(of(probes, flags), length);
+            assert_eq!(found, Unrecognised::LooksCompact, "{probes} {flags} {length}");
+        }
+    }
+    for length in [71, 73, 100, 128, 130, 64 * 1_000_000] {
+        assert_eq!(guess(of(6, 1), length), Unrecognised::Unknown, "{length}");
+    }
+    for (probes, flags) in [(0, 1), (31, 1), (6, 0), (6, 2), (6, 4), (6, 7)] {
+        assert_eq!(guess(of(probes, flags), 136), Unrecognised::Unknown, "{probes} {flags}");
+    }
+    assert_eq!(guess([0xbd, 1, 6, 1, 0, 0, 0, 0], 136), Unrecognised::Unknown);
+    assert_eq!(guess([0xbc, 2, 6, 1, 0, 0, 0, 0], 136), Unrecognised::Unknown);
+    // A trailer without a block.
+    let alone = of(6, 1);
+    assert_eq!(recognise("f", &alone, &alone, Some(8)), Err(Unrecognised::Unknown));
+}

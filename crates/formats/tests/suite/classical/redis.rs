@@ -434,3 +434,29 @@ fn entries_beyond_the_bits_and_replies_after_the_last_are_errors() {
     let error = RedisFilter::load(twice).unwrap_err();
     assert_eq!(error, RedisError::Order { iterator: 1, expected: 0 });
 }
+
+/// The bits of a link of an early version that no probe falls on do not count.
+#[test]
+fn the_fill_is_that_of_the_bits_that_probes_fall_on() {
+    for (bytes, error, n2, used) in
+        [(1 << 10, 0.2, 12, 512), (1 << 10, 0.01, 13, 1 << 10), (64, 0.01, 3, 1), (13, 0.1, 0, 13)]
+    {
+        let mut file = file(0, &[(bytes, error, n2)], &mut Random(1));
+        let start = file.len() - bytes as usize;
+        file[start..].fill(0xff);
+        file[start..][..used].fill(0x3c);
+        let filter = RedisFilter::from_bytes(&file).unwrap();
+        let link = &filter.links()[0];
+        let rate = 0.5_f64.powi(link.shape().probes() as i32);
+        assert_eq!(link.fill_ratio(), 0.5, "{bytes} {n2}");
+        assert!((link.estimated_false_positive_rate() / rate - 1.0).abs() < 1e-12, "{bytes} {n2}");
+        let keys = 8.0 * used as f64 * 2_f64.ln() / f64::from(link.shape().probes());
+        assert_eq!(link.estimated_keys(), Some(keys.round() as u64), "{bytes} {n2}");
+    }
+    // Two bits of a byte.
+    let mut file = file(2, &[(8, 0.5, 1)], &mut Random(1));
+    let start = file.len() - 8;
+    file[start..].fill(0xfe);
+    let filter = RedisFilter::from_bytes(&file).unwrap();
+    assert_eq!(filter.links()[0].fill_ratio(), 0.5);
+}

@@ -1,0 +1,133 @@
+//! How many lines that were not there before have probably been dropped.
+
+use blocked_bloom::parts::Blocks;
+use blocked_bloom::{Bitmask, Block, BloomFilter, Params};
+
+/// Counts lines that were taken for seen ones by mistake, by what the false-positive rate was when
+/// each line was looked up.
+///
+/// At a rate `r`, `1 / (1 - r)` new lines came for each that was found to be new. Above one half
+/// the answers tell less and less of what came, nothing at all at last: from there on the share of
+/// new lines among all is taken to be what it was before.
+///
+/// A line that is dropped has all its bits set already, so that the bits are those of all new
+/// lines, whether they were dropped or not.
+pub(super) struct Losses {
+    /// Filters of the chain; only the last one takes lines.
+    links: usize,
+    /// The chance that the others do not take a new line for an old one.
+    others_right: f64,
+    /// Of the last filter.
+    params: Option<Params>,
+    /// Lines by the bits of the last filter.
+    keys: f64,
+    /// The rate of all filters when it was computed last, and for as many lines as there will be
+    /// halfway up to `until`, when it is computed again.
+    least: f64,
+    rate: f64,
+    until: f64,
+    /// New lines and all lines that came while the rate was one half or less.
+    fresh: f64,
+    lines: f64,
+    lost: f64,
+}
+
+impl Losses {
+    /// Of a chain of filters, or an only one. Cost: reads their bits.
+    pub(super) fn of(links: &[BloomFilter<&[Block]>]) -> Self {
+        let mut losses = Losses {
+            links: 0,
+            others_right: 1.0,
+            params: None,
+            keys: 0.0,
+            least: 0.0,
+            rate: 0.0,
+            until: 0.0,
+            fresh: 0.0,
+            lines: 0.0,
+            lost: 0.0,
+        };
+        for link in links {
+            losses.next(link.params(), keys_by_bits(link));
+        }
+        losses
+    }
+
+    /// Counts lines that were looked up; the bits are those of new ones.
+    pub(super) fn count(&mut self, new: &Bitmask) {
+        let hits = new.count_hits() as f64;
+        // A few lines do not change the rate.
+        if hits <= (self.until - self.keys) / 2.0 {
+            self.count_at_rate(hits, new.len() as f64);
+        } else {
+            new.iter().for_each(|is_new| self.count_at_rate(f64::from(u8::from(is_new)), 1.0));
+        }
+    }
+
+    fn count_at_rate(&mut self, new: f64, lines: f64) {
+        let fresh = if self.rate <= 0.5 {
+            let fresh = new / (1.0 - self.rate);
+            self.fresh += fresh;
+            self.lines += lines;
+            fresh
+        } else {
+            let share = if self.lines == 0.0 { 1.0 } else { (self.fresh / self.lines).min(1.0) };
+            let lost = share * self.rate;
+            new + (lines - new) * lost / (lost + (1.0 - share))
+        };
+        self.lost += fresh - new;
+        self.keys += fresh;
+        if self.keys >= self.until {
+            self.set_rate();
+        }
+    }
+
+    /// Goes on with the filters that the chain has now.
+    pub(super) fn grow<D: Blocks>(&mut self, links: &[BloomFilter<D>]) {
+        for link in &links[self.links..] {
+            self.next(link.params(), link.keys_inserted() as f64);
+        }
+    }
+
+    fn next(&mut self, params: Params, keys: f64) {
+        if self.links > 0 {
+            self.others_right = 1.0 - self.rate();
+        }
+        self.links += 1;
+        (self.params, self.keys) = (Some(params), keys);
+        self.set_rate();
+    }
+
+    fn set_rate(&mut self) {
+        let step = (self.keys / 32.0).max(1.0);
+        self.until = self.keys + step;
+        self.least = self.rate();
+        self.rate = self.rate_at(self.keys + step / 2.0);
+    }
+
+    fn rate_at(&self, keys: f64) -> f64 {
+        let last = self.params.map_or(0.0, |params| params.false_positive_rate_at(keys as u64));
+        1.0 - self.others_right * (1.0 - last)
+    }
+
+    /// The chance that the next line that was not there before is dropped.
+    pub(super) fn rate(&self) -> f64 {
+        self.rate_at(self.keys)
+    }
+
+    /// Somewhat less than that, at no cost.
+    pub(super) fn least_rate(&self) -> f64 {
+        self.least
+    }
+
+    /// Lines that were probably dropped though they were not there before.
+    pub(super) fn lost(&self) -> f64 {
+        self.lost
+    }
+}
+
+/// The number of lines by the bits of a filter, of which some blocks may be full.
+fn keys_by_bits(filter: &BloomFilter<&[Block]>) -> f64 {
+    let by_rate = || filter.params().max_items(filter.estimated_false_positive_rate()).ok();
+    filter.estimated_keys().or_else(by_rate).unwrap_or(filter.keys_inserted()) as f64
+}
