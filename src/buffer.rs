@@ -99,8 +99,7 @@ impl BlockBuffer {
         // For this alignment the allocator would write the zeros itself, before the advice, which
         // is too late for pages in use.
         if writes {
-            // SAFETY: `start` begins `len` blocks, just allocated, that nothing refers to; zeros
-            // are blocks.
+            // SAFETY: `start` begins `len` new blocks that nothing refers to; zeros are blocks.
             unsafe { buffer.start.write_bytes(0, buffer.len as usize) };
         }
         Ok(buffer)

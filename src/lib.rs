@@ -11,8 +11,6 @@
 //!
 #![cfg_attr(doc, doc = include_str!("../docs/img/block.svg"))]
 //!
-//! Rust 1.89 or later.
-//!
 //! # From flush to MultiGet
 //!
 //! ```
@@ -72,9 +70,6 @@
 //! | `portable` | yes | a SIMD kernel for machines without AVX2, AVX-512 or NEON, which otherwise take the scalar one | `wide` |
 //! | `rayon` | no | the methods `par_*`, which hash and fill with the threads of the caller's pool; nothing else uses threads | `rayon` |
 //! | `serde` | no | `Serialize` and `Deserialize` for options | `serde` |
-//!
-//! Without default features the dependencies are four crates: `xxhash-rust` and `libm`, on x86
-//! `cpufeatures`, on Linux `libc`. Every kernel is compiled, and the CPU decides.
 //!
 //! # Guides and further packages
 //!

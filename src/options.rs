@@ -81,9 +81,8 @@ impl FilterOptions {
     /// Rounds the blocks to a number with many divisors, for at most 1.6 % more memory: see
     /// [`Sizing::foldable_params`].
     ///
-    /// Chooses fewer probes where half of the filter then has a lower rate, and the whole one that
-    /// is higher by a quarter and 0.0002 at most, within the rate that it is sized by: 7 and not 9
-    /// at 16 bits per key.
+    /// Chooses fewer probes where half of the filter then has a lower rate, and the whole one by a
+    /// quarter and 0.0002 more at most, within the sizing's rate: at 16 bits per key 7 and not 9.
     #[must_use]
     pub fn foldable(self) -> Self {
         FilterOptions { foldable: true, ..self }
@@ -108,18 +107,17 @@ impl FilterOptions {
 
     /// Bounds the memory of a builder's list of hashes, in bytes; unbounded by default.
     ///
-    /// When the list would outgrow it, there are two ways to go on. With
-    /// [`with_expected_items`](Self::with_expected_items) the filter is made at once, for that many
-    /// keys or as many as have come if those are more, and later keys go straight into it: nothing
-    /// is lost, and if far more keys come than were expected, the filter passes more absent ones
-    /// than the sizing promised. Without that number the list is freed, keys are only counted, and
+    /// When the list would outgrow it: with [`with_expected_items`](Self::with_expected_items) the
+    /// filter is made at once, for that many keys or as many as have come if those are more, and
+    /// later keys go straight into it: with far more keys than expected, more absent ones pass than
+    /// the sizing promised. Without that number the list is freed, keys are only counted, and
     /// [`finish`](crate::BloomFilterBuilder::finish) fails with
     /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit), which has their number for a
     /// second pass.
     ///
     /// The limit is checked when a key is added, and by `par_extend` after all keys of its iterator
-    /// were collected: give it the keys in pieces. How far the keys went past what was expected
-    /// shows in the rate of the finished filter's `params()`.
+    /// were collected: give it the keys in pieces. The rate of the finished filter's `params()`
+    /// shows what became of it.
     #[must_use]
     pub fn with_memory_limit(self, bytes: u64) -> Self {
         FilterOptions { memory_limit: Some(bytes), ..self }
@@ -160,8 +158,7 @@ impl FilterOptions {
         }
     }
 
-    /// The probes that [`foldable`](Self::foldable) chooses; of fewer than 128 blocks no half is
-    /// promised.
+    /// As [`foldable`](Self::foldable) says; fewer than 128 blocks may have no half.
     fn probes_for_half(&self, mut params: Params) -> Params {
         let rate = params.false_positive_rate();
         let most = match self.sizing {

@@ -67,8 +67,7 @@ impl Sizing {
     }
 
     /// As [`params`](Self::params), with a number of blocks that has many divisors, so that the
-    /// filter can be folded ([`BloomFilter::folded`](crate::BloomFilter::folded)) to smaller sizes
-    /// later.
+    /// filter can be folded ([`BloomFilter::folded`](crate::BloomFilter::folded)) later.
     ///
     /// The blocks are rounded to a multiple of the largest power of two that is at most a 64th of
     /// them: the filter can be folded by every power of two up to that one. Price: at most 1/64

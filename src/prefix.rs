@@ -1,8 +1,7 @@
 //! Prefixes of keys: what a filter holds so that it can answer for a scan.
 //!
 //! The hash of the rule's name is stored with a filter, since prefixes cut by another rule would be
-//! answered "absent". A key that the rule does not cover has no prefix; a scan that it does not
-//! cover must read.
+//! answered "absent". A key that no rule covers has no prefix; such a scan must read.
 
 use alloc::borrow::Cow;
 use alloc::format;

@@ -24,8 +24,7 @@ impl BloomFilter {
     /// Cost: one pass over the blocks per larger divisor tried; a divisor that is far too large is
     /// rejected after about `rate` of the blocks. Then works in place; what is left moves to memory
     /// of its own size, so that for a moment the filter takes `1 + 1 / divisor` times its memory.
-    /// Without memory for that it keeps what it has, and only [`to_bytes`](Self::to_bytes) and
-    /// copies are smaller.
+    /// Without memory for that only [`to_bytes`](Self::to_bytes) and copies are smaller.
     ///
     /// # Errors
     ///

@@ -3,8 +3,7 @@
 //!
 //! Only the bit positions are computed together: without a lookup in 64 bytes or a shift by
 //! different counts, which SSE2 lacks, the bits are tested one by one. `wide` picks its
-//! instructions when the crate is compiled, so on x86 this is the kernel without AVX2. Inserting is
-//! scalar.
+//! instructions when the crate is compiled, so on x86 it is for machines without AVX2.
 
 use wide::u32x4;
 

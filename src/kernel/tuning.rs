@@ -1,5 +1,4 @@
-//! From which size of filter on batches prefetch, how far ahead and into which cache, for each
-//! family of CPUs: what wins on one loses on another.
+//! From which size on filters are prefetched, and how: for each family of CPUs, as they differ.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

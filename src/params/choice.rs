@@ -17,8 +17,7 @@ use super::{BITS, HIGH_HASHES, MAX_PROBES, rate, strided_rate};
 ///
 /// The other three give a first guess of the blocks for a rate, and decide nothing. With `c0` keys
 /// in each of very many blocks the rate is `rate`. A rate `r` above it is that of about `c0
-/// e^(slope y + bend y²)` keys per block, `y = ln(r / rate)`, as long as this number of probes is
-/// best.
+/// e^(slope y + bend y²)` keys per block, `y = ln(r / rate)`, as long as this number is best.
 const ROWS: [[f64; 6]; 20] = [
     [240.087889757354, -0.041943, 0.001, 3.7432e-01, 1.27584, 0.00000],
     [139.500637967404, 0.697099, 0.001, 1.7707e-01, 0.66753, 0.09143],
@@ -122,7 +121,7 @@ pub(super) fn fewest_blocks(keys: u64, target: f64, most: u32) -> Result<u32, f6
         let (blocks_f, blocks) = (blocks as f64, blocks as u32);
         let (mean, probes) = (keys_f / blocks_f, best_probes(keys, blocks));
         // `next` becomes the blocks at which the rate with as many probes is about `target`. In 3
-        // million random sizes `found` was wrong by at most 7.4e-15 of the rate for one probe,
+        // million random sizes `found` was wrong by 7.4e-15 of the rate at most for one probe,
         // 4.4e-11 for more.
         let (mut found, accuracy);
         if probes == 1 && mean < 6_400.0 {

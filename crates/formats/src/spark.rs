@@ -34,6 +34,8 @@
 
 mod filter;
 mod hash;
+mod version;
 
-pub use filter::{Shape, SparkFilter, Version};
+pub use filter::{Shape, SparkFilter};
 pub use hash::SparkHash;
+pub use version::Version;

@@ -23,5 +23,5 @@ mod block;
 mod build;
 mod sizing;
 
-pub use block::RibbonBlock;
+pub use block::{KEY_HASH, RibbonBlock};
 pub use build::{BloomReason, BuiltBlock, RibbonBlockOptions};

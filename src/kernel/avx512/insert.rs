@@ -63,8 +63,7 @@ fn insert_by<const NEW: bool>(tile: Tile<'_>, probes: u32, hashes: &[u64], new: 
 }
 
 /// Inserts with eight probes in each of `ROUNDS` but the last, which has up to two in each of
-/// `REGISTERS`. If `NEW`, says which hashes were new. Not inlined, so that `tools/codegen.sh` finds
-/// them.
+/// `REGISTERS`. If `NEW`, says which hashes were new. Not inlined, for `tools/codegen.sh`.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
@@ -302,8 +301,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             let position = _mm512_srli_epi32::<23>(products);
             let exchanged = _mm512_rol_epi64::<32>(position);
             // The least difference to a position that is there already: in the lower half for the
-            // upper one, or in a register before. One less has no bit in the top byte unless it was
-            // 0.
+            // upper one, or in a register before. One less sets the top byte only if it was 0.
             let mut least = _mm512_or_si512(_mm512_xor_si512(position, exchanged), lower);
             for &(before, exchanged) in &before[..register] {
                 least = _mm512_min_epu32(least, _mm512_xor_si512(position, before));
@@ -326,8 +324,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
         let mut bits = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(fields::<N>(0)), packed);
         if N == 4 {
             // The last register is in the first byte of each half. A ternary operation puts them
-            // there: Bochs, in which this loop is tested, masks words where `vpmultishiftqb` masks
-            // bytes.
+            // there: Bochs masks words where `vpmultishiftqb` masks bytes.
             const SELECT: i32 = 0b1100_1010;
             let first = _mm512_set1_epi32(0xff);
             let byte = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(35 << 32 | 3), fourth);

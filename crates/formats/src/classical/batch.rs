@@ -1,7 +1,7 @@
 //! Lookups of batches in filters that outgrow the cache: the order in which cache lines are
 //! prefetched and tested.
 
-use super::bit_array::BitArray;
+use super::bit_array::{BitArray, PREFETCH_THRESHOLD};
 use super::scheme::{Scheme, Walk};
 
 /// Keys that pass through a stage together.
@@ -74,12 +74,28 @@ impl Group {
 }
 
 /// Writes bit `i % 64` of `words[i / 64]` for hash `i`; there is one word per 64 hashes.
+#[inline]
+pub(super) fn contains_all<S: Scheme>(
+    array: BitArray<'_, S>,
+    mut hashes: impl Iterator<Item = S::Hash>,
+    words: &mut [u64],
+) {
+    if array.bytes().len() as u64 > PREFETCH_THRESHOLD {
+        return contains_ahead(array, hashes, words);
+    }
+    for word in words {
+        let answers = hashes.by_ref().take(64).map(|hash| array.contains(hash));
+        *word = answers.enumerate().fold(0, |word, (i, hit)| word | u64::from(hit) << i);
+    }
+}
+
+/// [`contains_all`] of a filter that outgrows the cache.
 ///
 /// For absent keys half of all probes find a zero, and a line that is prefetched in vain costs as
 /// much as one that is needed. So a key's first two lines are prefetched when it is hashed; the
 /// others one group later, if both bits are set, and these are tested another group later.
 /// Prefetching all lines at once takes twice as long for absent keys, and no less for present ones.
-pub(super) fn contains_all<S: Scheme>(
+fn contains_ahead<S: Scheme>(
     array: BitArray<'_, S>,
     hashes: impl Iterator<Item = S::Hash>,
     words: &mut [u64],

@@ -1,6 +1,5 @@
 //! The bits of a classical filter, borrowed: whether those of a key are set.
 
-use super::batch;
 use super::scheme::{ClassicalShape, Scheme, Walk};
 
 /// Filters up to this many bytes stay in the second-level cache, where prefetching only adds work.
@@ -38,18 +37,6 @@ impl<'a, S: Scheme> BitArray<'a, S> {
     pub(super) fn contains(self, hash: S::Hash) -> bool {
         let mut walk = self.walk(hash);
         (0..self.shape.probes()).all(|_| self.is_set(self.next(&mut walk)))
-    }
-
-    /// Writes bit `i % 64` of `words[i / 64]` for hash `i`; there is one word per 64 hashes.
-    #[inline]
-    pub(super) fn contains_all(self, mut hashes: impl Iterator<Item = S::Hash>, words: &mut [u64]) {
-        if self.bytes.len() as u64 > PREFETCH_THRESHOLD {
-            return batch::contains_all(self, hashes, words);
-        }
-        for word in words {
-            let answers = hashes.by_ref().take(64).map(|hash| self.contains(hash));
-            *word = answers.enumerate().fold(0, |word, (i, hit)| word | u64::from(hit) << i);
-        }
     }
 
     /// The position of the walk's next probe.

@@ -7,6 +7,7 @@ use core::fmt::{self, Debug, Formatter};
 use blocked_bloom::parts::fill_with_hits;
 use blocked_bloom::{AllocError, Bitmask};
 
+use super::batch;
 use super::bit_array::{BitArray, PREFETCH_THRESHOLD};
 use super::error::ClassicalError;
 use super::scheme::{ClassicalShape, Scheme, Words};
@@ -140,7 +141,7 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         words: &mut [u64],
     ) {
         match self.array() {
-            Some(array) => array.contains_all(hashes, words),
+            Some(array) => batch::contains_all(array, hashes, words),
             None => fill_with_hits(words, hashes.len()),
         }
     }

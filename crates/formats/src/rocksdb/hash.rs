@@ -7,21 +7,7 @@
 //!
 //! Source: RocksDB `util/xxph3.h`, `util/hash.cc`.
 
-use blocked_bloom::KeyHash;
-
-/// The identity of [`hash_key`] in a [`BloomFilter`](blocked_bloom::BloomFilter), so that an engine
-/// can keep one hash for both formats.
-///
-/// ```
-/// use blocked_bloom::{BloomFilter, Sizing};
-/// use blocked_bloom_formats::rocksdb::{KEY_HASH, hash_key};
-/// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
-/// let mut filter = BloomFilter::new(params, KEY_HASH)?;
-/// filter.insert_hash(hash_key("apple"))?;
-/// assert!(filter.contains_hash(hash_key("apple")));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXPH3_64") };
+pub use blocked_bloom_ribbon::rocksdb::KEY_HASH;
 
 const P32_1: u64 = 0x9e37_79b1;
 const P32_2: u64 = 0x85eb_ca77;

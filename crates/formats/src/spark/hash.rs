@@ -1,6 +1,6 @@
 //! The hash of a key: Spark's variant of MurmurHash3_x86_32, twice.
 
-use super::filter::Version;
+use super::version::Version;
 
 /// Both hashes of a key, from [`Version::hash_long`] or [`Version::hash_bytes`]: the seed of the
 /// second is the first.

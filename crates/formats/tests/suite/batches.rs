@@ -402,6 +402,18 @@ impl AsRef<[u8]> for &Shrinking {
     }
 }
 
+/// The view of a block looks it up after its owner has changed.
+#[test]
+fn views_of_blocks_whose_owner_lends_other_bytes() {
+    let added = keys("a", 300);
+    let [(_, bytes, _), ..] = blocks_of(&added);
+    let owner = Shrinking { bytes, calls: Cell::new(usize::MAX) };
+    let block = FilterBlock::from_bytes(&owner).unwrap();
+    owner.calls.set(0);
+    let view = block.view().unwrap();
+    assert!(added.iter().all(|key| view.contains_hash(hash_key(key))));
+}
+
 /// Finds an operation that reads the blocks twice, and takes them for the same.
 #[test]
 fn owners_that_lend_other_bytes_within_a_call() {

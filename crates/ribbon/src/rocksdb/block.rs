@@ -13,8 +13,19 @@ const TRAILER_BYTES: usize = 5;
 /// The first byte of the trailer.
 const MARKER: u8 = 0xfe;
 
-/// RocksDB's hash of keys: the same tag as `KEY_HASH` of `blocked-bloom-formats` has.
-const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXPH3_64") };
+/// The identity of RocksDB's hash of keys in a [`BloomFilter`](blocked_bloom::BloomFilter), so that
+/// an engine can keep one hash for both formats; `blocked-bloom-formats` has the hash.
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, Sizing};
+/// use blocked_bloom_ribbon::rocksdb::KEY_HASH;
+/// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+/// let mut filter = BloomFilter::new(params, KEY_HASH)?;
+/// filter.insert_hash(7)?;
+/// assert!(filter.contains_hash(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXPH3_64") };
 
 /// A Ribbon filter block of RocksDB, in bytes that `D` holds, at any alignment.
 ///
