@@ -43,6 +43,9 @@ pub(crate) fn columns(object: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Opt
     let schema = stream.schema()?;
     // A type that is refused is refused before anything is read.
     refuse(&schema.0)?;
+    if let Some(values) = schema.0.dictionary()? {
+        refuse(values)?;
+    }
     let mut columns = Vec::new();
     while let Some(array) = stream.next()? {
         columns.push(column(&schema, array, hasher)?);
@@ -69,6 +72,17 @@ fn format(schema: &ArrowSchema) -> PyResult<&str> {
 /// An error, with advice, for types that cannot be keys.
 fn refuse(schema: &ArrowSchema) -> PyResult<()> {
     let format = format(schema)?;
+    match schema.extension()?.as_deref() {
+        None => {}
+        Some("arrow.uuid") if format == "w:16" => return Ok(()),
+        // Its values may be equal where their storage is not, or differ where it is equal.
+        Some(name) => {
+            return Err(PyTypeError::new_err(format!(
+                "keys of Arrow's extension type {name:?} are no strings, bytes or integers: cast \
+                 them to strings or, if equal keys are stored alike, to their storage type"
+            )));
+        }
+    }
     let advice = match format {
         "n" | "b" | "u" | "U" | "vu" | "z" | "Z" | "vz" => return Ok(()),
         _ if width_of(format).is_some() || format.starts_with("w:") => return Ok(()),

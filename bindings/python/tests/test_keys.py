@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -159,6 +160,48 @@ def test_views_in_any_order_and_of_many_buffers():
     with_null = shuffled.to_list()
     with_null[70] = None
     assert filter.contains(pl.Series(with_null)).to_list() == [True] * 70 + [None] + [True] * 2929
+
+
+def test_a_uuid_is_its_16_bytes():
+    step = 0x0102_0304_0506_0708_090A_0B0C_0D0E_0F11
+    ids = [uuid.UUID(int=i * step % 2**128) for i in range(2500)]
+    raw = [id.bytes for id in ids]
+    nulls = [None if i % 7 == 3 else id for i, id in enumerate(ids)]
+
+    class Uuid(uuid.UUID):
+        pass
+
+    assert key_hash(ids[9]) == key_hash(raw[9]) and key_hash(Uuid(int=7)) == key_hash(
+        uuid.UUID(int=7).bytes
+    )
+    assert key_hash((ids[9], "a", 7)) == key_hash((raw[9], "a", 7))
+    expected = BloomFilter(3000, 1e-8)
+    expected.update(raw)
+    column = pa.array(raw, pa.binary(16)).cast(pa.uuid())
+    forms = [
+        ids, tuple(ids), iter(ids), np.array(ids), [Uuid(int=id.int) for id in ids], column,
+        pa.chunked_array([column[:700], column[700:]]), pd.Series(ids),
+        pd.Series(column, dtype=pd.ArrowDtype(pa.uuid())), pl.Series(raw),
+        pa.DictionaryArray.from_arrays(pa.array(range(2500)), column),
+    ]
+    for form in forms:
+        filter = BloomFilter(3000, 1e-8)
+        filter.update(form)
+        assert filter == expected
+    for call in (BloomFilter.add, Filter.add):
+        filter = BloomFilter(3000, 1e-8)
+        for id in ids:
+            assert call(filter, id) and id in filter
+        assert filter == expected
+    # With other keys, and with None, in one list.
+    mixed = BloomFilter(3000, 1e-8)
+    mixed.update([ids[1], "a", None, 7, (ids[1], 7), b"b", ids[2]])
+    assert len(mixed) == 6 and mixed.contains([raw[1], raw[2], "a", 7, (raw[1], 7), "b"]).all()
+    assert expected.contains(nulls).tolist() == [id is not None for id in nulls]
+    rows = BloomFilter(3000, 1e-8)
+    rows.update([column, np.arange(2500)])
+    assert rows.contains(list(zip(ids, range(2500)))).all()
+    assert rows.contains(list(zip(raw, range(2500)))).all()
 
 
 def test_golden_hashes():
