@@ -140,8 +140,9 @@ impl Parts<'_> {
             );
         }
         let place = self.array.buffers.wrapping_add(i);
-        // SAFETY: there are `n_buffers` pointers, of which this is one.
-        Ok(unsafe { *place }.cast())
+        // SAFETY: there are `n_buffers` pointers, of which this is one; nothing says that they are
+        // aligned.
+        Ok(unsafe { place.read_unaligned() }.cast())
     }
 
     /// The start of a buffer with something for each row.
@@ -253,9 +254,9 @@ fn offsets(parts: &Parts<'_>, width: Width) -> PyResult<Layout> {
 /// Views: the last buffer has the lengths of those from the third to itself.
 fn views(parts: &Parts<'_>) -> PyResult<Layout> {
     let views = parts.needed(1)?;
-    let count = match usize::try_from(parts.array.n_buffers - 3) {
-        Ok(count) => count,
-        Err(_) => return Err(parts.wrong("views without the lengths of their buffers")),
+    let count = usize::try_from(parts.array.n_buffers).ok().and_then(|count| count.checked_sub(3));
+    let Some(count) = count else {
+        return Err(parts.wrong("views without the lengths of their buffers"));
     };
     let lengths = parts.buffer(2 + count)?;
     if lengths.is_null() && count > 0 {

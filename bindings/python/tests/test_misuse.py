@@ -538,6 +538,22 @@ def test_dictionaries_that_lie(filter):
         assert len(released) == 2
 
 
+def test_places_of_buffers_that_are_not_aligned(filter):
+    keys = producer(b"l", 2, 0, 0, [None, np.array([1, 2]).tobytes()])
+    pointers = bytes(keys.keep[1])
+    kept = ctypes.create_string_buffer(b"x" + pointers)
+    keys.keep[3].buffers = ctypes.addressof(kept) + 1
+    assert filter.contains(keys).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("count", [-(2**63), -(2**63) + 2, -1, 2])
+def test_counts_of_buffers_that_lie(filter, count):
+    keys = producer(b"vu", 0, 0, 0, [None, b"", b""])
+    keys.keep[3].n_buffers = count
+    with pytest.raises(ValueError, match="missing|lengths of their buffers"):
+        filter.contains(keys)
+
+
 def test_a_producer_that_is_right(filter):
     released.clear()
     assert filter.contains(
