@@ -204,6 +204,101 @@ def test_a_uuid_is_its_16_bytes():
     assert rows.contains(list(zip(raw, range(2500)))).all()
 
 
+LAYOUT_ROWS = 2500
+
+
+def columns_of_every_layout():
+    """A name, whether rows are wide, and a list of keys with the column that has just these."""
+    numbers = [i * 37 % 251 - 125 for i in range(LAYOUT_ROWS)]
+    names = [f"{i}" * (1 + i % 9) for i in range(LAYOUT_ROWS)]
+    raw = [name.encode() for name in names]
+    for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64()):
+        yield kind, numbers
+    for kind in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()):
+        yield kind, [abs(number) for number in numbers]
+    yield pa.bool_(), [number % 3 == 0 for number in numbers]
+    for kind in (pa.string(), pa.large_string(), pa.string_view()):
+        yield kind, names
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        yield kind, raw
+    # Rows of 999 bytes are staged 65 at a time, by the limit of 64 KiB.
+    for width in (16, 999):
+        yield pa.binary(width), [(name * width)[:width] for name in raw]
+    long = [name * 120 for name in names]
+    yield pa.string(), long
+    yield pa.string_view(), long
+    for index in (pa.int8(), pa.uint16(), pa.int32(), pa.int64()):
+        yield pa.dictionary(index, pa.string()), [names[i * 7 % 100] for i in range(LAYOUT_ROWS)]
+    yield pa.dictionary(pa.int32(), pa.string()), names
+    yield pa.dictionary(pa.int16(), pa.int64()), numbers
+    yield pa.dictionary(pa.int16(), pa.binary(999)), [
+        (name * 999)[:999] for name in (raw[i % 300] for i in range(LAYOUT_ROWS))
+    ]
+
+
+def of_layout(keys, kind, sparse):
+    """The column, of a dictionary with its NULLs among the indices, its values in another order
+    and, if `sparse`, more values than are hashed beforehand."""
+    if not isinstance(kind, pa.DictionaryType):
+        return pa.array(keys, kind)
+    values = sorted({key for key in keys if key is not None}, reverse=True)
+    at = {key: i for i, key in enumerate(values)}
+    if sparse and kind.index_type != pa.int8():
+        more = 2 * len(keys) + 1
+        fill = bytes(999) if kind.value_type == pa.binary(999) else values[0]
+        values += [fill] * (min(more, 2**15 - 1) - len(values))
+    indices = pa.array([None if key is None else at[key] for key in keys], kind.index_type)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(values, kind.value_type))
+
+
+LAYOUTS = list(columns_of_every_layout())
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("at", range(len(LAYOUTS)), ids=[f"{kind}" for kind, _ in LAYOUTS])
+def test_rows_of_every_layout_wherever_they_are(at, nulls):
+    """With an offset, other rows before and after, NULL, chunks, and beside other columns."""
+    kind, keys = LAYOUTS[at]
+    if nulls:
+        keys = [None if i % 7 == 3 else key for i, key in enumerate(keys)]
+    other = [f"other {i}" for i in range(LAYOUT_ROWS)]
+    number = list(range(LAYOUT_ROWS))
+    for start, end in ((0, LAYOUT_ROWS), (1, 1500), (13, 1514), (1023, 2500), (2100, 2300)):
+        rows = end - start
+        key_of = keys[start:end]
+        for sparse in (False, True):
+            if sparse and not isinstance(kind, pa.DictionaryType):
+                continue
+            # Sliced ones keep what was there before and after them.
+            sliced = of_layout(keys, kind, sparse).slice(start, rows)
+            middle = rows // 3
+            chunks = pa.chunked_array(
+                [sliced.slice(0, middle), sliced.slice(middle, 5), sliced.slice(middle + 5)]
+            )
+            expected = BloomFilter(rows, 1e-8)
+            expected.update(iter(key_of))
+            for column in (sliced, chunks):
+                found = BloomFilter(rows, 1e-8)
+                found.update(column)
+                assert found == expected, (start, end, sparse)
+                answers = [None if key is None else True for key in key_of]
+                assert expected.contains(column, threads=2).to_pylist() == answers
+            # Rows of several columns: NULL in any is no key.
+            beside = [
+                pa.array(other).slice(start, rows), sliced, pa.array(number).slice(start, rows),
+            ]
+            expected = BloomFilter(rows, 1e-8)
+            expected.update(
+                None if key is None else (other[start + i], key, number[start + i])
+                for i, key in enumerate(key_of)
+            )
+            for column in (sliced, chunks):
+                found = BloomFilter(rows, 1e-8)
+                found.update([beside[0], column, beside[2]])
+                assert found == expected, (start, end, sparse)
+                assert len(found) == sum(key is not None for key in key_of)
+
+
 def test_golden_hashes():
     golden = json.loads((FOLDER / "golden_keys.json").read_text())
     assert len(golden) >= 20
