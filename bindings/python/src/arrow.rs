@@ -43,6 +43,9 @@ pub(crate) fn columns(object: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Opt
     let schema = stream.schema()?;
     // A type that is refused is refused before anything is read.
     refuse(&schema.0)?;
+    if let Some(values) = schema.0.dictionary()? {
+        refuse(values)?;
+    }
     let mut columns = Vec::new();
     while let Some(array) = stream.next()? {
         columns.push(column(&schema, array, hasher)?);
@@ -69,6 +72,17 @@ fn format(schema: &ArrowSchema) -> PyResult<&str> {
 /// An error, with advice, for types that cannot be keys.
 fn refuse(schema: &ArrowSchema) -> PyResult<()> {
     let format = format(schema)?;
+    match schema.extension()?.as_deref() {
+        None => {}
+        Some("arrow.uuid") if format == "w:16" => return Ok(()),
+        // Its values may be equal where their storage is not, or differ where it is equal.
+        Some(name) => {
+            return Err(PyTypeError::new_err(format!(
+                "keys of Arrow's extension type {name:?} are no strings, bytes or integers: cast \
+                 them to strings or, if equal keys are stored alike, to their storage type"
+            )));
+        }
+    }
     let advice = match format {
         "n" | "b" | "u" | "U" | "vu" | "z" | "Z" | "vz" => return Ok(()),
         _ if width_of(format).is_some() || format.starts_with("w:") => return Ok(()),
@@ -126,8 +140,9 @@ impl Parts<'_> {
             );
         }
         let place = self.array.buffers.wrapping_add(i);
-        // SAFETY: there are `n_buffers` pointers, of which this is one.
-        Ok(unsafe { *place }.cast())
+        // SAFETY: there are `n_buffers` pointers, of which this is one; nothing says that they are
+        // aligned.
+        Ok(unsafe { place.read_unaligned() }.cast())
     }
 
     /// The start of a buffer with something for each row.
@@ -239,9 +254,9 @@ fn offsets(parts: &Parts<'_>, width: Width) -> PyResult<Layout> {
 /// Views: the last buffer has the lengths of those from the third to itself.
 fn views(parts: &Parts<'_>) -> PyResult<Layout> {
     let views = parts.needed(1)?;
-    let count = match usize::try_from(parts.array.n_buffers - 3) {
-        Ok(count) => count,
-        Err(_) => return Err(parts.wrong("views without the lengths of their buffers")),
+    let count = usize::try_from(parts.array.n_buffers).ok().and_then(|count| count.checked_sub(3));
+    let Some(count) = count else {
+        return Err(parts.wrong("views without the lengths of their buffers"));
     };
     let lengths = parts.buffer(2 + count)?;
     if lengths.is_null() && count > 0 {

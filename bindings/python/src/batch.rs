@@ -66,6 +66,15 @@ fn is_column(item: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// The chunks of one column; `None` if the object is none.
 fn column(keys: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Option<Vec<Column>>> {
+    // Polars exports objects as the places where it keeps them, without saying so.
+    if library_of(keys)? == Library::Polars
+        && let Some(dtype) = keys.getattr_opt(pyo3::intern!(keys.py(), "dtype"))?
+        && dtype.str()?.to_cow()? == "Object"
+    {
+        return Err(PyTypeError::new_err(
+            "keys are of Polars' type Object: give series.to_list(), or cast them",
+        ));
+    }
     match arrow::columns(keys, hasher) {
         Ok(None) => Ok(buffer::column(keys)?.map(|column| vec![column])),
         // pandas needs pyarrow for the interface, and not for a column of its own.
@@ -453,7 +462,12 @@ fn library(keys: &Bound<'_, PyAny>) -> PyResult<Library> {
         Ok(list) => list.iter().next(),
         Err(_) => keys.cast_exact::<PyTuple>().ok().and_then(|tuple| tuple.iter().next()),
     };
-    let module = first.as_ref().unwrap_or(keys).get_type().module()?;
+    library_of(first.as_ref().unwrap_or(keys))
+}
+
+/// The library of one object.
+fn library_of(object: &Bound<'_, PyAny>) -> PyResult<Library> {
+    let module = object.get_type().module()?;
     Ok(match module.to_cow()?.split('.').next() {
         Some("pyarrow") => Library::Pyarrow,
         Some("polars") => Library::Polars,

@@ -1,5 +1,6 @@
 //! The structures of Arrow's C data interface, and their release.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
 
@@ -58,6 +59,47 @@ impl ArrowSchema {
         release: None,
         private_data: ptr::null_mut(),
     };
+}
+
+/// The bytes behind a length of four bytes, and what follows them.
+///
+/// # Safety
+///
+/// Four bytes from `at` on are allocated and, unless they are a negative number, as many more as
+/// they say; nobody changes them as long as the result is used.
+unsafe fn sized<'a>(at: *const u8) -> PyResult<(&'a [u8], *const u8)> {
+    // SAFETY: as the caller promises.
+    let len = i32::from_ne_bytes(unsafe { at.cast::<[u8; 4]>().read() });
+    let len = usize::try_from(len)
+        .map_err(|_| PyValueError::new_err(format!("Arrow metadata of the length {len}")))?;
+    let start = at.wrapping_add(4);
+    // SAFETY: as the caller promises.
+    Ok((unsafe { std::slice::from_raw_parts(start, len) }, start.wrapping_add(len)))
+}
+
+impl ArrowSchema {
+    /// The name of the extension type that the metadata gives to the values.
+    pub(crate) fn extension(&self) -> PyResult<Option<Cow<'_, str>>> {
+        let mut at = self.metadata.cast::<u8>();
+        if at.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: metadata begins with the number of its pairs, in four bytes of any alignment.
+        let pairs = i32::from_ne_bytes(unsafe { at.cast::<[u8; 4]>().read() });
+        at = at.wrapping_add(4);
+        for _ in 0..pairs {
+            // SAFETY: so many pairs of a key and a value, each behind its length, follow one
+            // another. They live as long as the schema, and nobody changes them.
+            let (key, value) = unsafe { sized(at) }?;
+            // SAFETY: as above.
+            let (value, next) = unsafe { sized(value) }?;
+            if key == b"ARROW:extension:name" {
+                return Ok(Some(String::from_utf8_lossy(value)));
+            }
+            at = next;
+        }
+        Ok(None)
+    }
 }
 
 impl ArrowArray {

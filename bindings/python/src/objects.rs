@@ -15,6 +15,7 @@ use crate::shared::HAS_GIL;
 enum Part<'a> {
     Bytes(&'a [u8]),
     Number(u64),
+    Uuid([u8; 16]),
 }
 
 impl Part<'_> {
@@ -23,6 +24,7 @@ impl Part<'_> {
         match self {
             Part::Bytes(bytes) => hasher.hash(bytes),
             Part::Number(number) => hasher.hash(number.to_le_bytes()),
+            Part::Uuid(bytes) => hasher.hash(bytes),
         }
     }
 }
@@ -68,6 +70,21 @@ fn fast<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<Part<'a>> {
     None
 }
 
+/// The bytes of a `uuid.UUID`; `None` if it is none.
+fn uuid(object: &Bound<'_, PyAny>) -> PyResult<Option<[u8; 16]>> {
+    let py = object.py();
+    let class = py.import(pyo3::intern!(py, "uuid"))?.getattr(pyo3::intern!(py, "UUID"))?;
+    if !object.is_instance(&class)? {
+        return Ok(None);
+    }
+    let bytes = object.getattr(pyo3::intern!(py, "bytes"))?;
+    let bytes = bytes.cast::<PyBytes>()?.as_bytes();
+    let sized = bytes.try_into().map_err(|_| {
+        PyTypeError::new_err(format!("a UUID whose bytes are {}, not 16", bytes.len()))
+    });
+    sized.map(Some)
+}
+
 /// A key of one part: UTF-8 of a str, the bytes, the number.
 fn part<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Part<'a>> {
     if let Some(part) = fast(object.as_borrowed()) {
@@ -78,6 +95,12 @@ fn part<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Part<'a>> {
     }
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(Part::Bytes(bytes.as_bytes()));
+    }
+    // Integers first: they are the more, and few of their classes have a long way to go.
+    if !object.is_instance_of::<PyInt>()
+        && let Some(bytes) = uuid(object)?
+    {
+        return Ok(Part::Uuid(bytes));
     }
     Ok(Part::Number(integer(object)?))
 }
@@ -109,13 +132,14 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
             }
             "bytearray" | "memoryview" => ": give bytes(key)",
             "bool" | "bool_" => ": give int(key)",
-            "Decimal" | "UUID" | "Path" | "PosixPath" => ": give str(key)",
+            "UUID" => ": give key.bytes",
+            "Decimal" | "Path" | "PosixPath" | "Period" => ": give str(key)",
             "list" | "ndarray" => "; several columns are a list of arrays",
             _ => "",
         };
         let kind = object.get_type().fully_qualified_name()?;
         return Err(PyTypeError::new_err(format!(
-            "keys are str, bytes, int or tuples of these, not {kind}{advice}"
+            "keys are str, bytes, int, UUID or tuples of these, not {kind}{advice}"
         )));
     };
     let number = number.cast::<PyInt>()?;
@@ -134,8 +158,9 @@ fn hash_tuple(hasher: Hasher, tuple: &Bound<'_, PyTuple>) -> PyResult<u64> {
     let items: Vec<_> = tuple.iter().collect();
     let parts = items.iter().map(part).collect::<PyResult<Vec<_>>>()?;
     let mut numbers = vec![[0; 8]; parts.len()];
-    let slices = parts.iter().zip(&mut numbers).map(|(part, number)| match *part {
-        Part::Bytes(bytes) => bytes,
+    let slices = parts.iter().zip(&mut numbers).map(|(part, number)| match part {
+        Part::Bytes(bytes) => *bytes,
+        Part::Uuid(bytes) => bytes,
         Part::Number(value) => {
             *number = value.to_le_bytes();
             number.as_slice()
@@ -269,6 +294,7 @@ impl<'py> Taken<'py> {
                     texts += 1;
                 }
                 Part::Number(number) => numbers[i - texts] = number,
+                Part::Uuid(_) => return None,
             }
         }
         self.hashes.resize(count, 0);
@@ -300,7 +326,7 @@ impl<'py> Taken<'py> {
     ) -> PyResult<(Kind, usize)> {
         numbers.clear();
         valid.clear();
-        let (mut kept, mut tuples) = (0, Vec::new());
+        let (mut kept, mut hashed) = (0, Vec::new());
         for ((i, object), room) in objects.iter().enumerate().zip(room) {
             let key = match fast(object.as_borrowed()) {
                 Some(key) => key,
@@ -317,7 +343,7 @@ impl<'py> Taken<'py> {
                 }
                 None => match object.cast::<PyTuple>() {
                     Ok(tuple) => {
-                        tuples.push((
+                        hashed.push((
                             kept,
                             hash_tuple(hasher, tuple)
                                 .map_err(|error| at(object.py(), error, first + i))?,
@@ -329,6 +355,10 @@ impl<'py> Taken<'py> {
             };
             slices[kept] = match key {
                 Part::Bytes(bytes) => bytes,
+                Part::Uuid(bytes) => {
+                    hashed.push((kept, hasher.hash(bytes)));
+                    &[]
+                }
                 Part::Number(number) => {
                     numbers.push(number);
                     *room = number.to_le_bytes();
@@ -337,13 +367,13 @@ impl<'py> Taken<'py> {
             };
             kept += 1;
         }
-        if tuples.is_empty() {
+        if hashed.is_empty() {
             return Ok((if numbers.len() == kept { Kind::Numbers } else { Kind::Bytes }, kept));
         }
         numbers.clear();
         numbers.resize(kept, 0);
         hasher.hash_batch_into(&slices[..kept], numbers).expect("a hash for each key");
-        tuples.into_iter().for_each(|(i, hash)| numbers[i] = hash);
+        hashed.into_iter().for_each(|(i, hash)| numbers[i] = hash);
         Ok((Kind::Hashes, kept))
     }
 

@@ -213,8 +213,19 @@ pub(crate) fn open(
     column: Option<String>,
     integers: bool,
 ) -> PyResult<Py<PyAny>> {
+    if column.is_some() && integers {
+        return Err(PyValueError::new_err(
+            "integers=True is for a Spark filter, which has no column: a column says what it holds",
+        ));
+    }
     let map = map(&path)?;
     let format = recognised(&path, &map)?;
+    if (column.is_some() || integers) && [Format::NATIVE, Format::GROWING].contains(&format) {
+        return Err(PyValueError::new_err(format!(
+            "{} is a filter of blocked-bloom: it has no columns, and takes integers as they are",
+            path.display()
+        )));
+    }
     if format == Format::NATIVE {
         return filter::of_file(py, &path, || stored::map(&path, true));
     }

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -159,6 +160,143 @@ def test_views_in_any_order_and_of_many_buffers():
     with_null = shuffled.to_list()
     with_null[70] = None
     assert filter.contains(pl.Series(with_null)).to_list() == [True] * 70 + [None] + [True] * 2929
+
+
+def test_a_uuid_is_its_16_bytes():
+    step = 0x0102_0304_0506_0708_090A_0B0C_0D0E_0F11
+    ids = [uuid.UUID(int=i * step % 2**128) for i in range(2500)]
+    raw = [id.bytes for id in ids]
+    nulls = [None if i % 7 == 3 else id for i, id in enumerate(ids)]
+
+    class Uuid(uuid.UUID):
+        pass
+
+    assert key_hash(ids[9]) == key_hash(raw[9]) and key_hash(Uuid(int=7)) == key_hash(
+        uuid.UUID(int=7).bytes
+    )
+    assert key_hash((ids[9], "a", 7)) == key_hash((raw[9], "a", 7))
+    expected = BloomFilter(3000, 1e-8)
+    expected.update(raw)
+    column = pa.array(raw, pa.binary(16)).cast(pa.uuid())
+    forms = [
+        ids, tuple(ids), iter(ids), np.array(ids), [Uuid(int=id.int) for id in ids], column,
+        pa.chunked_array([column[:700], column[700:]]), pd.Series(ids),
+        pd.Series(column, dtype=pd.ArrowDtype(pa.uuid())), pl.Series(raw),
+        pa.DictionaryArray.from_arrays(pa.array(range(2500)), column),
+    ]
+    for form in forms:
+        filter = BloomFilter(3000, 1e-8)
+        filter.update(form)
+        assert filter == expected
+    for call in (BloomFilter.add, Filter.add):
+        filter = BloomFilter(3000, 1e-8)
+        for id in ids:
+            assert call(filter, id) and id in filter
+        assert filter == expected
+    # With other keys, and with None, in one list.
+    mixed = BloomFilter(3000, 1e-8)
+    mixed.update([ids[1], "a", None, 7, (ids[1], 7), b"b", ids[2]])
+    assert len(mixed) == 6 and mixed.contains([raw[1], raw[2], "a", 7, (raw[1], 7), "b"]).all()
+    assert expected.contains(nulls).tolist() == [id is not None for id in nulls]
+    rows = BloomFilter(3000, 1e-8)
+    rows.update([column, np.arange(2500)])
+    assert rows.contains(list(zip(ids, range(2500)))).all()
+    assert rows.contains(list(zip(raw, range(2500)))).all()
+
+
+LAYOUT_ROWS = 2500
+
+
+def columns_of_every_layout():
+    """A name, whether rows are wide, and a list of keys with the column that has just these."""
+    numbers = [i * 37 % 251 - 125 for i in range(LAYOUT_ROWS)]
+    names = [f"{i}" * (1 + i % 9) for i in range(LAYOUT_ROWS)]
+    raw = [name.encode() for name in names]
+    for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64()):
+        yield kind, numbers
+    for kind in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()):
+        yield kind, [abs(number) for number in numbers]
+    yield pa.bool_(), [number % 3 == 0 for number in numbers]
+    for kind in (pa.string(), pa.large_string(), pa.string_view()):
+        yield kind, names
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        yield kind, raw
+    # Rows of 999 bytes are staged 65 at a time, by the limit of 64 KiB.
+    for width in (16, 999):
+        yield pa.binary(width), [(name * width)[:width] for name in raw]
+    long = [name * 120 for name in names]
+    yield pa.string(), long
+    yield pa.string_view(), long
+    for index in (pa.int8(), pa.uint16(), pa.int32(), pa.int64()):
+        yield pa.dictionary(index, pa.string()), [names[i * 7 % 100] for i in range(LAYOUT_ROWS)]
+    yield pa.dictionary(pa.int32(), pa.string()), names
+    yield pa.dictionary(pa.int16(), pa.int64()), numbers
+    yield pa.dictionary(pa.int16(), pa.binary(999)), [
+        (name * 999)[:999] for name in (raw[i % 300] for i in range(LAYOUT_ROWS))
+    ]
+
+
+def of_layout(keys, kind, sparse):
+    """The column, of a dictionary with its NULLs among the indices, its values in another order
+    and, if `sparse`, more values than are hashed beforehand."""
+    if not isinstance(kind, pa.DictionaryType):
+        return pa.array(keys, kind)
+    values = sorted({key for key in keys if key is not None}, reverse=True)
+    at = {key: i for i, key in enumerate(values)}
+    if sparse and kind.index_type != pa.int8():
+        more = 2 * len(keys) + 1
+        fill = bytes(999) if kind.value_type == pa.binary(999) else values[0]
+        values += [fill] * (min(more, 2**15 - 1) - len(values))
+    indices = pa.array([None if key is None else at[key] for key in keys], kind.index_type)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(values, kind.value_type))
+
+
+LAYOUTS = list(columns_of_every_layout())
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("at", range(len(LAYOUTS)), ids=[f"{kind}" for kind, _ in LAYOUTS])
+def test_rows_of_every_layout_wherever_they_are(at, nulls):
+    """With an offset, other rows before and after, NULL, chunks, and beside other columns."""
+    kind, keys = LAYOUTS[at]
+    if nulls:
+        keys = [None if i % 7 == 3 else key for i, key in enumerate(keys)]
+    other = [f"other {i}" for i in range(LAYOUT_ROWS)]
+    number = list(range(LAYOUT_ROWS))
+    for start, end in ((0, LAYOUT_ROWS), (1, 1500), (13, 1514), (1023, 2500), (2100, 2300)):
+        rows = end - start
+        key_of = keys[start:end]
+        for sparse in (False, True):
+            if sparse and not isinstance(kind, pa.DictionaryType):
+                continue
+            # Sliced ones keep what was there before and after them.
+            sliced = of_layout(keys, kind, sparse).slice(start, rows)
+            middle = rows // 3
+            chunks = pa.chunked_array(
+                [sliced.slice(0, middle), sliced.slice(middle, 5), sliced.slice(middle + 5)]
+            )
+            expected = BloomFilter(rows, 1e-8)
+            expected.update(iter(key_of))
+            for column in (sliced, chunks):
+                found = BloomFilter(rows, 1e-8)
+                found.update(column)
+                assert found == expected, (start, end, sparse)
+                answers = [None if key is None else True for key in key_of]
+                assert expected.contains(column, threads=2).to_pylist() == answers
+            # Rows of several columns: NULL in any is no key.
+            beside = [
+                pa.array(other).slice(start, rows), sliced, pa.array(number).slice(start, rows),
+            ]
+            expected = BloomFilter(rows, 1e-8)
+            expected.update(
+                None if key is None else (other[start + i], key, number[start + i])
+                for i, key in enumerate(key_of)
+            )
+            for column in (sliced, chunks):
+                found = BloomFilter(rows, 1e-8)
+                found.update([beside[0], column, beside[2]])
+                assert found == expected, (start, end, sparse)
+                assert len(found) == sum(key is not None for key in key_of)
 
 
 def test_golden_hashes():

@@ -4,6 +4,7 @@ import ctypes
 import datetime
 import decimal
 import threading
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,13 @@ def filter():
     filter = BloomFilter(100)
     filter.update(["a", 1])
     return filter
+
+
+PERIODS = pd.period_range("2026", periods=2, freq="M")
+
+
+class ShortUuid(uuid.UUID):
+    bytes = b"ab"
 
 
 REFUSED = {
@@ -60,6 +68,45 @@ REFUSED = {
     "list of lists": ([["a"], ["b"]], "key 0: .*list of arrays"),
     "tuple with a float": ([("a", 1), ("a", 1.5)], "key 1: .*float"),
     "nested tuple": ([("a", ("b",))], "key 0: .*tuple"),
+    # Types that are kept as one that is a key.
+    "polars objects": (pl.Series(["a"], dtype=pl.Object), "Polars' type Object: give series.to_l"),
+    "a column of polars objects": (
+        [pl.Series(["a"]), pl.Series(["a"], dtype=pl.Object)], "Polars' type Object",
+    ),
+    "polars decimals": (pl.Series([decimal.Decimal("1.5")]), "decimals"),
+    "polars times": (pl.Series([datetime.time(1)]), "dates or times"),
+    "polars durations": (pl.Series([datetime.timedelta(1)]), "dates or times"),
+    "polars timestamps": (pl.Series([datetime.datetime(2026, 1, 1)]), "dates or times"),
+    "polars wide integers": (pl.Series([1], dtype=pl.Int128), "_pli128"),
+    "periods": (pd.Series(PERIODS), "extension type .pandas.period.*storage type"),
+    "periods of a category": (pd.Series(PERIODS).astype("category"), "pandas.period"),
+    "index of periods": (PERIODS, r"key 0: .*Period: give str\(key\)"),
+    "column of periods": ([pa.array([1, 2]), pd.Series(PERIODS)], "pandas.period"),
+    "intervals": (pd.Series(pd.interval_range(0, 3)), "pandas.interval"),
+    "timestamps of a category": (
+        pd.Series(pd.date_range("2026", periods=2)).astype("category"), "dates or times",
+    ),
+    "no timestamps of a category": (
+        pd.Series(pd.date_range("2026", periods=0)).astype("category"), "dates or times",
+    ),
+    "index of timestamps": (pd.date_range("2026", periods=2), "dates or times"),
+    "index with a zone": (pd.date_range("2026", periods=2, tz="UTC"), "dates or times"),
+    "arrow json": (pa.array(["{}"], pa.json_()), "extension type .arrow.json"),
+    "arrow bool8": (pa.array([1], pa.int8()).cast(pa.bool8()), "extension type .arrow.bool8"),
+    "arrow opaque": (
+        pa.ExtensionArray.from_storage(pa.opaque(pa.int64(), "a", "b"), pa.array([1])),
+        "extension type .arrow.opaque",
+    ),
+    "arrow small decimals": (pa.array([decimal.Decimal("1")], pa.decimal32(5, 1)), "decimals"),
+    "arrow intervals": (pa.array([(1, 2, 3)], pa.month_day_nano_interval()), "dates or times"),
+    "numpy objects": (np.array([decimal.Decimal("1.5")]), r"key 0: .*Decimal: give str\(key\)"),
+    "list of periods": (list(PERIODS), r"key 0: .*Period: give str\(key\)"),
+    "list of pandas timestamps": (list(pd.date_range("2026", periods=2)), "key 0: .*isoformat"),
+    "list of numpy dates": ([np.datetime64("2026-01-01")], "key 0: .*isoformat"),
+    "list of numpy durations": ([np.timedelta64(1, "s")], "key 0: .*timedelta64"),
+    "list of durations": ([datetime.timedelta(1)], "key 0: .*timedelta"),
+    "list of times": ([datetime.time(1)], "key 0: .*time"),
+    "a UUID of another size": ([ShortUuid(int=1)], "key 0: a UUID whose bytes are 2, not 16"),
 }
 
 
@@ -381,14 +428,14 @@ NEW = ctypes.pythonapi.PyCapsule_New
 NEW.restype, NEW.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
-def producer(format, length, null_count, offset, buffers):
+def producer(format, length, null_count, offset, buffers, metadata=None):
     """A producer of an array with any numbers."""
     kept = [None if b is None else ctypes.create_string_buffer(b, len(b)) for b in buffers]
     pointers = (ctypes.c_void_p * max(len(kept), 1))(
         *[None if b is None else ctypes.addressof(b) for b in kept]
     )
     call = ctypes.cast(release, ctypes.c_void_p).value
-    schema = Schema(format=format, release=call)
+    schema = Schema(format=format, metadata=metadata, release=call)
     carray = CArray(
         length=length, null_count=null_count, offset=offset, n_buffers=len(buffers),
         buffers=ctypes.addressof(pointers), release=call,
@@ -437,6 +484,40 @@ def test_producers_that_lie(filter, format, length, null_count, offset, buffers,
     assert len(released) == 2
 
 
+def metadata(*pairs, count=None):
+    parts = [np.array([len(part)], "i4").tobytes() + part for pair in pairs for part in pair]
+    return np.array([len(pairs) if count is None else count], "i4").tobytes() + b"".join(parts)
+
+
+def test_metadata_of_a_type(filter):
+    name, other = b"ARROW:extension:name", (b"comment", b"ARROW:extension:name")
+    for pairs, format, text in [
+        ([other], b"l", None),
+        ([], b"l", None),
+        ([(name, b"arrow.uuid")], b"l", "extension type .arrow.uuid"),
+        ([other, (name, b"unit.test")], b"l", "extension type .unit.test"),
+        ([(name, b"")], b"l", 'extension type ""'),
+        ([(name, b"\xff")], b"l", "extension type"),
+        ([other, (b"", b""), (name, b"arrow.uuid")], b"w:16", None),
+    ]:
+        for unaligned in (0, 1):
+            # At an odd address: the interface promises none.
+            kept = ctypes.create_string_buffer(b"x" * unaligned + metadata(*pairs))
+            keys = producer(format, 1, 0, 0, [None, bytes([1]) + bytes(15)])
+            ctypes.c_void_p.from_address(
+                ctypes.addressof(keys.keep[2]) + Schema.metadata.offset
+            ).value = ctypes.addressof(kept) + unaligned
+            if text is None:
+                assert filter.contains(keys).tolist() == [format == b"l"]
+            else:
+                with pytest.raises(TypeError, match=text):
+                    filter.contains(keys)
+    with pytest.raises(ValueError, match="metadata of the length -1"):
+        filter.contains(
+            producer(b"l", 1, 0, 0, [None, bytes(8)], metadata(count=1) + b"\xff" * 4)
+        )
+
+
 def test_dictionaries_that_lie(filter):
     values = producer(b"u", 1, 0, 0, [None, np.array([0, 1], "i4").tobytes(), b"a"])
     of_values, stored_values = (ctypes.addressof(structure) for structure in values.keep[2:])
@@ -455,6 +536,22 @@ def test_dictionaries_that_lie(filter):
             with pytest.raises(ValueError, match=text):
                 filter.contains(indices)
         assert len(released) == 2
+
+
+def test_places_of_buffers_that_are_not_aligned(filter):
+    keys = producer(b"l", 2, 0, 0, [None, np.array([1, 2]).tobytes()])
+    pointers = bytes(keys.keep[1])
+    kept = ctypes.create_string_buffer(b"x" + pointers)
+    keys.keep[3].buffers = ctypes.addressof(kept) + 1
+    assert filter.contains(keys).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("count", [-(2**63), -(2**63) + 2, -1, 2])
+def test_counts_of_buffers_that_lie(filter, count):
+    keys = producer(b"vu", 0, 0, 0, [None, b"", b""])
+    keys.keep[3].n_buffers = count
+    with pytest.raises(ValueError, match="missing|lengths of their buffers"):
+        filter.contains(keys)
 
 
 def test_a_producer_that_is_right(filter):

@@ -346,6 +346,16 @@ def test_parquet(tmp_path):
             parquet_row_groups(path, column, [value])
     with pytest.raises(ValueError):
         blocked_bloom.open(FORMATS / "guava/guava_mitz64_n1000_fpp0.03.bin", integers=True)
+    with pytest.raises(ValueError, match="integers=True is for a Spark filter"):
+        blocked_bloom.open(path, column="id", integers=True)
+
+
+@pytest.mark.parametrize("make", [lambda: BloomFilter(10), lambda: ScalableBloomFilter(0.01)])
+def test_options_of_other_formats_are_no_options_of_a_filter_of_this_project(make, tmp_path):
+    make().save(tmp_path / "f")
+    for options in ({"column": "a"}, {"integers": True}):
+        with pytest.raises(ValueError, match="f is a filter of blocked-bloom"):
+            blocked_bloom.open(tmp_path / "f", **options)
 
 
 def test_dates_and_times_of_parquet(tmp_path):

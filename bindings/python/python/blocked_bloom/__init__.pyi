@@ -1,6 +1,7 @@
 import os
 from collections.abc import Iterable
 from typing import Any, Self, TypeAlias, final
+from uuid import UUID
 
 from typing_extensions import disjoint_base
 
@@ -16,7 +17,7 @@ __all__ = [
     "parquet_row_groups",
 ]
 
-_Key: TypeAlias = str | bytes | int | tuple[str | bytes | int, ...]
+_Key: TypeAlias = str | bytes | int | UUID | tuple[str | bytes | int | UUID, ...]
 # A NumPy array; an object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, Polars, pandas);
 # an iterable of keys; a list or tuple of such columns, whose rows are the keys. These have no
 # common type.
