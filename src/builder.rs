@@ -218,7 +218,7 @@ impl BloomFilterBuilder {
     }
 
     /// Adds every key of a slice, as [`insert`](Self::insert). Where the builder adds no prefixes,
-    /// keys are hashed some at a time: the fastest way from keys of an unknown number.
+    /// keys are hashed some at a time: the fastest way if their number is unknown.
     ///
     /// # Errors
     ///

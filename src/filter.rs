@@ -68,7 +68,7 @@ pub struct BloomFilter<D = BlockBuffer> {
     data: D,
     pub(crate) meta: Meta,
     kernel: Kernel,
-    /// Whether the filter holds what is looked up: keys, or [`prefixes`](Self::prefixes).
+    /// Whether it holds what is looked up: keys, or prefixes in a view by `prefixes`.
     answers: bool,
 }
 

@@ -156,14 +156,14 @@ impl Kernel {
         hashes <= self.0.overlapped || bytes <= cache::known_to_fit(hashes <= self.0.few)
     }
 
-    /// How up to 64 keys are prefetched while they are hashed: as their hashes would be, but the
-    /// fewest too, since hashing them takes as long as some lines do.
+    /// How up to 64 keys are prefetched while they are hashed: from fewer keys on than hashes.
     #[inline]
     pub(crate) fn prefetch_of_keys(self, blocks: &[Block], keys: usize) -> Prefetch {
         if size_of_val(blocks) <= cache::known_to_fit(false) {
             return Prefetch::No;
         }
-        match keys > self.0.overlapped && keys <= self.0.few {
+        _ = cache::fits(); // Known from here on.
+        match keys > 2 * self.0.overlapped && keys <= self.0.few {
             true => Prefetch::beyond(cache::known_to_fit(true), blocks),
             false => Prefetch::of(blocks),
         }

@@ -110,7 +110,7 @@ macro_rules! watch {
 // First for its macro.
 #[macro_use]
 mod error;
-// These first, so that rustdoc's page of a filter begins with how one is made.
+// So that rustdoc's page of a filter begins with how one is made.
 mod builder;
 
 mod filter;

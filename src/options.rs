@@ -112,8 +112,7 @@ impl FilterOptions {
     /// later keys go straight into it: with far more keys than expected, more absent ones pass than
     /// the sizing promised. Without that number the list is freed, keys are only counted, and
     /// [`finish`](crate::BloomFilterBuilder::finish) fails with
-    /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit), which has their number for a
-    /// second pass.
+    /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit), with their number.
     ///
     /// The limit is checked when a key is added, and by `par_extend` after all keys of its iterator
     /// were collected: give it the keys in pieces. The rate of the finished filter's `params()`

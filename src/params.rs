@@ -43,7 +43,7 @@ pub enum Sizing {
     /// Bits of memory per key, 0 to [`MAX_BITS_PER_KEY`], fractions allowed; rounded up to whole
     /// blocks of 512 bits. 0 means "no filter": one that answers "maybe" to everything.
     BitsPerKey(f64),
-    /// The smallest filter of at most this predicted rate, above 0 and up to 1 ("no filter").
+    /// The smallest filter of at most this predicted rate, above 0; 1 means "no filter".
     FalsePositiveRate(f64),
     /// The most bytes a stored filter may take, header included; at least 128 (one block). Memory
     /// that would exceed [`MAX_BITS_PER_KEY`] is left unused.
@@ -224,7 +224,7 @@ impl Params {
         if rate == 1.0 {
             return Ok(u64::MAX);
         }
-        // The rate grows with the keys; no keys qualify, except in a pass-all filter.
+        // The rate grows with the keys, from 0 for none, except in a pass-all filter.
         Ok(partition_point(0, u64::MAX, |items| self.false_positive_rate_at(items + 1) <= rate))
     }
 }
@@ -256,7 +256,7 @@ impl Display for Params {
     }
 }
 
-/// The first value in `low .. high` for which `holds` is false, or `high`: it is true up to it.
+/// The first value in `low .. high` from which on `holds` is false; `high` if none.
 fn partition_point(mut low: u64, mut high: u64, holds: impl Fn(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low) / 2;

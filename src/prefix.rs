@@ -14,7 +14,7 @@ use crate::checksum::checksum;
 
 /// Cuts prefixes off keys, for filters that answer for scans: does any key start with these bytes?
 ///
-/// A rule with a name. A filter's bytes have the name's hash, so it must change with the rule.
+/// A rule with a name, whose hash filters store: it must change whenever the rule does.
 ///
 /// | rule | name | prefix of a key | no prefix, nothing is added |
 /// |---|---|---|---|

@@ -75,7 +75,7 @@ pub fn bits(hash: u64, probes: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Whether every bit of `hash` is set in its block: "maybe", or else "certainly absent".
+/// Whether every bit of `hash` is set in its block: if not, it is certainly absent.
 ///
 /// Cost: `probes` byte loads from one cache line, no branch that depends on the block (a
 /// mispredicted early exit costs more than the probes it saves).

@@ -26,7 +26,7 @@ use crate::probe::Block;
 #[derive(Clone, Copy)]
 pub struct Stored<B> {
     bytes: B,
-    /// Of the bytes when they were verified; [`usize::MAX`], which none has, if they are not used.
+    /// Of the verified bytes; [`usize::MAX`], which no slice has, if they are unused.
     length: usize,
     /// Where the blocks begin.
     start: usize,
@@ -44,8 +44,8 @@ pub(crate) fn full_block() -> &'static [Block] {
     &FULL_BLOCK.0
 }
 
-/// Takes bytes that begin with a header, and remembers how many there are. They are not verified:
-/// whoever opens a filter from them checks what [`bytes`](Stored::bytes) lends.
+/// Takes bytes and remembers how many there are; as blocks it lends those after 64. Whoever opens a
+/// filter from them verifies what [`bytes`](Stored::bytes) lends.
 pub fn stored<B: AsRef<[u8]>>(bytes: B) -> Stored<B> {
     Stored::with_blocks_at(HEADER_BYTES, bytes)
 }

@@ -132,7 +132,7 @@ impl AtomicBloomFilter {
         set(&blocks[index as usize], probe::bits(hash, u32::from(self.meta.probes)))
     }
 
-    /// Visits every hash and its place in order; in a filter beyond the cache prefetched.
+    /// Visits every hash and its place in order; prefetches if the cache is outgrown.
     fn for_each_ahead(&self, hashes: &[u64], mut visit: impl FnMut(usize, u64)) {
         let blocks = self.blocks.blocks();
         let later = if Prefetch::of(blocks) == Prefetch::No { &[] } else { hashes };
@@ -209,6 +209,11 @@ impl Filter for AtomicBloomFilter {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.meta.key_hash
+    }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
     }
 }
 

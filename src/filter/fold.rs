@@ -48,7 +48,7 @@ impl BloomFilter {
 }
 
 impl<D: Blocks> BloomFilter<D> {
-    /// A copy, smaller by a divisor of the number of blocks: so many neighbours are OR-ed into one.
+    /// A copy, smaller by this divisor of the blocks: so many neighbours become one by OR.
     ///
     /// Exact: the bytes are those of a filter that was built with that many blocks, the same probes
     /// and the same keys. The number of keys inserted stays, and so do the probes, which fit the

@@ -59,7 +59,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// Cost: about one cache line per hash; one indirect call per batch.
     #[inline]
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        // First, since the owner's code may panic, which must not leave old answers in a mask.
+        // First: if the owner panics, the mask must not have a new length and old answers.
         let (blocks, probes) = self.answering();
         self.kernel.look_up(blocks, probes, hashes, hits.reset(hashes.len()));
     }
@@ -262,6 +262,11 @@ impl<D: Blocks> Filter for BloomFilter<D> {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
+    }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
     }
 
     #[inline]

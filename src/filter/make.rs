@@ -88,7 +88,7 @@ pub enum BuildError {
         /// Keys that were added in all, adjacent equal ones once: what to size a filter for.
         keys: u64,
     },
-    /// The hashes in memory are not those that were added: it is failing, or was overwritten.
+    /// The hashes are not those that were added: memory is failing, or was overwritten.
     HashesChanged {
         /// Sum of the mixed hashes as they were added.
         expected: u64,

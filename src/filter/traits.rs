@@ -32,10 +32,9 @@ use crate::kernel::Kernel;
 ///
 /// # For authors of filters
 ///
-/// Four methods are required; the others are made of them. If [`key_hash`](Self::key_hash) is an
-/// XXH3, keys are hashed by its [`KeyHasher`]; else each by [`hash_key`](Self::hash_key), which a
-/// filter of another system replaces, to hash keys as that system does. A
-/// filter that gains if memory is prefetched while later keys are hashed replaces
+/// Five methods are required; the others are made of them. If [`key_hash`](Self::key_hash) is an
+/// XXH3, it must be that of [`hash_key`](Self::hash_key), since batches of keys are hashed by its
+/// [`KeyHasher`]. A filter that gains if memory is prefetched while later keys are hashed replaces
 /// [`contains_batch_into`](Self::contains_batch_into) and
 /// [`contains_u64s_into`](Self::contains_u64s_into), by
 /// [`look_up_keys`](crate::parts::look_up_keys).
@@ -61,15 +60,9 @@ pub trait Filter {
     /// Which hashes the filter is of: those of keys, or the caller's, among them other systems'.
     fn key_hash(&self) -> KeyHash;
 
-    /// The hash by which this key is looked up, or `None` if only the caller knows it.
-    ///
-    /// Provided: the hash of [`hasher`](Self::hasher), which batches of keys are hashed by. A
-    /// filter of another system's hash, whose [`key_hash`](Self::key_hash) is one of the caller's,
-    /// replaces it; without that, each of its keys is answered "maybe".
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
-    }
+    /// The hash by which this key is looked up, or `None` if only the caller knows it. Required, so
+    /// that no filter of another system's hash has its keys hashed by this one.
+    fn hash_key(&self, key: &[u8]) -> Option<u64>;
 
     /// The hasher of the filter's keys.
     ///

@@ -13,7 +13,7 @@ pub(super) use one::one;
 use super::InstructionSet;
 use super::table::Table;
 
-// A CPU has all of these or none, unless a hypervisor hides some. AVX2 and BMI2 are part of all
+// All are checked: CPUs and hypervisors may have only some. AVX2 and BMI2 are part of all
 // AVX-512 there is; the package `blocked-bloom-formats` takes AVX2's functions for this kernel.
 cpufeatures::new!(
     detect,

@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use super::tuning::tuning;
 
 /// Environment variable that sets [`Kernel::prefetch_threshold`](super::Kernel::prefetch_threshold)
-/// for a whole process (with the feature `std`): bytes up to which filters are not prefetched. A
-/// value that is not a number is ignored; answers never depend on it.
+/// for a process (with the feature `std`): bytes up to which no filter is prefetched, and of whose
+/// multiples some calls begin. What is no number is ignored; answers never depend on it.
 pub const PREFETCH_VARIABLE: &str = "BLOCKED_BLOOM_PREFETCH_THRESHOLD";
 
 /// Second-level cache where its size cannot be found out.

@@ -11,21 +11,19 @@ pub(crate) struct Tuning {
     pub(super) few: usize,
     /// Calls of more than 64 hashes prefetch if the filter is larger.
     pub(super) many: usize,
-    /// Calls of more than 64 hashes prefetch groups of 64 if the filter is larger; else they
-    /// prefetch between tests, into the first level.
+    /// Those prefetch groups of 64 if the filter is larger; else between tests.
     pub(super) groups: usize,
-    /// Hashes that are prefetched before the first group is tested.
+    /// Hashes that are prefetched before the first group is tested; of keys always 128.
     pub(super) ahead: usize,
     /// The cache that groups are prefetched into: the first level or the second.
     pub(super) level: u8,
 }
 
-/// By AVX-512, 16 to 64 keys a call take 0.54 to 1.0 of the time without prefetching at 1 M and 2 M
-/// keys (1.6 and 3.2 times what fits), but up to 1.9 at 3 M while others fill the third level.
-/// Groups instead of prefetching between tests take 1.08 to 1.4 of the time for 1 M to 3 M keys;
-/// 64 hashes ahead take 1.0 to 1.3 of that of 128. The first level has few buffers for lines under
-/// way: a loop that loads one per key takes 10 ns a key of 100 M through it, and 4 through the
-/// second. On aarch64 nobody has measured.
+/// By AVX-512, 16 to 64 hashes a call take 0.54 to 1.0 of the time without prefetching at 1 M and
+/// 2 M keys, but up to 1.9 at 3 M while others fill the third level. Groups take 1.08 to 1.4 of the
+/// time of prefetching between tests at 1 M to 3 M; 64 hashes ahead 1.0 to 1.3 of that of 128. The
+/// first level has few buffers: loading lines through it takes 10 ns a key of 100 M, and 4 through
+/// the second. On aarch64 nobody has measured.
 const ZEN_4: Tuning = Tuning {
     few: 4,
     many: 1,

@@ -2,8 +2,8 @@
 //! packages, against single lookups.
 
 use crate::common::{Random, empty, filled, kernels};
-use blocked_bloom::AtomicBloomFilter;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+use blocked_bloom::AtomicBloomFilter;
 use blocked_bloom::parts::check_words;
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, Filter, FilterOptions, Kernel, KeyHash, KeyHasher, LengthError,

@@ -122,6 +122,23 @@ fn batches_are_hashed_by_the_kernels_vectors() {
     }
 }
 
+/// In a process that looks up keys before anything else: what fits the cache is found out.
+#[test]
+fn the_first_call_of_a_process_finds_out_what_fits() {
+    const CHILD: &str = "BLOCKED_BLOOM_TEST_FIRST_CALL";
+    if std::env::var_os(CHILD).is_none() {
+        let name = format!("{}", std::thread::current().name().unwrap());
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let status = child.args(["--exact", &name]).env(CHILD, "1").status().unwrap();
+        return assert!(status.success());
+    }
+    let memory = vec![[0; 64]; 100];
+    let filter = BloomFilter::from_blocks(&memory[..], 6, KeyHash::default()).unwrap();
+    let mut hits = crate::Bitmask::new();
+    let keys: Vec<u64> = (0..32).collect();
+    assert!(lines(&events(|| filter.contains_u64s(&keys, &mut hits))).is_empty());
+}
+
 /// The line of each hash's block.
 fn read<B>(blocks: &[B], hashes: &[u64]) -> Vec<usize> {
     let count = blocks.len() as u32;
@@ -197,9 +214,8 @@ fn prefetches(kernel: Kernel, blocks: usize, count: usize, from_keys: bool) -> b
     let Tuning { few, many, .. } = *tuning();
     let times = match count {
         65.. => many,
-        _ if count <= kernel.0.overlapped => {
-            return from_keys && blocks > kernel.prefetch_threshold() / 64;
-        }
+        _ if count <= kernel.0.overlapped && !from_keys => return false,
+        _ if count <= 2 * kernel.0.overlapped && from_keys => 1,
         _ if count <= kernel.0.few => few,
         _ => 1,
     };
@@ -302,7 +318,7 @@ fn lookups_of_keys_prefetch_the_blocks_that_they_test() {
         for count in [threshold, threshold + 1, 4 * threshold, 4 * threshold + 4, 8 * threshold] {
             let filter = filter(count, 6, kernel);
             let mut hits = crate::Bitmask::new();
-            for keys in [2, 8, 9, 64, 65, 203, 3_008_u64] {
+            for keys in [2, 8, 16, 17, 64, 65, 203, 3_008_u64] {
                 let integers: Vec<u64> = (0..keys).collect();
                 let keys: Vec<[u8; 8]> = integers.iter().map(|key| key.to_le_bytes()).collect();
                 let expected = match prefetches(kernel, count, keys.len(), true) {

@@ -26,7 +26,7 @@
 //! # Damage
 //!
 //! Parquet stores no checksum of a filter. Damage of the header, of lengths and offsets, and
-//! truncation are a [`ParquetError`]; ***a cleared bit of the bitset cannot be detected and makes a
+//! truncation are a [`ParquetError`]; **a cleared bit of the bitset cannot be detected and makes a
 //! value that is there "absent"**. Where files may be damaged, verify them by other means. No input
 //! makes this module panic or allocate more than some 60 times its own length.
 //!

@@ -226,6 +226,11 @@ impl<D: Lines> Filter for RemovableFilter<D> {
     fn key_hash(&self) -> KeyHash {
         self.meta.key_hash
     }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
+    }
 }
 
 /// Same hash and same lines; neither the kernel nor where the bytes are matters. Filters that hold

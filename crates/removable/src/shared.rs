@@ -241,6 +241,11 @@ impl Filter for RemovableReader {
     fn key_hash(&self) -> KeyHash {
         self.0.meta.key_hash
     }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
+    }
 }
 
 /// The shape, without the tags.

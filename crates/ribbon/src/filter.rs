@@ -216,6 +216,11 @@ impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     fn key_hash(&self) -> KeyHash {
         self.meta.key_hash
     }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
+    }
 }
 
 /// Same bytes, and both are filters of them or neither is; the kernel does not matter.

@@ -39,6 +39,11 @@ impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
     fn key_hash(&self) -> KeyHash {
         self.shape.key_hash
     }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
+    }
 }
 
 /// Looks up every hash; there is one word per 64. If the owner of the blocks panics, "maybe" is
@@ -94,8 +99,7 @@ fn prefetch_in<D: AsRef<[Block]>>(link: &BloomFilter<D>, hash: u64) {
 /// gathered, and only these are looked up in the remaining links.
 ///
 /// Gathering after every link costs absent keys up to twice the time; looking up every hash in
-/// every link costs present keys ten times as much. The answers are written
-/// last.
+/// every link costs present keys ten times as much. The answers are written last.
 fn look_up_some<const N: usize, D: AsRef<[Block]>>(
     links: &[BloomFilter<D>],
     hashes: &[u64],

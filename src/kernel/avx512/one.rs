@@ -1,4 +1,4 @@
-//! One key: up to 8 probes in registers of half the width, of which Intel's cores run more.
+//! One key: up to 8 probes in half registers, of which Intel's cores run more at a time.
 
 use core::arch::x86_64::*;
 

@@ -161,6 +161,11 @@ impl<D: AsRef<[u8]>> Filter for RibbonBlock<D> {
     fn key_hash(&self) -> KeyHash {
         KEY_HASH
     }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
+    }
 }
 
 /// The shape, without the bits.

@@ -43,8 +43,7 @@ impl Separators {
         Separators { list: Vec::new(), bytes: Vec::new(), runs: Vec::new(), suffix }
     }
 
-    /// Adds a separator, which was read at `place`, is not shorter than the suffix, and makes
-    /// `last`, the one before it, this one.
+    /// Adds a separator, read at `place` and no shorter than the suffix; `last` becomes it.
     pub(super) fn push(
         &mut self,
         separator: Key<'_>,
