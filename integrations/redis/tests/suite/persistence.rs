@@ -293,7 +293,10 @@ fn keys_that_were_acknowledged_are_there_after_kill_9() {
         acknowledged = writer.join().unwrap();
         server.start_again();
         let hits = items(&mut server.connect(), "BF.MEXISTS", "f", &keys(0, acknowledged));
-        assert!(hits.iter().all(|hit| *hit), "KILL_SEED={seed}: round {round}, killed after {delay:?}");
+        assert!(
+            hits.iter().all(|hit| *hit),
+            "KILL_SEED={seed}: round {round}, killed after {delay:?}"
+        );
         // While the file is rewritten, in every second round.
         if round % 2 == 0 {
             call::<()>(&mut server.connect(), &["BGREWRITEAOF"]);
