@@ -301,7 +301,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             let position = _mm512_srli_epi32::<23>(products);
             let exchanged = _mm512_rol_epi64::<32>(position);
             // The least difference to a position that is there already: in the lower half for the
-            // upper one, or in a register before. Of nine bits: one less has a top byte if it was 0.
+            // upper one, or in a register before. Nine bits: one less has a top byte if it was 0.
             let mut least = _mm512_or_si512(_mm512_xor_si512(position, exchanged), lower);
             for &(before, exchanged) in &before[..register] {
                 least = _mm512_min_epu32(least, _mm512_xor_si512(position, before));
