@@ -84,7 +84,7 @@ impl KeyHash {
     message = "`{Self}` is no key: a key is bytes",
     label = "does not lend bytes",
     note = "give an integer as its little-endian bytes, `n.to_le_bytes()`; a slice of `u64` is \
-            what `insert_u64s` and `contains_u64s` take"
+            for `hash_u64s`, and a filter's `insert_u64s` and `contains_u64s`"
 )]
 pub trait Key: AsRef<[u8]> {}
 

@@ -28,10 +28,10 @@ pub(crate) fn on_load(context: &Context, arguments: &[RedisString]) -> Status {
     }
 }
 
-/// Says which of the server's features the module supports. A file that ends too early is an error of loading it, not
-/// the end of the server. A replica that loads a copy goes on to answer: what is loaded shares
-/// nothing with what is there. Valkey may move slots: filters go as `BF.LOADCHUNK`, and what is
-/// added meanwhile as commands of the same key.
+/// Says which of the server's features the module supports. A file that ends too early is an error
+/// of loading it, not the end of the server. A replica that loads a copy goes on to answer: what is
+/// loaded shares nothing with what is there. Valkey may move slots: filters go as `BF.LOADCHUNK`,
+/// and what is added meanwhile as commands of the same key.
 fn set_options(context: &Context) {
     let mut options =
         (ModuleOptions::HANDLE_IO_ERRORS | ModuleOptions::HANDLE_REPL_ASYNC_LOAD).bits();

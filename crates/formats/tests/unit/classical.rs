@@ -4,6 +4,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::batch::contains_all;
 use super::bit_array::BitArray;
 use super::{ClassicalFilter, ClassicalShape, Scheme, Walk};
 use crate::watch::{Event, events, lines, note};
