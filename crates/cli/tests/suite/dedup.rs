@@ -74,7 +74,8 @@ fn the_first_of_equal_lines_is_printed() {
     dir.write("plain", b"b\n\xef\xbb\xbfa\n\x1f\x8b\x08\n");
     let warned = stderr(&dir.run("dedup -q plain marked packed"));
     let expected = "warning: marked: begins with a UTF-8 byte order mark, which is part of the \
-                    first line (tail -c +4 removes it)\nwarning: packed: is compressed by gzip, and \
+                    first line (tail -c +4 removes it)\n\
+                    warning: packed: is compressed by gzip, and \
                     its bytes are taken as lines (zcat decompresses it)\n";
     assert_eq!(warned, expected);
     for input in ["a\r\nb\r\n", "a\nb\n", ""] {
