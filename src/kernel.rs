@@ -13,6 +13,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod cache;
+mod cpuid;
 mod driver;
 // On big-endian machines lanes are numbered from the other end, which `neon` does not provide for.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]

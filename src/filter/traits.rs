@@ -35,9 +35,7 @@ use crate::kernel::Kernel;
 /// Five methods are required; the others are made of them. If [`key_hash`](Self::key_hash) is an
 /// XXH3, it must be that of [`hash_key`](Self::hash_key), since batches of keys are hashed by its
 /// [`KeyHasher`]. A filter that gains if memory is prefetched while later keys are hashed replaces
-/// [`contains_batch_into`](Self::contains_batch_into) and
-/// [`contains_u64s_into`](Self::contains_u64s_into), by
-/// [`look_up_keys`](crate::parts::look_up_keys).
+/// the batches of keys by [`look_up_keys`](crate::parts::look_up_keys).
 pub trait Filter {
     /// Whether the key with this hash may be present: false means certainly absent.
     ///

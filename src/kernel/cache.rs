@@ -12,14 +12,14 @@ pub const PREFETCH_VARIABLE: &str = "BLOCKED_BLOOM_PREFETCH_THRESHOLD";
 /// Second-level cache where its size cannot be found out.
 const DEFAULT_BYTES: usize = 512 << 10;
 
-/// 0 as long as it is not known.
+/// 0 until it is known.
 static FITS: AtomicUsize = AtomicUsize::new(0);
 
 /// What fits, times [`Tuning::few`](super::tuning::Tuning::few).
 static FEW_FIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes up to which a filter is not prefetched by a call of up to 64 hashes, which may be
-/// [few](super::Table::few) for the kernel; 0 before [`fits`] was called for the first time.
+/// Bytes up to which calls of up to 64 hashes, or [few](super::Table::few), do not prefetch; 0
+/// before [`fits`] was called.
 #[inline]
 pub(super) fn known_to_fit(is_few: bool) -> usize {
     if is_few { &FEW_FIT } else { &FITS }.load(Relaxed)
@@ -56,7 +56,7 @@ fn find() -> usize {
 /// Bytes of the second-level cache: by `cpuid` on x86, else what Linux says of the first core.
 fn second_level() -> Option<usize> {
     #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
-    return of_cpuid();
+    return super::cpuid::second_level();
     #[cfg(all(
         feature = "std",
         target_os = "linux",
@@ -67,41 +67,4 @@ fn second_level() -> Option<usize> {
     }
     #[allow(unreachable_code, reason = "not on x86")]
     None
-}
-
-/// Registers `eax` to `edx` of the CPU's answer; zeros where it is not asked.
-pub(super) fn cpuid(leaf: u32, index: u32) -> [u32; 4] {
-    #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
-    {
-        #[cfg(target_arch = "x86")]
-        use core::arch::x86::__cpuid_count;
-        #[cfg(target_arch = "x86_64")]
-        use core::arch::x86_64::__cpuid_count;
-        // SAFETY: every CPU of these targets has the instruction, and answers for unknown leaves.
-        #[allow(unused_unsafe, reason = "safe since Rust 1.94")]
-        let found = unsafe { __cpuid_count(leaf, index) };
-        return [found.eax, found.ebx, found.ecx, found.edx];
-    }
-    #[allow(unreachable_code, reason = "not on x86")]
-    [(leaf, index); 4].map(|_| 0)
-}
-
-#[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
-fn of_cpuid() -> Option<usize> {
-    // AMD describes its caches as Intel does, in a leaf of its own.
-    let has_amd =
-        cpuid(0x8000_0000, 0)[0] >= 0x8000_001d && cpuid(0x8000_0001, 0)[2] >> 22 & 1 == 1;
-    let leaf = match has_amd {
-        true => 0x8000_001d,
-        false if cpuid(0, 0)[0] >= 4 => 4,
-        false => return None,
-    };
-    let size = |[_, ebx, ecx, _]: [u32; 4]| {
-        let [ways, partitions, line] = [ebx >> 22, ebx >> 12 & 0x3ff, ebx & 0xfff];
-        [ways, partitions, line, ecx].into_iter().try_fold(1, |size: usize, less_one| {
-            size.checked_mul((less_one as usize).checked_add(1)?)
-        })
-    };
-    let caches = (0..8).map(|index| cpuid(leaf, index)).take_while(|cache| cache[0] & 31 != 0);
-    caches.filter(|cache| cache[0] >> 5 & 7 == 2).find_map(size)
 }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::cache::cpuid;
+use super::cpuid::cpuid;
 
 /// What is chosen for a CPU. Sizes are multiples of what [fits the cache](super::cache::fits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +36,7 @@ const ZEN_4: Tuning = Tuning {
 /// time at 1 M keys and 0.72 to 0.78 at 3 M; 256 and 1,024 take 0.85 to 0.91 at 1 M, 1.2 at 3 M.
 const ZEN_5: Tuning = Tuning { few: 5, many: 2, ..ZEN_4 };
 
-/// Vendor and family, as CPUID has them, and what is chosen; the first is for all others too.
-/// `docs/measuring.md` says how to find the values for another CPU.
+/// By vendor and family; the first row is for all others. `docs/measuring.md` says how to add one.
 pub(super) static TUNINGS: [(&[u8; 12], u32, Tuning); 2] =
     [(b"AuthenticAMD", 0x19, ZEN_4), (b"AuthenticAMD", 0x1a, ZEN_5)];
 
