@@ -127,9 +127,10 @@ fn batches_are_hashed_by_the_kernels_vectors() {
 fn the_first_call_of_a_process_finds_out_what_fits() {
     const CHILD: &str = "BLOCKED_BLOOM_TEST_FIRST_CALL";
     if std::env::var_os(CHILD).is_none() {
-        let name = format!("{}", std::thread::current().name().unwrap());
+        let thread = std::thread::current();
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        let status = child.args(["--exact", &name]).env(CHILD, "1").status().unwrap();
+        child.args(["--exact", thread.name().unwrap()]).env(CHILD, "1");
+        let status = child.status().unwrap();
         return assert!(status.success());
     }
     let memory = vec![[0; 64]; 100];
