@@ -13,7 +13,6 @@ use blocked_bloom::{
     PrefixExtractor, Sizing, probe,
 };
 use libfuzzer_sys::fuzz_target;
-use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 #[derive(Arbitrary, Debug)]
