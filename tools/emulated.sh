@@ -18,7 +18,7 @@ all=("${stored[@]}" --package blocked-bloom-resident --lib)
 # the nightly workflow.
 neon=(kernels:: insert_new:: atomic:: shared:: parquet::threads)
 big_endian=(kernels:: insert_new:: format:: compact:: golden:: partition_format:: ranged:: \
-    classical::)
+    classical:: stored::filters_read_back stored::the_golden_file)
 # Files of other systems that are not part of the repository are read where they are to be had. What
 # takes a minute here takes an hour there, and an emulated process cannot start itself.
 outside=()
