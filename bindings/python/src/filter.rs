@@ -51,8 +51,8 @@ struct Full {
 ///
 /// `keys` is the number of distinct keys; `fpr` the share of absent keys that are found
 /// nevertheless once that many were added; `bits_per_key` gives the size instead. Twice as many
-/// keys make the rate six times as high at 1 %: a `RuntimeWarning`, once for a filter, says so when
-/// its rate is more than four times the intended one, and it goes on. Copies, merged and loaded
+/// keys make the rate twelve times as high at 1 %: a `RuntimeWarning`, once for a filter, says so
+/// when its rate is more than four times the intended one, and it goes on. Copies, merged and loaded
 /// filters do not know the intended rate.
 ///
 /// >>> seen = BloomFilter(1_000_000, fpr=0.001)
