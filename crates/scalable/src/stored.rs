@@ -50,16 +50,24 @@ pub struct LinkBytes<B> {
     /// Of the whole filter.
     stored: Stored<B>,
     start: usize,
-    length: usize,
+    end: usize,
 }
 
 impl<B: AsRef<[u8]>> AsRef<[u8]> for LinkBytes<B> {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        let link =
-            self.stored.bytes().and_then(|bytes| bytes.get(self.start..)?.get(..self.length));
-        link.unwrap_or_default()
+        match self.stored.bytes().and_then(|bytes| bytes.get(self.start..self.end)) {
+            Some(link) => link,
+            None => no_bytes(),
+        }
     }
+}
+
+/// Cold: otherwise a conditional move chooses the bytes, and the address of what is looked up in
+/// them waits for it.
+#[cold]
+fn no_bytes() -> &'static [u8] {
+    &[]
 }
 
 impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
@@ -127,8 +135,8 @@ impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
         for link in 0..header.u32_at(12) {
             let start = bytes.len() - rest.len();
             let (link_bytes, after) = rest.split_at(link_length(rest));
-            let length = link_bytes.len();
-            let filter = open_link(LinkBytes { stored: stored.clone(), start, length })
+            let end = start + link_bytes.len();
+            let filter = open_link(LinkBytes { stored: stored.clone(), start, end })
                 .and_then(|filter| filter.require_key_hash(shape.key_hash))
                 .map_err(|error| ScalableFormatError::Link { link, start: start as u64, error })?;
             let bytes = size_of_val(&filter) as u64;

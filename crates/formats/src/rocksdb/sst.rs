@@ -103,8 +103,8 @@ impl<D: AsRef<[u8]> + Clone> SstFilter<D> {
         let stored = stored(file);
         let file = FileRanges::from(stored.bytes().unwrap_or_default());
         SstFilter::read(&file, |block| {
-            let (start, length) = (block.offset as usize, block.bytes.len());
-            BlockBytes { stored: stored.clone(), start, length }
+            let start = block.offset as usize;
+            BlockBytes { stored: stored.clone(), start, end: start + block.bytes.len() }
         })
     }
 }
@@ -120,8 +120,7 @@ impl<'a> SstFilter<&'a [u8]> {
     /// once. Each call parses again what was loaded, and verifies the partitions again.
     pub fn open_ranges(file: &FileRanges<'a>) -> Result<Self, RocksdbError> {
         SstFilter::read(file, |block| {
-            let (stored, length) = (stored(block.bytes), block.bytes.len());
-            BlockBytes { stored, start: 0, length }
+            BlockBytes { stored: stored(block.bytes), start: 0, end: block.bytes.len() }
         })
     }
 }

@@ -81,7 +81,7 @@ impl<D: AsRef<[u8]>> RibbonBlock<D> {
     #[inline]
     fn segments(&self) -> Option<Segments<'_>> {
         let (data, _) = self.block.bytes()?.split_last_chunk::<TRAILER_BYTES>()?;
-        Segments::of(data, self.shape, self.raw_seed)
+        Segments::of(data, &self.shape, self.raw_seed)
     }
 }
 

@@ -165,7 +165,7 @@ pub(crate) type Segment = [u8; SEGMENT_BYTES];
 /// The segments of a block, and how they are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Segments<'a> {
-    shape: Shape,
+    shape: &'a Shape,
     raw_seed: u32,
     /// At least those of the shape.
     segments: &'a [Segment],
@@ -190,14 +190,14 @@ pub(crate) struct Placed {
 impl<'a> Segments<'a> {
     /// `None` if the data have fewer segments than the shape.
     #[inline]
-    pub(crate) fn of(data: &'a [u8], shape: Shape, raw_seed: u32) -> Option<Self> {
+    pub(crate) fn of(data: &'a [u8], shape: &'a Shape, raw_seed: u32) -> Option<Self> {
         let (segments, _) = data.as_chunks();
         (shape.segments() <= segments.len()).then_some(Segments { shape, raw_seed, segments })
     }
 
     #[inline(always)]
     pub(crate) fn shape(&self) -> Shape {
-        self.shape
+        *self.shape
     }
 
     #[inline(always)]

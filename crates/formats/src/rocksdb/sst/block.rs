@@ -51,14 +51,22 @@ impl<'a> Block<'a> {
 pub(super) struct BlockBytes<D> {
     pub(super) stored: Stored<D>,
     pub(super) start: usize,
-    pub(super) length: usize,
+    pub(super) end: usize,
 }
 
 impl<D: AsRef<[u8]>> AsRef<[u8]> for BlockBytes<D> {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        let block =
-            self.stored.bytes().and_then(|bytes| bytes.get(self.start..)?.get(..self.length));
-        block.unwrap_or_default()
+        match self.stored.bytes().and_then(|bytes| bytes.get(self.start..self.end)) {
+            Some(block) => block,
+            None => no_bytes(),
+        }
     }
+}
+
+/// Cold: otherwise a conditional move chooses the bytes, and the address of what is looked up in
+/// them waits for it.
+#[cold]
+fn no_bytes() -> &'static [u8] {
+    &[]
 }
