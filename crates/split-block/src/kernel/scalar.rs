@@ -3,8 +3,8 @@
 
 use blocked_bloom::InstructionSet;
 
-use super::super::split_block::{self, SplitBlock};
 use super::{Table, for_each_block, for_each_word};
+use crate::split_block::{self, SplitBlock};
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Scalar,

@@ -5,8 +5,8 @@ use core::arch::x86_64::*;
 
 use blocked_bloom::InstructionSet;
 
-use super::super::split_block::{SALTS, SplitBlock};
 use super::{Table, avx2, for_each_word};
+use crate::split_block::{SALTS, SplitBlock};
 
 /// Inserting is that of AVX2, which AVX-512 contains: a key's mask fills half a register, and the
 /// other half cannot be the next key's, which may belong to the same block.

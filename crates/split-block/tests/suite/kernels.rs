@@ -2,9 +2,7 @@
 //! blocks and alignment; folding and union are exact.
 
 use blocked_bloom::{Bitmask, Filter, LengthError};
-use blocked_bloom_formats::parquet::{
-    ParquetError, SplitBlock, SplitBlockFilter, hash_value, split_block,
-};
+use blocked_bloom_split::{SplitBlock, SplitBlockError, SplitBlockFilter, hash_value, split_block};
 
 use crate::common::{Random, kernels};
 
@@ -263,10 +261,10 @@ fn unions_hold_the_values_of_both() {
     let unchanged = filter.clone();
     let bitset = [0xff; 96];
     let three = SplitBlockFilter::from_bitset(&bitset).unwrap();
-    assert_eq!(filter.union_with(&three), Err(ParquetError::NotAPowerOfTwo { blocks: 3 }));
-    assert_eq!(three.to_filter(), Err(ParquetError::NotAPowerOfTwo { blocks: 3 }));
+    assert_eq!(filter.union_with(&three), Err(SplitBlockError::NotAPowerOfTwo { blocks: 3 }));
+    assert_eq!(three.to_filter(), Err(SplitBlockError::NotAPowerOfTwo { blocks: 3 }));
     let four = SplitBlockFilter::with_blocks(4).unwrap();
-    let error = ParquetError::TooFewBlocks { found: 4, expected: 8 };
+    let error = SplitBlockError::NotAMultiple { found: 4, expected: 8 };
     assert_eq!(filter.union_with(&four), Err(error));
     assert_eq!(filter, unchanged);
 }

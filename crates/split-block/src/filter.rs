@@ -8,19 +8,20 @@ use alloc::vec::Vec;
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::{Block, Kernel, Stored};
 
-use super::error::{MAX_BITSET_BYTES, ParquetError};
-use super::header::{self, Written};
-use super::kernel;
-use super::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
-use super::value::hash_value;
+use crate::error::{MAX_BITSET_BYTES, SplitBlockError};
+use crate::hash::hash_value;
+use crate::header::{self, Written};
+use crate::kernel;
+use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
 
-/// A split-block filter of one column of one row group, generic over where its blocks are.
+/// A split-block filter, such as that of one column of one row group of a Parquet file, generic
+/// over where its blocks are.
 ///
 /// | type | where the blocks are | made by |
 /// |---|---|---|
 /// | `SplitBlockFilter` | in memory of its own; it can be added to, folded, merged, written | [`new`](Self::new), [`with_blocks`](Self::with_blocks), [`to_filter`](Self::to_filter) |
 /// | `SplitBlockFilter<StoredSplitBlocks<B>>` | in the stored filter that `B` holds: a `Vec<u8>`, an `Arc<[u8]>` of a cache | [`from_bytes`](SplitBlockFilter::from_bytes) |
-/// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, another filter; `Copy` | [`at`](SplitBlockFilter::at), [`ParquetFile::filter`](super::ParquetFile::filter), [`view`](Self::view) |
+/// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, another filter; `Copy` | [`from_bitset`](SplitBlockFilter::from_bitset), [`view`](Self::view) |
 ///
 /// All are looked up alike. The owner has a power of two of blocks; a stored filter any number from
 /// 1 to 4,194,304 (128 MiB), at any alignment: if its bitset starts at a multiple of 32 in memory,
@@ -28,7 +29,7 @@ use super::value::hash_value;
 ///
 /// ```
 /// use blocked_bloom::Filter;
-/// use blocked_bloom_formats::parquet::SplitBlockFilter;
+/// use blocked_bloom_split::SplitBlockFilter;
 /// let mut filter = SplitBlockFilter::new(1_000_000, 0.01)?; // no more rows than that
 /// for word in ["apple", "banana", "apple"] {
 ///     filter.insert(word);
@@ -36,30 +37,30 @@ use super::value::hash_value;
 /// filter.shrink_to_false_positive_rate(0.01);
 /// assert_eq!(filter.blocks().len(), 1);
 /// assert!(filter.contains("apple"));
-/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct SplitBlockFilter<D = SplitBlocks> {
     /// 1 to 2^22 blocks.
-    pub(super) data: D,
-    pub(super) kernel: Kernel,
+    pub(crate) data: D,
+    pub(crate) kernel: Kernel,
 }
 
 /// The blocks of a filter that owns them, aligned to cache lines and where they are many on huge
 /// pages, by advice.
 ///
 /// ```
-/// use blocked_bloom_formats::parquet::{SplitBlockFilter, SplitBlocks};
+/// use blocked_bloom_split::{SplitBlockFilter, SplitBlocks};
 /// let filter: SplitBlockFilter<SplitBlocks> = SplitBlockFilter::with_blocks(4)?;
 /// assert_eq!(filter.blocks().len(), 4);
-/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
 /// ```
 #[derive(Clone)]
 pub struct SplitBlocks {
     /// [`SPLIT_BLOCKS_PER_BLOCK`] split blocks in each.
-    pub(super) buffer: BlockBuffer,
+    pub(crate) buffer: BlockBuffer,
     /// Split blocks: a power of two. The buffer may have more, which are not used.
-    pub(super) len: usize,
+    pub(crate) len: usize,
 }
 
 impl AsRef<[SplitBlock]> for SplitBlocks {
@@ -75,20 +76,20 @@ impl AsRef<[SplitBlock]> for SplitBlocks {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use blocked_bloom_formats::parquet::{SplitBlockFilter, StoredSplitBlocks};
+/// use blocked_bloom_split::{SplitBlockFilter, StoredSplitBlocks};
 /// struct Cached {
 ///     filter: SplitBlockFilter<StoredSplitBlocks<Arc<[u8]>>>,
 /// }
 /// let stored: Arc<[u8]> = SplitBlockFilter::with_blocks(4)?.to_bytes().into();
 /// let cached = Cached { filter: SplitBlockFilter::from_bytes(stored)? };
 /// assert_eq!(cached.filter.blocks().len(), 4);
-/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct StoredSplitBlocks<B> {
-    pub(super) stored: Stored<B>,
+    pub(crate) stored: Stored<B>,
     /// Where the bitset begins, which reaches to the end of the bytes.
-    pub(super) start: usize,
+    pub(crate) start: usize,
 }
 
 /// The block of a filter that answers "maybe" to everything.
@@ -113,7 +114,7 @@ impl core::fmt::Debug for SplitBlocks {
 
 impl<D> SplitBlockFilter<D> {
     /// 1 to 2^22 blocks.
-    pub(super) fn of(data: D, kernel: Kernel) -> Self {
+    pub(crate) fn of(data: D, kernel: Kernel) -> Self {
         SplitBlockFilter { data, kernel }
     }
 
@@ -140,9 +141,9 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     ///
     /// # Errors
     ///
-    /// [`ParquetError::NotAPowerOfTwo`] if the filter has another number of blocks, which some
-    /// readers do not open, and [`ParquetError::Alloc`].
-    pub fn to_filter(&self) -> Result<SplitBlockFilter, ParquetError> {
+    /// [`SplitBlockError::NotAPowerOfTwo`] if the filter has another number of blocks, which some
+    /// readers do not open, and [`SplitBlockError::Alloc`].
+    pub fn to_filter(&self) -> Result<SplitBlockFilter, SplitBlockError> {
         // Borrowed once: the owner of stored bytes may lend others the next time.
         let blocks = self.blocks();
         let mut copy = SplitBlockFilter::with_blocks(blocks.len() as u32)?;
@@ -164,10 +165,10 @@ impl SplitBlockFilter {
     ///
     /// # Errors
     ///
-    /// [`ParquetError::RateOutOfRange`] unless `0 < rate < 1`, and [`ParquetError::Alloc`].
-    pub fn new(distinct_values: u64, rate: f64) -> Result<Self, ParquetError> {
+    /// [`SplitBlockError::RateOutOfRange`] unless `0 < rate < 1`, and [`SplitBlockError::Alloc`].
+    pub fn new(distinct_values: u64, rate: f64) -> Result<Self, SplitBlockError> {
         if !(rate > 0.0 && rate < 1.0) {
-            return Err(ParquetError::RateOutOfRange { rate });
+            return Err(SplitBlockError::RateOutOfRange { rate });
         }
         let bits = -8.0 * distinct_values as f64 / libm::log(1.0 - libm::pow(rate, 1.0 / 8.0));
         // If the rate is so small that the logarithm is 0, no size is enough, unless there are no
@@ -182,11 +183,11 @@ impl SplitBlockFilter {
     ///
     /// # Errors
     ///
-    /// [`ParquetError::NotAPowerOfTwo`], [`ParquetError::BitsetLength`] for more than 4,194,304,
-    /// and [`ParquetError::Alloc`].
-    pub fn with_blocks(blocks: u32) -> Result<Self, ParquetError> {
+    /// [`SplitBlockError::NotAPowerOfTwo`], [`SplitBlockError::BitsetLength`] for more than 4,194,304,
+    /// and [`SplitBlockError::Alloc`].
+    pub fn with_blocks(blocks: u32) -> Result<Self, SplitBlockError> {
         if !blocks.is_power_of_two() {
-            return Err(ParquetError::NotAPowerOfTwo { blocks });
+            return Err(SplitBlockError::NotAPowerOfTwo { blocks });
         }
         let bytes = i64::from(blocks) * SPLIT_BLOCK_BYTES as i64;
         header::bitset_length(bytes)?;
@@ -195,13 +196,13 @@ impl SplitBlockFilter {
         Ok(SplitBlockFilter::of(data, Kernel::default()))
     }
 
-    pub(super) fn blocks_mut(&mut self) -> &mut [SplitBlock] {
+    pub(crate) fn blocks_mut(&mut self) -> &mut [SplitBlock] {
         let (blocks, _) = self.data.buffer.as_flattened_mut().as_chunks_mut();
         &mut blocks[..self.data.len]
     }
 
     /// Keeps the first `blocks` blocks, a power of two and no more than there are.
-    pub(super) fn keep_first(&mut self, blocks: usize) {
+    pub(crate) fn keep_first(&mut self, blocks: usize) {
         self.data.len = blocks;
         self.data.buffer.keep_first((blocks as u32).div_ceil(SPLIT_BLOCKS_PER_BLOCK));
     }
@@ -211,7 +212,7 @@ impl SplitBlockFilter {
         self.insert_hash(hash_value(plain))
     }
 
-    /// Adds a value by its [`hash`](super::Value::hash). True if it was certainly not there.
+    /// Adds a value by its [hash](hash_value). True if it was certainly not there.
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         let index = split_block::block_index(hash, self.data.len as u32) as usize;
         split_block::insert(&mut self.blocks_mut()[index], hash)

@@ -4,9 +4,9 @@
 //! A hash that belongs to block `i` of `n` belongs to block `i / g` of `n / g`, for every divisor
 //! `g`. So OR-ing `g` adjacent blocks gives the bits of a filter that was made with `n / g` blocks.
 
-use super::error::ParquetError;
-use super::filter::SplitBlockFilter;
-use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
+use crate::error::SplitBlockError;
+use crate::filter::SplitBlockFilter;
+use crate::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
 
 impl SplitBlockFilter {
     /// Halves the filter as often as the estimated rate stays at or below `rate`, and returns the
@@ -23,14 +23,14 @@ impl SplitBlockFilter {
     /// Cost: reads every block once.
     ///
     /// ```
-    /// use blocked_bloom_formats::parquet::SplitBlockFilter;
+    /// use blocked_bloom_split::SplitBlockFilter;
     /// let mut filter = SplitBlockFilter::new(1_000_000, 0.01)?;
     /// for value in 0..1_000_i64 {
     ///     filter.insert(value.to_le_bytes());
     /// }
     /// assert_eq!(filter.shrink_to_false_positive_rate(0.01), 1_024);
     /// assert_eq!(filter.blocks().len(), 64);
-    /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+    /// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
     /// ```
     pub fn shrink_to_false_positive_rate(&mut self, rate: f64) -> u32 {
         let mut blocks = self.blocks().len();
@@ -63,21 +63,21 @@ impl SplitBlockFilter {
     ///
     /// # Errors
     ///
-    /// [`ParquetError::TooFewBlocks`] if the other has fewer, since a filter cannot be unfolded;
-    /// [`ParquetError::NotAPowerOfTwo`] if the other's number is none. The filter is then
+    /// [`SplitBlockError::NotAMultiple`] if the other has fewer, since a filter cannot be unfolded;
+    /// [`SplitBlockError::NotAPowerOfTwo`] if the other's number is none. The filter is then
     /// unchanged.
     pub fn union_with<D: AsRef<[SplitBlock]>>(
         &mut self,
         other: &SplitBlockFilter<D>,
-    ) -> Result<(), ParquetError> {
+    ) -> Result<(), SplitBlockError> {
         // Borrowed once: the owner of stored bytes may lend others the next time.
         let other = other.view();
         let (found, expected) = (other.blocks().len() as u32, self.blocks().len() as u32);
         if !found.is_power_of_two() {
-            return Err(ParquetError::NotAPowerOfTwo { blocks: found });
+            return Err(SplitBlockError::NotAPowerOfTwo { blocks: found });
         }
         if found < expected {
-            return Err(ParquetError::TooFewBlocks { found, expected });
+            return Err(SplitBlockError::NotAMultiple { found, expected });
         }
         let groups = other.blocks().chunks_exact((found / expected) as usize);
         for (to, from) in self.blocks_mut().iter_mut().zip(groups) {

@@ -25,7 +25,7 @@ use core::cell::Cell;
 use blocked_bloom::parts::PrefetchAhead;
 use blocked_bloom::{InstructionSet, Kernel};
 
-use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
+use crate::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 
 /// In filters of more than this many times the prefetch threshold the prefetch distance is 128
 /// keys, in others that of [`PrefetchAhead`], 64. The doubled distance took 0.76 to 0.84 of the
@@ -86,14 +86,14 @@ fn table(kernel: Kernel) -> &'static Table {
 /// If there is no block or more than 2^32 - 1, or not one word per 64 hashes: bugs of this package,
 /// not inputs.
 #[inline]
-pub(super) fn contains(kernel: Kernel, blocks: &[SplitBlock], hashes: &[u64], words: &mut [u64]) {
+pub(crate) fn contains(kernel: Kernel, blocks: &[SplitBlock], hashes: &[u64], words: &mut [u64]) {
     contains_ahead(kernel, blocks, hashes, words, lines(kernel, blocks));
 }
 
 /// [`contains`] with this many cache lines of each block prefetched: 0 if the caller has prefetched
 /// them, else [`lines`].
 #[inline(always)]
-pub(super) fn contains_ahead(
+pub(crate) fn contains_ahead(
     kernel: Kernel,
     blocks: &[SplitBlock],
     hashes: &[u64],
@@ -112,7 +112,7 @@ pub(super) fn contains_ahead(
 /// # Panics
 ///
 /// If there is no block or more than 2^32 - 1: a bug of this package, not an input.
-pub(super) fn insert(kernel: Kernel, blocks: &mut [SplitBlock], hashes: &[u64]) {
+pub(crate) fn insert(kernel: Kernel, blocks: &mut [SplitBlock], hashes: &[u64]) {
     check_count(blocks);
     let lines = usize::from(outgrows_cache(kernel, blocks));
     // SAFETY: `table` gives functions whose instruction set the CPU has; the number of blocks is
@@ -122,7 +122,7 @@ pub(super) fn insert(kernel: Kernel, blocks: &mut [SplitBlock], hashes: &[u64]) 
 
 /// Cache lines of a block to prefetch: none if the filter fits the cache.
 #[inline]
-pub(super) fn lines(kernel: Kernel, blocks: &[SplitBlock]) -> usize {
+pub(crate) fn lines(kernel: Kernel, blocks: &[SplitBlock]) -> usize {
     match blocks.as_ptr().addr().is_multiple_of(SPLIT_BLOCK_BYTES) {
         _ if !outgrows_cache(kernel, blocks) => 0,
         true => 1,
@@ -134,7 +134,7 @@ pub(super) fn lines(kernel: Kernel, blocks: &[SplitBlock]) -> usize {
 /// of the time from 8 MiB on, but 1.04 to 1.07 for calls of up to 32 and of 1024 in 2 MiB (Zen 4,
 /// AVX-512, keys of 16 bytes).
 #[inline]
-pub(super) fn is_prefetched_while_hashing(blocks: &[SplitBlock]) -> bool {
+pub(crate) fn is_prefetched_while_hashing(blocks: &[SplitBlock]) -> bool {
     further(size_of_val(blocks)) > 0
 }
 
@@ -201,7 +201,7 @@ fn for_each_block<const LINES: usize>(
 /// Calls `visit` with the index of every hash and the hash, in order. If `is_ahead`, prefetches for
 /// later ones, at the distance that is best for a filter of so many bytes.
 #[inline(always)]
-pub(super) fn for_each_ahead(
+pub(crate) fn for_each_ahead(
     hashes: &[u64],
     bytes: usize,
     is_ahead: bool,
@@ -222,7 +222,7 @@ pub(super) fn for_each_ahead(
 /// Prefetches the hash's block, a `SplitBlock` or the cell of one: its first cache line, and with
 /// `LINES = 2` the one that its last byte is in.
 #[inline(always)]
-pub(super) fn prefetch<const LINES: usize, B>(blocks: &[B], hash: u64) {
+pub(crate) fn prefetch<const LINES: usize, B>(blocks: &[B], hash: u64) {
     let start = block_index(hash, blocks.len() as u32) as usize * SPLIT_BLOCK_BYTES;
     for offset in [start, start + SPLIT_BLOCK_BYTES - 1].into_iter().take(LINES) {
         crate::prefetch(blocks, offset);
@@ -266,5 +266,5 @@ fn padded<const KEYS: usize>(rest: &[u64]) -> [u64; KEYS] {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/split_blocks.rs"]
+#[path = "../tests/unit/kernel.rs"]
 mod tests;

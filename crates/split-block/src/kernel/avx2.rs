@@ -8,8 +8,8 @@ use core::arch::x86_64::*;
 
 use blocked_bloom::InstructionSet;
 
-use super::super::split_block::{SALTS, SplitBlock};
 use super::{Table, address, for_each_block, for_each_word, padded};
+use crate::split_block::{SALTS, SplitBlock};
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
