@@ -188,7 +188,8 @@ impl Filter for AtomicSplitBlockFilter {
 /// Shares a filter among threads, to be filled. Nothing is copied.
 impl From<SplitBlockFilter> for AtomicSplitBlockFilter {
     fn from(filter: SplitBlockFilter) -> Self {
-        let SplitBlockFilter { data: SplitBlocks { buffer, len }, kernel } = filter;
+        let SplitBlockFilter { data: SplitBlocks { buffer, len }, functions } = filter;
+        let kernel = functions.kernel;
         AtomicSplitBlockFilter { buffer: AtomicBuffer::new(buffer), len: len as u32, kernel }
     }
 }

@@ -7,8 +7,12 @@ use blocked_bloom::AllocError;
 
 use crate::thrift::ThriftError;
 
-/// Most bytes of a filter's bitset, 128 MiB: the limit of Arrow, of arrow-rs and of this package.
+/// Most bytes of the bitset of a filter that is sized by its values, 128 MiB: as Arrow and arrow-rs
+/// make them; Arrow opens no larger ones.
 pub const MAX_BITSET_BYTES: u32 = 128 << 20;
+
+/// Most bytes of a bitset: what a header can say.
+pub(crate) const MAX_STORED_BYTES: u32 = i32::MAX as u32 / 32 * 32;
 
 /// Why a filter cannot be read, made or merged. Offsets count from the start of what was given.
 ///
@@ -33,7 +37,8 @@ pub enum SplitBlockError {
         /// Its number; the supported one is 1.
         found: i16,
     },
-    /// The bitset's length is not a positive multiple of 32 up to [`MAX_BITSET_BYTES`].
+    /// The bitset's length is not a positive multiple of 32 up to 2 GiB - 32, which is what a
+    /// header can say.
     BitsetLength {
         /// The length given, or the header's.
         found: i64,
@@ -81,7 +86,7 @@ impl Display for SplitBlockError {
             Self::BitsetLength { found } => {
                 write!(
                     f,
-                    "a bitset of {found} bytes: give a multiple of 32, up to {MAX_BITSET_BYTES}"
+                    "a bitset of {found} bytes: give a multiple of 32, up to {MAX_STORED_BYTES}"
                 )
             }
             Self::Length { found, expected } if found < expected => {

@@ -1,5 +1,4 @@
-//! Folding and union of split-block filters: exact, because all numbers of blocks are powers of
-//! two.
+//! Folding and union of split-block filters, which are exact.
 //!
 //! A hash that belongs to block `i` of `n` belongs to block `i / g` of `n / g`, for every divisor
 //! `g`. So OR-ing `g` adjacent blocks gives the bits of a filter that was made with `n / g` blocks.
@@ -9,8 +8,8 @@ use crate::filter::SplitBlockFilter;
 use crate::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
 
 impl SplitBlockFilter {
-    /// Halves the filter as often as the estimated rate stays at or below `rate`, and returns the
-    /// divisor it was folded by: 1 if no smaller size keeps the rate.
+    /// Halves the filter as often as the estimated rate stays at or below `rate` and the number of
+    /// blocks is even, and returns the divisor it was folded by: 1 if no smaller size keeps the rate.
     ///
     /// The estimate, and so the size and the bytes, are those of Arrow and arrow-rs: from the
     /// filter's [fill](Self::fill_ratio) `f`, halving `i` times gives the fill `1 - (1 - f)^(2^i)`,
@@ -35,7 +34,7 @@ impl SplitBlockFilter {
     pub fn shrink_to_false_positive_rate(&mut self, rate: f64) -> u32 {
         let mut blocks = self.blocks().len();
         let mut fill = self.fill_ratio();
-        while blocks > 1 {
+        while blocks.is_multiple_of(2) {
             fill = 1.0 - (1.0 - fill) * (1.0 - fill);
             let folded = fill * fill * fill * fill;
             let meets = folded * folded <= rate || fill == 0.0;
@@ -58,14 +57,13 @@ impl SplitBlockFilter {
     /// Adds every value of another filter, such as one of another row group, or of a part that
     /// another thread made.
     ///
-    /// The other filter may have more blocks, by a factor of a power of two, and is folded to as
-    /// many as this one has. The rate grows with what is added.
+    /// The other filter may have a multiple of this one's blocks, and is folded to as many. The rate
+    /// grows with what is added.
     ///
     /// # Errors
     ///
-    /// [`SplitBlockError::NotAMultiple`] if the other has fewer, since a filter cannot be unfolded;
-    /// [`SplitBlockError::NotAPowerOfTwo`] if the other's number is none. The filter is then
-    /// unchanged.
+    /// [`SplitBlockError::NotAMultiple`] if it has another number, such as fewer, since a filter
+    /// cannot be unfolded. The filter is then unchanged.
     pub fn union_with<D: AsRef<[SplitBlock]>>(
         &mut self,
         other: &SplitBlockFilter<D>,
@@ -73,10 +71,7 @@ impl SplitBlockFilter {
         // Borrowed once: the owner of stored bytes may lend others the next time.
         let other = other.view();
         let (found, expected) = (other.blocks().len() as u32, self.blocks().len() as u32);
-        if !found.is_power_of_two() {
-            return Err(SplitBlockError::NotAPowerOfTwo { blocks: found });
-        }
-        if found < expected {
+        if !found.is_multiple_of(expected) {
             return Err(SplitBlockError::NotAMultiple { found, expected });
         }
         let groups = other.blocks().chunks_exact((found / expected) as usize);

@@ -3,7 +3,7 @@
 //!
 //! Parquet has one algorithm, one hash and one compression; any other is an error.
 
-use crate::error::{MAX_BITSET_BYTES, SplitBlockError};
+use crate::error::{MAX_STORED_BYTES, SplitBlockError};
 use crate::split_block::SPLIT_BLOCK_BYTES;
 use crate::thrift::{I32, Reader, STRUCT, ThriftError};
 
@@ -93,7 +93,7 @@ fn only_arm_one(reader: &mut Reader<'_>, name: &'static str) -> Result<bool, Spl
 /// The rules for a bitset's length in bytes.
 pub(crate) fn bitset_length(found: i64) -> Result<u32, SplitBlockError> {
     match u32::try_from(found) {
-        Ok(length @ 1..=MAX_BITSET_BYTES)
+        Ok(length @ 1..=MAX_STORED_BYTES)
             if (length as usize).is_multiple_of(SPLIT_BLOCK_BYTES) =>
         {
             Ok(length)

@@ -20,7 +20,7 @@ impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
     /// # Errors
     ///
     /// [`SplitBlockError`] if the header is damaged or of another algorithm, hash or compression, if
-    /// the bitset's length is not a positive multiple of 32 up to 128 MiB, or if the bytes are
+    /// the bitset's length is not a positive multiple of 32 up to 2 GiB - 32, or if the bytes are
     /// shorter or longer than header and bitset.
     ///
     /// ```
@@ -58,7 +58,7 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     ///
     /// # Errors
     ///
-    /// [`SplitBlockError::BitsetLength`] unless the length is a positive multiple of 32 up to 128 MiB.
+    /// [`SplitBlockError::BitsetLength`] unless the length is a positive multiple of 32 up to 2 GiB - 32.
     pub fn from_bitset(bitset: &'a [u8]) -> Result<Self, SplitBlockError> {
         header::bitset_length(i64::try_from(bitset.len()).unwrap_or(i64::MAX))?;
         let (blocks, _) = bitset.as_chunks();
@@ -67,7 +67,7 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
 }
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
-    /// The blocks, 1 to 4,194,304. `blocks().as_flattened()` is the bitset.
+    /// The blocks, 1 to 67,108,863. `blocks().as_flattened()` is the bitset.
     #[inline]
     pub fn blocks(&self) -> &[SplitBlock] {
         self.data.as_ref()
@@ -108,7 +108,7 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     /// There is one word per 64 hashes.
     #[inline]
     pub(crate) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        kernel::contains(self.kernel, self.blocks(), hashes, words);
+        kernel::contains(self.functions, self.blocks(), hashes, words);
     }
 
     #[inline]
@@ -137,14 +137,14 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
         words: &mut [u64],
         hash: impl Fn(&V) -> u64,
     ) -> Result<(), LengthError> {
-        let (kernel, blocks) = (self.kernel, self.blocks());
-        let lines = kernel::lines(kernel, blocks);
+        let (functions, blocks) = (self.functions, self.blocks());
+        let lines = kernel::lines(functions.kernel, blocks);
         let prefetch = |hash| match lines {
             ..=1 => kernel::prefetch::<1, _>(blocks, hash),
             _ => kernel::prefetch::<2, _>(blocks, hash),
         };
         look_up_keys(values, words, hash, Some(prefetch), |hashes, words| {
-            kernel::contains_ahead(kernel, blocks, hashes, words, 0);
+            kernel::contains_ahead(functions, blocks, hashes, words, 0);
         })
     }
 }
@@ -159,7 +159,7 @@ impl<D: AsRef<[SplitBlock]>> Filter for SplitBlockFilter<D> {
     fn contains_hash(&self, hash: u64) -> bool {
         let blocks = self.blocks();
         let index = split_block::block_index(hash, blocks.len() as u32);
-        split_block::contains(&blocks[index as usize], hash)
+        self.functions.contains_one(&blocks[index as usize], hash)
     }
 
     #[inline]

@@ -8,8 +8,8 @@ use blocked_bloom::InstructionSet;
 use super::{Table, avx2, for_each_word};
 use crate::split_block::{SALTS, SplitBlock};
 
-/// Inserting is that of AVX2, which AVX-512 contains: a key's mask fills half a register, and the
-/// other half cannot be the next key's, which may belong to the same block.
+/// Inserting and single keys are those of AVX2, which AVX-512 contains: a key's mask fills half a
+/// register, and the other half cannot be the next key's, which may belong to the same block.
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx512,
     contains: [contains::<0>, contains::<1>, contains::<2>],

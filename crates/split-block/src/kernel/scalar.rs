@@ -8,6 +8,8 @@ use crate::split_block::{self, SplitBlock};
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Scalar,
+    contains_one: split_block::contains,
+    insert_one: split_block::insert,
     contains: [contains::<0>, contains::<1>, contains::<2>],
     insert: [insert::<0>, insert::<1>],
 };

@@ -82,6 +82,9 @@ fn sizes_are_arrows() {
         let error = SplitBlockFilter::with_blocks(blocks).unwrap_err();
         assert_eq!(error, SplitBlockError::NotAPowerOfTwo { blocks });
     }
-    let error = SplitBlockFilter::with_blocks(1 << 23).unwrap_err();
-    assert_eq!(error, SplitBlockError::BitsetLength { found: 256 << 20 });
+    let error = SplitBlockFilter::with_blocks(1 << 26).unwrap_err();
+    assert_eq!(error, SplitBlockError::BitsetLength { found: 1 << 31 });
+    for (bytes, made) in [(0, 32), (32, 32), (33, 64), (1_000, 1_024), (u64::MAX, 128 << 20)] {
+        assert_eq!(SplitBlockFilter::with_bytes(bytes).unwrap().memory_bytes(), made);
+    }
 }

@@ -56,12 +56,12 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
                     let blocks = &mut bytes.as_flattened_mut()[shift..];
                     let blocks: &mut [SplitBlock] = &mut blocks.as_chunks_mut().0[..count];
                     let mut words = vec![0; hashes.len().div_ceil(64)];
-                    let found = events(|| contains(kernel, blocks, &hashes, &mut words));
+                    let found = events(|| contains(kernel.into(), blocks, &hashes, &mut words));
                     assert_eq!(kernels(&found), of_lookups, "{about}");
                     assert_eq!(lines(&found), read(blocks, &hashes, prefetched), "{about}");
                     // Memory that is written is never shifted.
                     if shift == to_line {
-                        let found = events(|| insert(kernel, blocks, &hashes));
+                        let found = events(|| insert(kernel.into(), blocks, &hashes));
                         assert_eq!(kernels(&found), of_inserts, "{about}");
                         assert_eq!(lines(&found), read(blocks, &hashes, prefetched), "{about}");
                     }
