@@ -263,6 +263,12 @@ pub(crate) fn for_each_ahead(
 #[inline(always)]
 pub(crate) fn prefetch<const LINES: usize, B>(blocks: &[B], hash: u64) {
     let start = block_index(hash, blocks.len() as u32) as usize * SPLIT_BLOCK_BYTES;
+    prefetch_at::<LINES, _>(blocks, start);
+}
+
+/// [`prefetch`] of the block that begins this many bytes after the first.
+#[inline(always)]
+fn prefetch_at<const LINES: usize, B>(blocks: &[B], start: usize) {
     for offset in [start, start + SPLIT_BLOCK_BYTES - 1].into_iter().take(LINES) {
         crate::prefetch(blocks, offset);
     }
