@@ -14,7 +14,7 @@ use benches::clock::{Case, Named};
 use benches::rows::{Given, ITERATION, SIZES, Size};
 use benches::workload::{for_all_hashes, hash};
 use blocked_bloom::{Bitmask, Filter};
-use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, SplitBlockFilter};
+use blocked_bloom_split::{AtomicSplitBlockFilter, SplitBlockFilter};
 use rayon::ThreadPoolBuilder;
 
 /// Hashes that are added, and rows that are looked up in a pass.

@@ -29,12 +29,12 @@ trap 'rm -r "$scratch"' EXIT
 flags="--emit asm -C symbol-mangling-version=v0 -C codegen-units=16"
 build=(build --quiet --release --locked --manifest-path tools/codegen/Cargo.toml)
 # Assembly of an older source must not lie beside the new: the two libraries are always compiled.
-rm -f "$target"/{native,cross/aarch64-unknown-linux-gnu}/release/deps/*blocked_bloom{,_formats}-*
+rm -f "$target"/{native,cross/aarch64-unknown-linux-gnu}/release/deps/*blocked_bloom{,_split}-*
 RUSTFLAGS=$flags cargo "${build[@]}" --target-dir "$target/native"
 CROSS_TEST_RUSTFLAGS=$flags CROSS_TEST_TARGET_DIR=$target/cross tools/cross-test.sh \
     aarch64-unknown-linux-gnu "${build[@]}"
-cat "$target"/native/release/deps/blocked_bloom{,_formats}-*.s >"$scratch/x86_64.s"
-cat "$target"/cross/aarch64-unknown-linux-gnu/release/deps/blocked_bloom{,_formats}-*.s \
+cat "$target"/native/release/deps/blocked_bloom{,_split}-*.s >"$scratch/x86_64.s"
+cat "$target"/cross/aarch64-unknown-linux-gnu/release/deps/blocked_bloom{,_split}-*.s \
     >"$scratch/aarch64.s"
 compiler() { sed -nE 's/.*\.ident.*"rustc version ([^ "]*).*/\1/p' "$scratch/$1.s" | head -n 1; }
 

@@ -45,7 +45,8 @@ filters=("$@")
 if [ ${#packages[@]} = 0 ]; then
     packages=(--package blocked-bloom)
     [ ${#filters[@]} -gt 0 ] || packages+=(--package blocked-bloom-formats \
-        --package blocked-bloom-removable --package blocked-bloom-ribbon)
+        --package blocked-bloom-removable --package blocked-bloom-ribbon \
+        --package blocked-bloom-split)
 fi
 [ ${#filters[@]} -gt 0 ] || filters=(kernels::)
 

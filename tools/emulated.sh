@@ -10,14 +10,14 @@ cd "$(dirname "$0")/.."
 here_debug=${CARGO_PROFILE_TEST_DEBUG:-line-tables-only}
 export CARGO_PROFILE_TEST_DEBUG=0
 kernels=(--package blocked-bloom --package blocked-bloom-formats --package blocked-bloom-removable \
-    --package blocked-bloom-ribbon --test suite)
+    --package blocked-bloom-ribbon --package blocked-bloom-split --test suite)
 stored=("${kernels[@]}" --package blocked-bloom-planes --package blocked-bloom-lsm \
     --package blocked-bloom-scalable)
 all=("${stored[@]}" --package blocked-bloom-resident --lib)
 # NEON and its alignments; and on a big-endian machine the bytes of everything that is stored, and
 # the kernels of the portable scheme. The other tests, and those inside the libraries, run there in
 # the nightly workflow.
-neon=(kernels:: insert_new:: atomic:: shared:: parquet::threads)
+neon=(kernels:: insert_new:: atomic:: shared:: threads::)
 big_endian=(kernels:: insert_new:: format:: compact:: golden:: partition_format:: ranged:: \
     classical:: stored::filters_read_back stored::the_golden_file)
 # Files of other systems that are not part of the repository are read where they are to be had. What

@@ -8,7 +8,8 @@
 #![no_main]
 
 use blocked_bloom::Filter;
-use blocked_bloom_formats::parquet::{ParquetFile, SplitBlockFilter, hash_value};
+use blocked_bloom_formats::parquet::ParquetFile;
+use blocked_bloom_split::{SplitBlockFilter, hash_value};
 use libfuzzer_sys::fuzz_target;
 
 mod thrift;

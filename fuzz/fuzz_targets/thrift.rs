@@ -113,7 +113,7 @@ impl<'a> Naive<'a> {
             _ => reader.skip(kind, 1, false),
         })?;
         let length = usize::try_from(length?).ok()?;
-        let fits = arms == [true; 3] && length > 0 && length % 32 == 0 && length <= 128 << 20;
+        let fits = arms == [true; 3] && length > 0 && length % 32 == 0;
         fits.then_some(length)
     }
 }

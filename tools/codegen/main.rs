@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, Kernel, Sizing};
-use blocked_bloom_formats::parquet::SplitBlockFilter;
+use blocked_bloom_split::SplitBlockFilter;
 
 /// Keys of a filter, and of a round; half of these are in the filter.
 const KEYS: u64 = 4096;

@@ -169,7 +169,7 @@ function codeOf(row) {
       // Written filters have a power of two of blocks.
       [
         'Rust',
-        `let mut filter = blocked_bloom_formats::parquet::SplitBlockFilter::${input.by === 'rate' ? `new(${sizes.keys}, ${given})` : `with_blocks(${2 ** Math.ceil(Math.log2(row.bytes / 32))})`}?;`,
+        `let mut filter = blocked_bloom_split::SplitBlockFilter::${input.by === 'rate' ? `new(${sizes.keys}, ${given})` : `with_blocks(${2 ** Math.ceil(Math.log2(row.bytes / 32))})`}?;`,
       ],
       build(`--format parquet-filter --fpr ${rate}`),
     ];

@@ -1,13 +1,13 @@
 //! Sizes and rates of the kinds of filters, by the formulas of the packages that build them.
 
 use blocked_bloom::{MAX_RECOMMENDED_BLOCKS, ParamsError, Sizing};
-use blocked_bloom_formats::parquet::split_block::false_positive_rate;
 use blocked_bloom_inspect::Value;
 use blocked_bloom_inspect::numbers::{
     parse_bits, parse_bytes, parse_count, parse_keys, parse_rate,
 };
 use blocked_bloom_removable::RemovableOptions;
 use blocked_bloom_ribbon::RibbonOptions;
+use blocked_bloom_split::split_block::false_positive_rate;
 
 use crate::{Fault, Input, object};
 

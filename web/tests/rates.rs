@@ -1,9 +1,9 @@
 //! The rates that the page shows, beside those of filters that are built and looked up in.
 
 use blocked_bloom::{Filter, FilterOptions, Sizing};
-use blocked_bloom_formats::parquet::SplitBlockFilter;
 use blocked_bloom_page::{Input, sizes};
 use blocked_bloom_removable::RemovableOptions;
+use blocked_bloom_split::SplitBlockFilter;
 use serde_json::Value;
 
 /// Of each filter, and how many filters: their rates differ.

@@ -15,7 +15,8 @@ use std::error::Error;
 use std::fs;
 
 use blocked_bloom::{Bitmask, Filter};
-use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, Value, hash_value};
+use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, Value};
+use blocked_bloom_split::hash_value;
 
 const FILE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

@@ -29,7 +29,7 @@
 //! | module | bytes | read | written | batches |
 //! |---|---|---|---|---|
 //! | [`rocksdb`] | filter blocks, and those in SST files of `format_version` 2 to 7 | FastLocalBloom, LegacyBloom and Ribbon, full and partitioned | filter blocks of all three | the kernels of [`blocked_bloom`], and for Ribbon those of [`blocked_bloom_ribbon`] |
-//! | [`parquet`] | split-block filters of Parquet files | all that the format defines, and the footer that leads to them | the filter with its header, folded as Arrow does | kernels of its own |
+//! | [`parquet`] | Parquet files | the footer, and the filters that it leads to | filters, by [`blocked_bloom_split`] | the kernels of that package |
 //! | [`cassandra`] | `Filter.db`, Cassandra 1.2.5 to 5 | all three layouts | all three layouts | staged prefetch |
 //! | [`guava`] | `BloomFilter.writeTo` | both strategies | both strategies | staged prefetch |
 //! | [`spark`] | the sketch `BloomFilter` | versions 1 and 2 | versions 1 and 2 | staged prefetch |
@@ -59,15 +59,6 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
-/// Tells unit tests that a loop of this kernel runs.
-#[cfg(feature = "parquet")]
-macro_rules! ran {
-    ($kernel:literal) => {
-        #[cfg(test)]
-        crate::watch::note(crate::watch::Event::Ran($kernel));
-    };
-}
-
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
 #[cfg(any(feature = "cassandra", feature = "guava", feature = "redis", feature = "spark"))]
@@ -90,7 +81,7 @@ pub mod redis;
 pub mod rocksdb;
 #[cfg(feature = "spark")]
 pub mod spark;
-#[cfg(any(feature = "parquet", feature = "rocksdb"))]
+#[cfg(feature = "rocksdb")]
 mod varint;
 #[cfg(test)]
 #[path = "../tests/unit/watch.rs"]

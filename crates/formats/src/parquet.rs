@@ -1,13 +1,13 @@
-//! Split-block Bloom filters of Apache Parquet files, one per row group and column.
+//! Parquet files, whose columns may have a split-block Bloom filter in each row group.
 //!
-//! [`ParquetFile`] finds the filters of a whole file by its footer. A [`SplitBlockFilter`] borrows
-//! a stored filter, or owns its blocks and is filled; threads fill an [`AtomicSplitBlockFilter`]
-//! together. Values are looked up and inserted by their plain-encoded bytes, which [`Value`] makes,
-//! or by the XXH64 of these ([`hash_value`]). [`split_block`] is the probe scheme.
+//! [`ParquetFile`] finds the filters of a whole file by its footer, [`filter_at`] one by its
+//! offset. Both give a `SplitBlockFilter` of the package [`blocked_bloom_split`], which also writes
+//! filters. Values are looked up by the hash of their plain-encoded bytes, which [`Value`] makes.
 //!
 //! ```
 //! use blocked_bloom::Filter;
-//! use blocked_bloom_formats::parquet::{SplitBlockFilter, Value};
+//! use blocked_bloom_formats::parquet::Value;
+//! use blocked_bloom_split::SplitBlockFilter;
 //!
 //! // A writer: distinct values and false-positive rate of a column of a row group.
 //! let mut filter = SplitBlockFilter::new(1_000, 0.01)?;
@@ -20,7 +20,7 @@
 //! let filter = SplitBlockFilter::from_bytes(&stored)?;
 //! assert!(filter.contains_hash(Value::Int64(7).hash()));
 //! assert!(!filter.contains_hash(Value::Int64(-1).hash()));
-//! # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+//! # Ok::<(), blocked_bloom_split::SplitBlockError>(())
 //! ```
 //!
 //! # Damage
@@ -33,25 +33,13 @@
 //! Encrypted filters, hashes other than XXH64, other algorithms, and compression, of which Parquet
 //! has none, are errors, too.
 
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-mod atomic;
 mod error;
 mod file;
-mod filter;
-mod fold;
-mod header;
-mod kernel;
-mod lookup;
+mod filter_at;
 mod neighbour;
-mod select;
-pub mod split_block;
-mod thrift;
 mod value;
 
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub use atomic::AtomicSplitBlockFilter;
-pub use error::{MAX_BITSET_BYTES, ParquetError};
+pub use error::ParquetError;
 pub use file::{Column, MAGICS, ParquetFile, RowGroup};
-pub use filter::{SplitBlockFilter, SplitBlocks, StoredSplitBlocks};
-pub use split_block::SplitBlock;
-pub use value::{PhysicalType, Value, hash_value};
+pub use filter_at::filter_at;
+pub use value::{PhysicalType, Value};

@@ -1,5 +1,4 @@
-//! Numbers in groups of seven bits, as Thrift and RocksDB write them. It is our own since it is ten
-//! lines and the errors of both have offsets.
+//! Numbers in groups of seven bits, as RocksDB writes them. It is our own since it is ten lines.
 
 /// What is wrong with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use blocked_bloom::probe::{self, BLOCK_BITS};
 use blocked_bloom::{Block, BloomFilter};
-use blocked_bloom_formats::parquet::{SplitBlock, SplitBlockFilter, split_block};
+use blocked_bloom_split::{SplitBlock, SplitBlockFilter, split_block};
 
 /// How full the blocks of a filter are: [`Opened::block_loads`](crate::Opened::block_loads).
 ///

@@ -167,7 +167,7 @@ impl Display for Warning {
 ///
 /// ```
 /// use blocked_bloom_inspect::{FileRanges, Format, LookupOptions, Opened, PhysicalType};
-/// # let stored = blocked_bloom_formats::parquet::SplitBlockFilter::new(10, 0.01)?.to_bytes();
+/// # let stored = blocked_bloom_split::SplitBlockFilter::new(10, 0.01)?.to_bytes();
 /// let file = FileRanges::from(&stored[..]);
 /// let opened = Opened::new("f", &file, Format::PARQUET_FILTER, None)?;
 /// let mut options = LookupOptions::default();

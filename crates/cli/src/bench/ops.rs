@@ -11,8 +11,8 @@ use blocked_bloom::{
     Bitmask, Block, BloomFilter, BloomFilterBuilder, BuildError, Filter as _, FilterOptions,
     Kernel, KeyHash, KeyHasher,
 };
-use blocked_bloom_formats::parquet::SplitBlockFilter;
 use blocked_bloom_lsm::FilterMetrics;
+use blocked_bloom_split::SplitBlockFilter;
 use rayon::prelude::*;
 
 use super::Op;

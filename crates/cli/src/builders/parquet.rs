@@ -1,9 +1,10 @@
 //! Parquet's split-block filters.
 
 use blocked_bloom::{Bitmask, Filter as _};
-use blocked_bloom_formats::parquet::{MAX_BITSET_BYTES, PhysicalType, SplitBlockFilter};
+use blocked_bloom_formats::parquet::PhysicalType;
 use blocked_bloom_inspect::numbers::percent;
 use blocked_bloom_inspect::{value_of_bytes, value_of_text};
+use blocked_bloom_split::{MAX_BITSET_BYTES, SplitBlockFilter};
 use indicatif::BinaryBytes;
 
 use crate::builder::{BuildFormat, BuildOptions, Builder, Built, fit, push};

@@ -4,7 +4,7 @@
 use benches::split_block::SplitBlocks;
 use benches::workload::Mix;
 use blocked_bloom::{Bitmask, Filter as _, Kernel};
-use blocked_bloom_formats::parquet::SplitBlockFilter;
+use blocked_bloom_split::SplitBlockFilter;
 use serde_json::Value;
 
 use crate::tool::{Dir, text};

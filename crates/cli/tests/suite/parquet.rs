@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use blocked_bloom_formats::parquet::SplitBlockFilter;
+use blocked_bloom_split::SplitBlockFilter;
 use serde_json::Value;
 
 use crate::fixtures::{committed, unhex};

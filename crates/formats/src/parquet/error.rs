@@ -1,79 +1,29 @@
-//! The error of Parquet's filters: one variant per cause, with what was found and what was
-//! expected.
+//! The error of Parquet's files: one variant per cause, with what was found and what was expected.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::AllocError;
+use blocked_bloom_split::SplitBlockError;
+use blocked_bloom_split::thrift::ThriftError;
 
 use super::value::PhysicalType;
 
-/// Most bytes of a filter's bitset, 128 MiB: the limit of Arrow, of arrow-rs and of this package.
-pub const MAX_BITSET_BYTES: u32 = 128 << 20;
-
-/// Why a filter, or the file it is in, cannot be read, made or merged. Offsets count from the start
-/// of what was given: the filter's bytes or the file.
+/// Why a file, or a filter in it, cannot be read. Offsets count from the start of what was given.
 ///
 /// A filter that cannot be read says nothing about any value: the row group must be read.
 ///
 /// ```
-/// use blocked_bloom_formats::parquet::{ParquetError, SplitBlockFilter};
-/// let error = SplitBlockFilter::from_bitset(&[0; 33]).unwrap_err();
-/// assert_eq!(error, ParquetError::BitsetLength { found: 33 });
+/// use blocked_bloom_formats::parquet::{ParquetError, ParquetFile};
+/// let error = ParquetFile::open(b"PAR1\x01\x00\x00\x00PAR1").unwrap_err();
+/// assert_eq!(error, ParquetError::FooterLength { found: 1, limit: 0 });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ParquetError {
-    /// The bytes end within the header or the footer.
-    Truncated {
-        /// Where they end.
-        offset: u64,
-    },
-    /// The bytes are not compact Thrift.
-    Thrift {
-        /// Where.
-        offset: u64,
-        /// What is wrong with them.
-        problem: &'static str,
-    },
-    /// A field has another type than Parquet gives it.
-    FieldType {
-        /// Where it is.
-        offset: u64,
-        /// Its name in `parquet.thrift`.
-        field: &'static str,
-        /// Its type's number in compact Thrift.
-        found: u8,
-        /// What it should be.
-        expected: u8,
-    },
-    /// A field that Parquet requires is missing.
-    MissingField {
-        /// Where its structure ends.
-        offset: u64,
-        /// Its name in `parquet.thrift`.
-        field: &'static str,
-    },
-    /// Another algorithm, hash or compression than the one that exists: split blocks, XXH64, none.
-    Unsupported {
-        /// Where it is named.
-        offset: u64,
-        /// `algorithm`, `hash` or `compression`.
-        field: &'static str,
-        /// Its number; the supported one is 1.
-        found: i16,
-    },
-    /// The bitset's length is not a positive multiple of 32 up to [`MAX_BITSET_BYTES`].
-    BitsetLength {
-        /// The length given, or the header's.
-        found: i64,
-    },
-    /// The filter's length is not that of its header and bitset.
-    Length {
-        /// The length given, or the file's metadata's.
-        found: u64,
-        /// The header's length and the bitset's.
-        expected: u64,
-    },
+    /// The footer is not the Thrift that it should be.
+    Thrift(ThriftError),
+    /// The filter cannot be read.
+    Filter(SplitBlockError),
     /// The filter is not within the file.
     OutsideFile {
         /// The filter's offset.
@@ -152,28 +102,6 @@ pub enum ParquetError {
         /// The column's.
         expected: u32,
     },
-    /// A false-positive rate that is not between 0 and 1, both excluded.
-    RateOutOfRange {
-        /// The rate given.
-        rate: f64,
-    },
-    /// The number of blocks is no power of two; some readers do not open such a filter.
-    NotAPowerOfTwo {
-        /// The blocks.
-        blocks: u32,
-    },
-    /// The filter that is to be added has fewer blocks than the one that it is added to.
-    TooFewBlocks {
-        /// The other's blocks.
-        found: u32,
-        /// The filter's.
-        expected: u32,
-    },
-    /// More hashes than a row number of 32 bits can count.
-    TooManyRows {
-        /// The hashes.
-        rows: u64,
-    },
     /// Bytes of the file are needed that were not loaded: load them, and open the file again.
     NotLoaded {
         /// Where they begin.
@@ -188,36 +116,8 @@ pub enum ParquetError {
 impl Display for ParquetError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Truncated { offset } => {
-                write!(f, "truncated: ends at byte {offset}, within its metadata")
-            }
-            Self::Thrift { offset, problem } => {
-                write!(f, "damaged metadata at byte {offset}: {problem}")
-            }
-            Self::FieldType { offset, field, found, expected } => {
-                write!(
-                    f,
-                    "field {field} at byte {offset} has Thrift type {found}, expected {expected}"
-                )
-            }
-            Self::MissingField { offset, field } => {
-                write!(f, "no field {field} before byte {offset}")
-            }
-            Self::Unsupported { offset, field, found } => {
-                write!(f, "{field} {found} at byte {offset}: only 1 is known; read the row group")
-            }
-            Self::BitsetLength { found } => {
-                write!(
-                    f,
-                    "a bitset of {found} bytes: give a multiple of 32, up to {MAX_BITSET_BYTES}"
-                )
-            }
-            Self::Length { found, expected } if found < expected => {
-                write!(f, "{found} bytes, expected {expected}: truncated")
-            }
-            Self::Length { found, expected } => {
-                write!(f, "{found} bytes, expected {expected}: followed by other bytes")
-            }
+            Self::Thrift(error) => error.fmt(f),
+            Self::Filter(error) => error.fmt(f),
             Self::OutsideFile { offset, length, end } => {
                 write!(
                     f,
@@ -269,18 +169,6 @@ impl Display for ParquetError {
             Self::ValueLength { found, expected } => {
                 write!(f, "a value of {found} bytes for a column whose values have {expected}")
             }
-            Self::RateOutOfRange { rate } => {
-                write!(f, "false-positive rate {rate}: give one between 0 and 1, both excluded")
-            }
-            Self::NotAPowerOfTwo { blocks } => {
-                write!(f, "{blocks} blocks: give a power of two, since some readers open no others")
-            }
-            Self::TooFewBlocks { found, expected } => {
-                write!(f, "{found} blocks to be added to {expected}: fold the larger filter first")
-            }
-            Self::TooManyRows { rows } => {
-                write!(f, "{rows} rows, at most {} allowed: select part by part", 1_u64 << 32)
-            }
             Self::NotLoaded { offset, length } => {
                 write!(f, "{length} bytes from offset {offset} are needed and were not loaded")
             }
@@ -292,9 +180,23 @@ impl Display for ParquetError {
 impl core::error::Error for ParquetError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
+            Self::Thrift(error) => Some(error),
+            Self::Filter(error) => Some(error),
             Self::Alloc(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+impl From<ThriftError> for ParquetError {
+    fn from(error: ThriftError) -> Self {
+        Self::Thrift(error)
+    }
+}
+
+impl From<SplitBlockError> for ParquetError {
+    fn from(error: SplitBlockError) -> Self {
+        Self::Filter(error)
     }
 }
 
@@ -309,22 +211,17 @@ mod tests {
     use alloc::string::ToString;
     use core::error::Error;
 
-    use super::{AllocError, ParquetError};
+    use super::{AllocError, ParquetError, SplitBlockError, ThriftError};
 
     #[test]
-    fn a_lack_of_memory_is_the_source() {
-        let error = ParquetError::from(AllocError::new(640));
-        assert_eq!(error.to_string(), "no memory for 640 bytes");
-        assert_eq!(error.source().unwrap().to_string(), "no memory for 640 bytes");
-    }
-
-    #[test]
-    fn a_wrong_length_says_which_way() {
-        for (found, expected, text) in [
-            (1, 2, "1 bytes, expected 2: truncated"),
-            (2, 1, "2 bytes, expected 1: followed by other bytes"),
+    fn what_went_wrong_below_is_the_source() {
+        for error in [
+            ParquetError::from(AllocError::new(640)),
+            ParquetError::from(ThriftError::Truncated { offset: 7 }),
+            ParquetError::from(SplitBlockError::BitsetLength { found: 33 }),
         ] {
-            assert_eq!(ParquetError::Length { found, expected }.to_string(), text);
+            assert_eq!(error.source().unwrap().to_string(), error.to_string());
         }
+        assert!(ParquetError::EncryptedFooter.source().is_none());
     }
 }

@@ -7,12 +7,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use blocked_bloom::AllocError;
+use blocked_bloom_split::thrift::{BINARY, Field, I32, I64, LIST, Reader, STRUCT, ThriftError};
+use blocked_bloom_split::{SplitBlock, SplitBlockFilter};
 
 use super::error::ParquetError;
-use super::filter::SplitBlockFilter;
+use super::filter_at::within;
 use super::neighbour::{self, Claim, Neighbour};
-use super::split_block::SplitBlock;
-use super::thrift::{BINARY, Field, I32, I64, LIST, Reader, STRUCT};
 use super::value::{PhysicalType, Value};
 use crate::ranges::FileRanges;
 
@@ -99,8 +99,8 @@ impl<'a> ParquetFile<'a> {
             file.get(offset, length).ok_or(not_loaded)
         };
         let tail =
-            length.checked_sub(TAIL as u64).ok_or(ParquetError::Truncated { offset: length })?;
-        let truncated = ParquetError::Truncated { offset: length };
+            length.checked_sub(TAIL as u64).ok_or(ThriftError::Truncated { offset: length })?;
+        let truncated = ThriftError::Truncated { offset: length };
         let head = range(0, MAGIC.len() as u64)?.first_chunk::<4>().ok_or(truncated)?;
         let last = range(tail, TAIL as u64)?.first_chunk::<TAIL>().ok_or(truncated)?;
         let [a, b, c, d, magic @ ..] = *last;
@@ -181,8 +181,7 @@ impl<'a> ParquetFile<'a> {
         if let Neighbour::Overlapping(other) = found.neighbour {
             return Err(ParquetError::Overlapping { offset, other });
         }
-        let (filter, end) =
-            SplitBlockFilter::within(&self.file, self.end, offset, found.filter_length)?;
+        let (filter, end) = within(&self.file, self.end, offset, found.filter_length)?;
         match found.neighbour {
             Neighbour::Next(other) if other.unsigned_abs() < end => {
                 Err(ParquetError::Overlapping { offset, other })
@@ -333,7 +332,7 @@ fn find_neighbours(row_groups: &mut [RowGroup<'_>], end: u64) -> Result<(), Allo
 /// `FileMetaData` of `parquet.thrift`.
 fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, ParquetError> {
     let (mut schema, mut row_groups) = (Vec::new(), None);
-    reader.structure(|reader, field| match field.id {
+    reader.structure::<ParquetError>(|reader, field| match field.id {
         2 => {
             schema = list(reader, field, (STRUCT, 1), "schema", schema_element)?;
             Ok(())
@@ -342,9 +341,9 @@ fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, Parqu
             row_groups = Some(list(reader, field, (STRUCT, 5), "row_groups", row_group)?);
             Ok(())
         }
-        _ => reader.skip(field.kind),
+        _ => Ok(reader.skip(field.kind)?),
     })?;
-    let missing = ParquetError::MissingField { offset: reader.offset(), field: "row_groups" };
+    let missing = ThriftError::MissingField { offset: reader.offset(), field: "row_groups" };
     let mut row_groups = row_groups.ok_or(missing)?;
     schema.retain(|element| element.physical_type.is_some());
     for row_group in &mut row_groups {
@@ -361,7 +360,7 @@ struct SchemaElement {
 
 fn schema_element(reader: &mut Reader<'_>) -> Result<SchemaElement, ParquetError> {
     let mut element = SchemaElement { physical_type: None, type_length: None };
-    reader.structure(|reader, field| {
+    reader.structure::<ThriftError>(|reader, field| {
         let (number, name) = match field.id {
             1 => (&mut element.physical_type, "type"),
             2 => (&mut element.type_length, "type_length"),
@@ -395,7 +394,7 @@ fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
 /// `RowGroup`: at least its two fields, of two bytes each, and the end.
 fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> {
     let (mut columns, mut rows) = (None, None);
-    reader.structure(|reader, field| match field.id {
+    reader.structure::<ParquetError>(|reader, field| match field.id {
         1 => {
             columns = Some(list(reader, field, (STRUCT, 2), "columns", column_chunk)?);
             Ok(())
@@ -405,9 +404,9 @@ fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> 
             rows = Some(reader.i64()?);
             Ok(())
         }
-        _ => reader.skip(field.kind),
+        _ => Ok(reader.skip(field.kind)?),
     })?;
-    let missing = |field| ParquetError::MissingField { offset: reader.offset(), field };
+    let missing = |field| ThriftError::MissingField { offset: reader.offset(), field };
     Ok(RowGroup {
         rows: rows.ok_or(missing("num_rows"))?,
         columns: columns.ok_or(missing("columns"))?,
@@ -417,7 +416,7 @@ fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> 
 /// `ColumnChunk`: at least one field, which takes a byte if it is a bool, and the end.
 fn column_chunk<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>, ParquetError> {
     let mut column = Column::default();
-    reader.structure(|reader, field| {
+    reader.structure::<ParquetError>(|reader, field| {
         match field.id {
             1 => column.other_file = true,
             3 => {
@@ -429,11 +428,11 @@ fn column_chunk<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>, ParquetError>
             8 | 9 => column.encrypted = true,
             _ => {}
         }
-        reader.skip(field.kind)
+        Ok(reader.skip(field.kind)?)
     })?;
     if column.physical_type.is_none() && !column.encrypted {
         let offset = reader.offset();
-        return Err(ParquetError::MissingField { offset, field: "meta_data" });
+        return Err(ThriftError::MissingField { offset, field: "meta_data" }.into());
     }
     Ok(column)
 }
@@ -443,12 +442,12 @@ fn column_metadata<'a>(
     reader: &mut Reader<'a>,
     column: &mut Column<'a>,
 ) -> Result<(), ParquetError> {
-    reader.structure(|reader, field| {
+    reader.structure::<ParquetError>(|reader, field| {
         match field.id {
             1 => {
                 field.expect(I32, "type")?;
                 let problem = "no such physical type";
-                let unknown = ParquetError::Thrift { offset: reader.offset(), problem };
+                let unknown = ThriftError::Malformed { offset: reader.offset(), problem };
                 let found = PhysicalType::from_number(reader.i32()?);
                 column.physical_type = Some(found.ok_or(unknown)?);
             }
@@ -467,7 +466,7 @@ fn column_metadata<'a>(
     })?;
     match column.physical_type {
         Some(_) => Ok(()),
-        None => Err(ParquetError::MissingField { offset: reader.offset(), field: "type" }),
+        None => Err(ThriftError::MissingField { offset: reader.offset(), field: "type" }.into()),
     }
 }
 
@@ -475,7 +474,7 @@ fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, ParquetError> {
     let offset = reader.offset();
     let problem = "a name is not UTF-8";
     let name = reader.binary()?;
-    core::str::from_utf8(name).map_err(|_| ParquetError::Thrift { offset, problem })
+    core::str::from_utf8(name).map_err(|_| ThriftError::Malformed { offset, problem }.into())
 }
 
 /// A list of elements of the type `kind`, each of at least `least` bytes. Whatever length is
@@ -491,7 +490,7 @@ fn list<'a, T>(
     let offset = reader.offset();
     let (found, length) = reader.list()?;
     if found != kind && length > 0 {
-        return Err(ParquetError::FieldType { offset, field: name, found, expected: kind });
+        return Err(ThriftError::FieldType { offset, field: name, found, expected: kind }.into());
     }
     let capacity = length.min(reader.left() / least);
     let error = AllocError::new(capacity.saturating_mul(size_of::<T>() as u64));

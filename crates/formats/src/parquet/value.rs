@@ -2,26 +2,7 @@
 //!
 //! Values are physical: a date, a decimal or a timestamp is given as what its column stores.
 
-use blocked_bloom::KeyHash;
-use xxhash_rust::xxh64::xxh64;
-
-/// The identity of [`hash_value`].
-pub(super) const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXH64_s0") };
-
-/// XXH64 with seed 0 of a value's plain-encoded bytes: what filters hold.
-///
-/// The plain bytes: integers and floating-point numbers little-endian in the width of their
-/// physical type; byte arrays their bytes without the length. Cost: 1 to 2 ns for numbers.
-///
-/// ```
-/// use blocked_bloom_formats::parquet::{Value, hash_value};
-/// assert_eq!(hash_value(""), 0xef46_db37_51d8_e999);
-/// assert_eq!(hash_value(5_i64.to_le_bytes()), Value::Int64(5).hash());
-/// ```
-#[inline]
-pub fn hash_value(plain: impl AsRef<[u8]>) -> u64 {
-    xxh64(plain.as_ref(), 0)
-}
+use blocked_bloom_split::hash_value;
 
 /// How a column stores its values. All types but `Boolean` can have filters.
 ///
@@ -91,7 +72,8 @@ impl core::fmt::Display for PhysicalType {
 /// means both, and never skip a row group for a NaN. Null is never in a filter.
 ///
 /// ```
-/// use blocked_bloom_formats::parquet::{Value, hash_value};
+/// use blocked_bloom_formats::parquet::Value;
+/// use blocked_bloom_split::hash_value;
 /// assert_eq!(Value::Int32(-1).hash(), hash_value([0xff; 4]));
 /// assert_ne!(Value::Double(0.0).hash(), Value::Double(-0.0).hash());
 /// assert_eq!(Value::ByteArray(b"word").hash(), hash_value("word"));

@@ -7,11 +7,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blocked_bloom::{Bitmask, Filter, KeyHash};
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
-use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, SplitBlockFilter, Value, hash_value};
+use blocked_bloom_formats::parquet::Value;
 use blocked_bloom_formats::rocksdb::{
     FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, RibbonBlockBuilder, RocksdbError,
     SstFilter, hash_key,
 };
+use blocked_bloom_split::{AtomicSplitBlockFilter, SplitBlockFilter, hash_value};
 
 use crate::common::{Random, kernels};
 use crate::fixtures::committed;

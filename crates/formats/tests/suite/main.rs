@@ -7,7 +7,11 @@ mod common;
 mod fixtures;
 #[path = "../../../../tests/suite/common/found.rs"]
 mod found;
+#[path = "../../../split-block/tests/suite/common/split_blocks.rs"]
+mod split_blocks;
 mod sst;
+#[path = "../../../split-block/tests/suite/common/written.rs"]
+mod written;
 
 mod batches;
 mod cassandra;

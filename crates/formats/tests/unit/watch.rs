@@ -1,5 +1,5 @@
-//! What unit tests see of the code that they run: which cache lines are prefetched, and which loops
-//! of which kernel run.
+//! What unit tests see of the code that they run: which cache lines are prefetched, and what else is
+//! done between.
 
 use std::cell::RefCell;
 use std::vec::Vec;
@@ -8,7 +8,7 @@ use std::vec::Vec;
 pub(crate) enum Event {
     /// A cache line is prefetched: its address over 64.
     Line(usize),
-    /// A loop of this kernel runs.
+    /// What has this name is done.
     Ran(&'static str),
 }
 
@@ -44,16 +44,4 @@ pub(crate) fn lines(events: &[Event]) -> Vec<usize> {
         Event::Ran(_) => None,
     };
     events.iter().filter_map(line).collect()
-}
-
-/// The kernels whose loops ran, each once.
-pub(crate) fn kernels(events: &[Event]) -> Vec<&'static str> {
-    let kernel = |event: &Event| match event {
-        Event::Line(_) => None,
-        Event::Ran(kernel) => Some(*kernel),
-    };
-    let mut kernels: Vec<_> = events.iter().filter_map(kernel).collect();
-    kernels.sort_unstable();
-    kernels.dedup();
-    kernels
 }

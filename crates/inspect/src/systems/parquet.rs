@@ -5,9 +5,9 @@ use std::fmt::{self, Arguments, Display, Formatter};
 
 use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_formats::parquet::{
-    Column, MAGICS, ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter,
-    Value as Typed,
+    Column, MAGICS, ParquetError, ParquetFile, PhysicalType, Value as Typed,
 };
+use blocked_bloom_split::{SplitBlock, SplitBlockFilter};
 
 use super::parquet_filter::{Hashes, Values};
 use crate::blocks::Part;

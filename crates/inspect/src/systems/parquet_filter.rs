@@ -1,9 +1,8 @@
 //! A split-block filter of Parquet by itself, and lookups of values in such filters.
 
 use blocked_bloom::{Bitmask, Filter, Kernel};
-use blocked_bloom_formats::parquet::{
-    Column, ParquetError, PhysicalType, SplitBlock, SplitBlockFilter,
-};
+use blocked_bloom_formats::parquet::{Column, PhysicalType};
+use blocked_bloom_split::{SplitBlock, SplitBlockError, SplitBlockFilter};
 
 use crate::blocks::Part;
 use crate::error::{BadKey, Error};
@@ -20,10 +19,10 @@ impl Format {
     pub const PARQUET_FILTER: Format = Format::new(&System {
         recognise,
         length: Some(|head| match SplitBlockFilter::from_bytes(head).err()? {
-            ParquetError::Length { expected, .. } => Some(expected),
+            SplitBlockError::Length { expected, .. } => Some(expected),
             _ => None,
         }),
-        wrong_length: |found, expected| ParquetError::Length { found, expected }.into(),
+        wrong_length: |found, expected| SplitBlockError::Length { found, expected }.into(),
         options: &[LookupOption::ValueType],
         ..System::new(
             "parquet-filter",
@@ -35,7 +34,7 @@ impl Format {
 }
 
 fn recognise(file: &Evidence<'_>) -> Option<Mark> {
-    use ParquetError::{BitsetLength, Length};
+    use SplitBlockError::{BitsetLength, Length};
     let found = SplitBlockFilter::from_bytes(file.head);
     matches!(found, Ok(_) | Err(Length { .. } | BitsetLength { .. })).then_some(Mark::Header)
 }

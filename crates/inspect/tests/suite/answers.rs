@@ -1,11 +1,12 @@
 //! Answers are those of the systems that wrote the filters.
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_formats::parquet::{PhysicalType, SplitBlockFilter, Value};
+use blocked_bloom_formats::parquet::{PhysicalType, Value};
 use blocked_bloom_inspect::{
     BadKey, Error, FileRanges, Format, Lookup, LookupOption, LookupOptions, Opened, Prefix,
     Warning, value_of_bytes,
 };
+use blocked_bloom_split::SplitBlockFilter;
 
 use crate::fixtures::committed;
 use crate::stored::{StoredFilter, all, encoded, key};

@@ -1,9 +1,10 @@
 //! What is drawn: how full blocks are, and where a key's bits are.
 
 use blocked_bloom::FilterOptions;
-use blocked_bloom_formats::parquet::{SplitBlockFilter, Value};
+use blocked_bloom_formats::parquet::Value;
 use blocked_bloom_inspect::{BlockLoads, FileRanges, Format, LookupOptions, Opened, PhysicalType};
 use blocked_bloom_scalable::ScalableBloomFilter;
+use blocked_bloom_split::SplitBlockFilter;
 
 use crate::stored::{KEYS, all, encoded, key};
 

@@ -5,7 +5,8 @@ use std::fs;
 
 use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
-use blocked_bloom_formats::parquet::{ParquetFile, SplitBlockFilter, hash_value};
+use blocked_bloom_formats::parquet::ParquetFile;
+use blocked_bloom_split::{SplitBlockFilter, hash_value};
 
 use super::campaign::{Case, Expected, Outcome};
 use super::naive;

@@ -4,7 +4,9 @@
 use blocked_bloom::Filter;
 use std::fs;
 
-use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, SplitBlockFilter, hash_value};
+use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, filter_at};
+use blocked_bloom_split::thrift::ThriftError;
+use blocked_bloom_split::{SplitBlockError, SplitBlockFilter, hash_value};
 
 use crate::fixtures::{committed, unhex};
 
@@ -21,13 +23,14 @@ fn every_truncation_and_extension_of_a_filter_is_an_error() {
     let header = bytes.len() - 64;
     for length in 0..bytes.len() {
         let error = SplitBlockFilter::from_bytes(&bytes[..length]).unwrap_err();
-        let within = SplitBlockFilter::at(&bytes[..length], 0, None).unwrap_err();
+        let within = filter_at(&bytes[..length], 0, None).unwrap_err();
         if length < header {
-            assert_eq!(error, ParquetError::Truncated { offset: length as u64 });
+            let offset = length as u64;
+            assert_eq!(error, ThriftError::Truncated { offset }.into());
             assert!(error.to_string().contains("truncated"));
         } else {
             let expected = bytes.len() as u64;
-            assert_eq!(error, ParquetError::Length { found: length as u64, expected });
+            assert_eq!(error, SplitBlockError::Length { found: length as u64, expected });
             let end = length as u64;
             assert_eq!(within, ParquetError::OutsideFile { offset: 0, length: expected, end });
         }
@@ -37,12 +40,12 @@ fn every_truncation_and_extension_of_a_filter_is_an_error() {
         longer.resize(bytes.len() + extra, 0);
         let error = SplitBlockFilter::from_bytes(&longer).unwrap_err();
         let (found, expected) = (longer.len() as u64, bytes.len() as u64);
-        assert_eq!(error, ParquetError::Length { found, expected });
+        assert_eq!(error, SplitBlockError::Length { found, expected });
         assert!(error.to_string().contains("followed by other bytes"));
     }
     for length in [0, 1, 31, 33, 65] {
         let error = SplitBlockFilter::from_bitset(&bytes[..length]).unwrap_err();
-        assert_eq!(error, ParquetError::BitsetLength { found: length as i64 });
+        assert_eq!(error, SplitBlockError::BitsetLength { found: length as i64 });
     }
 }
 
@@ -57,7 +60,7 @@ fn every_changed_byte_of_a_filter_is_an_error_or_an_answer() {
             let mut damaged = bytes.clone();
             damaged[position] ^= flip;
             let exact = SplitBlockFilter::from_bytes(&damaged);
-            let declared = SplitBlockFilter::at(&damaged, 0, Some(bytes.len() as i32));
+            let declared = filter_at(&damaged, 0, Some(bytes.len() as i32));
             assert_eq!(exact.is_ok(), declared.is_ok(), "{position} ^ {flip}");
             match exact {
                 Ok(filter) if position < header => {
@@ -70,7 +73,7 @@ fn every_changed_byte_of_a_filter_is_an_error_or_an_answer() {
                     failed += 1;
                 }
             }
-            let _ = SplitBlockFilter::at(&damaged, 0, None);
+            let _ = filter_at(&damaged, 0, None);
         }
     }
     // What is left are fields that nobody knows in place of the ends of structures, and zigzag

@@ -2,55 +2,14 @@
 //! may try.
 
 use blocked_bloom::Filter;
-use blocked_bloom_formats::parquet::{
-    ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter, Value,
+use blocked_bloom_formats::parquet::ParquetError::Thrift;
+use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, PhysicalType, Value, filter_at};
+use blocked_bloom_split::thrift::ThriftError::{FieldType, Malformed, MissingField, Truncated};
+use blocked_bloom_split::{SplitBlock, SplitBlockError, SplitBlockFilter};
+
+use crate::written::{
+    BINARY, FALSE, I32, I64, LIST, MAP, STRUCT, TRUE, binary, list, number, structure,
 };
-
-const TRUE: u8 = 1;
-const FALSE: u8 = 2;
-const I32: u8 = 5;
-const I64: u8 = 6;
-const BINARY: u8 = 8;
-const LIST: u8 = 9;
-const MAP: u8 = 11;
-const STRUCT: u8 = 12;
-
-fn varint(mut number: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-    bytes
-}
-
-fn number(value: i64) -> Vec<u8> {
-    varint((value << 1 ^ value >> 63) as u64)
-}
-
-fn binary(bytes: &[u8]) -> Vec<u8> {
-    [varint(bytes.len() as u64), bytes.to_vec()].concat()
-}
-
-fn list(kind: u8, elements: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = vec![0xf0 | kind];
-    bytes.extend(varint(elements.len() as u64));
-    bytes.extend(elements.concat());
-    bytes
-}
-
-/// Fields with their ids written out.
-fn structure(fields: &[(i64, u8, Vec<u8>)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (id, kind, value) in fields {
-        bytes.push(*kind);
-        bytes.extend(number(*id));
-        bytes.extend(value);
-    }
-    bytes.push(0);
-    bytes
-}
 
 fn metadata(filter_offset: i64, filter_length: i64) -> Vec<u8> {
     structure(&[
@@ -174,7 +133,7 @@ fn fixed_lengths_come_from_the_schema() {
     }
     let footer = structure(&[(2, LIST, list(I32, &[number(1)])), (4, LIST, list(STRUCT, &[]))]);
     let error = ParquetFile::open(&file(&[], &footer, b"PAR1")).unwrap_err();
-    assert!(matches!(error, ParquetError::FieldType { field: "schema", .. }), "{error}");
+    assert!(matches!(error, Thrift(FieldType { field: "schema", .. })), "{error}");
 }
 
 #[test]
@@ -192,13 +151,13 @@ fn offsets_and_lengths_of_filters_are_checked() {
         assert_eq!(open(offset, length), Err(ParquetError::OutsideFile { offset, length: 1, end }));
     }
     for wrong in [0, length - 1, length + 1, i32::MAX.into(), -1, i32::MIN.into()] {
-        let error = ParquetError::Length { found: wrong.max(0) as u64, expected: length as u64 };
-        assert_eq!(open(4, wrong), Err(error));
+        let error = SplitBlockError::Length { found: wrong.max(0) as u64, expected: length as u64 };
+        assert_eq!(open(4, wrong), Err(error.into()));
     }
     assert!(open(5, length).is_err());
     // Into the footer, which is no filter's place.
     let bytes = [b"PAR1".as_slice(), &stored[..stored.len() - 1]].concat();
-    let error = SplitBlockFilter::at(&bytes, 4, None).unwrap_err();
+    let error = filter_at(&bytes, 4, None).unwrap_err();
     let end = bytes.len() as u64;
     assert_eq!(error, ParquetError::OutsideFile { offset: 4, length: length as u64, end });
 }
@@ -229,10 +188,10 @@ fn hostile_metadata_is_an_error_at_once() {
     let open = |footer: &[u8]| ParquetFile::open(&file(&[], footer, b"PAR1")).unwrap_err();
     // Row groups by the quintillion, of which none is there.
     let many = |kind| [&[LIST, 8, 0xf0 | kind][..], &[0xff; 9], &[1]].concat();
-    assert!(matches!(open(&many(STRUCT)), ParquetError::Truncated { .. }));
+    assert!(matches!(open(&many(STRUCT)), Thrift(Truncated { .. })));
     let (found, expected) = (I64, STRUCT);
-    let error = ParquetError::FieldType { offset: 6, field: "row_groups", found, expected };
-    assert_eq!(open(&many(I64)), error);
+    let error = FieldType { offset: 6, field: "row_groups", found, expected };
+    assert_eq!(open(&many(I64)), Thrift(error));
     // The same in a field that nobody reads, and a map.
     for skipped in [
         [&[LIST, 100, 0xf0 | STRUCT][..], &[0xff; 9], &[1]].concat(),
@@ -240,7 +199,7 @@ fn hostile_metadata_is_an_error_at_once() {
         [&[11, 100][..], &[0xff; 9], &[1, 0x55]].concat(),
         [&[BINARY, 100][..], &[0xff; 9], &[1]].concat(),
     ] {
-        assert!(matches!(open(&skipped), ParquetError::Truncated { .. }), "{skipped:02x?}");
+        assert!(matches!(open(&skipped), Thrift(Truncated { .. })), "{skipped:02x?}");
     }
     // Nested as deep as the bytes reach: structures, lists, maps.
     for nested in [[0x1c_u8].repeat(100_000), [0x19, 0x19].repeat(50_000), {
@@ -258,106 +217,26 @@ fn hostile_metadata_is_an_error_at_once() {
         vec![0x1e, 0],
         vec![0x1f, 0],
     ] {
-        assert!(matches!(open(&footer), ParquetError::Thrift { .. }), "{footer:02x?}");
+        assert!(matches!(open(&footer), Thrift(Malformed { .. })), "{footer:02x?}");
     }
     let error = open(&[0]);
-    assert!(matches!(error, ParquetError::MissingField { field: "row_groups", .. }), "{error}");
+    assert!(matches!(error, Thrift(MissingField { field: "row_groups", .. })), "{error}");
     for (column, field) in
         [(structure(&[]), "meta_data"), (structure(&[(3, STRUCT, structure(&[]))]), "type")]
     {
         assert!(matches!(
             open(&footer(&[column])),
-            ParquetError::MissingField { field: found, .. } if found == field
+            Thrift(MissingField { field: found, .. }) if found == field
         ));
     }
     let column = |type_of_offset| {
         let metadata = structure(&[(1, I32, number(2)), (14, type_of_offset, number(4))]);
         footer(&[structure(&[(3, STRUCT, metadata)])])
     };
-    assert!(matches!(
-        open(&column(I32)),
-        ParquetError::FieldType { field: "bloom_filter_offset", .. }
-    ));
+    assert!(matches!(open(&column(I32)), Thrift(FieldType { field: "bloom_filter_offset", .. })));
     let unknown_type = structure(&[(1, I32, number(8))]);
     let unknown_type = footer(&[structure(&[(3, STRUCT, unknown_type)])]);
-    assert!(matches!(open(&unknown_type), ParquetError::Thrift { .. }));
-}
-
-#[test]
-fn headers_are_read_as_thrift_and_checked_field_by_field() {
-    let arm = |id: i64| structure(&[(id, STRUCT, vec![0])]);
-    let header = |fields: &[(i64, u8, Vec<u8>)]| {
-        let mut bytes = structure(fields);
-        bytes.extend([0; 32]);
-        bytes
-    };
-    let open =
-        |bytes: &[u8]| SplitBlockFilter::from_bytes(bytes).map(|filter| filter.blocks().len());
-    let fields =
-        [(1, I32, number(32)), (2, STRUCT, arm(1)), (3, STRUCT, arm(1)), (4, STRUCT, arm(1))];
-    assert_eq!(open(&header(&fields)), Ok(1));
-    // In any order, with fields of every type that nobody knows in between and inside.
-    let unknown = [
-        (9, 1, vec![]),
-        (9, 2, vec![]),
-        (9, 3, vec![7]),
-        (9, 4, number(-300)),
-        (9, 7, vec![1; 8]),
-        (9, BINARY, binary(b"text")),
-        (9, LIST, list(1, &[vec![1], vec![2]])),
-        (9, 10, list(7, &[vec![0; 8]])),
-        (9, 11, vec![0]),
-        (9, 11, [vec![2, 0x58], number(1), binary(b"a"), number(2), binary(b"b")].concat()),
-        (9, 13, vec![3; 16]),
-        (9, STRUCT, arm(-5)),
-    ];
-    let mut shuffled = fields.to_vec();
-    shuffled.reverse();
-    shuffled.extend(unknown.clone());
-    shuffled.rotate_left(3);
-    assert_eq!(open(&header(&shuffled)), Ok(1));
-    let mut inside = fields.to_vec();
-    inside[2].2 = structure(&[(1, STRUCT, structure(&unknown))]);
-    assert_eq!(open(&header(&inside)), Ok(1));
-
-    for (missing, name) in ["numBytes", "algorithm", "hash", "compression"].into_iter().enumerate()
-    {
-        let mut fields = fields.to_vec();
-        let (id, kind, _) = fields.remove(missing);
-        let error = open(&header(&fields)).unwrap_err();
-        assert!(
-            matches!(error, ParquetError::MissingField { field, .. } if field == name),
-            "{error}"
-        );
-        // Of a wrong type.
-        fields.push((id, if kind == I32 { I64 } else { I32 }, number(32)));
-        let error = open(&header(&fields)).unwrap_err();
-        assert!(matches!(error, ParquetError::FieldType { field, .. } if field == name), "{error}");
-        if kind == STRUCT {
-            for (arms, found) in [(arm(2), 2), (arm(-1), -1)] {
-                fields.pop();
-                fields.push((id, STRUCT, arms));
-                let error = open(&header(&fields)).unwrap_err();
-                assert!(matches!(
-                    error,
-                    ParquetError::Unsupported { field, found: arm, .. }
-                        if field == name && arm == found
-                ));
-            }
-            fields.pop();
-            fields.push((id, STRUCT, vec![0]));
-            let error = open(&header(&fields)).unwrap_err();
-            assert!(matches!(error, ParquetError::MissingField { field, .. } if field == name));
-        }
-    }
-    for found in [0, -32, 1, 31, 33, (128 << 20) + 32, i32::MAX.into(), i32::MIN.into()] {
-        let mut fields = fields.to_vec();
-        fields[0].2 = number(found);
-        assert_eq!(open(&header(&fields)), Err(ParquetError::BitsetLength { found }));
-    }
-    let mut wide = fields.to_vec();
-    wide[0].2 = number(i64::from(i32::MAX) + 1);
-    assert!(matches!(open(&header(&wide)), Err(ParquetError::Thrift { .. })));
+    assert!(matches!(open(&unknown_type), Thrift(Malformed { .. })));
 }
 
 /// A file of filters one after another; their offsets and lengths as `claims` has them for the

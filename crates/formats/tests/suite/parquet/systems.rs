@@ -4,13 +4,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use blocked_bloom::{Bitmask, Filter, Kernel};
-use blocked_bloom_formats::parquet::{
-    ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter, Value, hash_value,
-};
+use blocked_bloom::Kernel;
+use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, PhysicalType, Value, filter_at};
+use blocked_bloom_split::thrift::ThriftError;
+use blocked_bloom_split::{SplitBlockError, SplitBlockFilter, hash_value};
 
-use crate::common::kernels;
 use crate::fixtures::{committed, unhex};
+use crate::split_blocks::check;
 
 const FILES: [&str; 5] = [
     "arrowrs_n3000_ndv3000",
@@ -22,37 +22,6 @@ const FILES: [&str; 5] = [
 
 fn fixture(name: &str) -> PathBuf {
     committed("parquet").join(name)
-}
-
-/// Looks up in every way there is, by every kernel.
-fn check(
-    filter: SplitBlockFilter<&[SplitBlock]>,
-    keys: &[Vec<u8>],
-    expected: &[bool],
-    context: &str,
-) {
-    let hashes: Vec<u64> = keys.iter().map(hash_value).collect();
-    let mut hits = Bitmask::new();
-    for kernel in kernels() {
-        let filter = filter.with_kernel(kernel);
-        let answers = |hits: &Bitmask| -> Vec<bool> {
-            (0..hits.len()).map(|i| hits.get(i).unwrap()).collect()
-        };
-        filter.contains_hashes(&hashes, &mut hits);
-        assert_eq!(answers(&hits), expected, "hashes, {kernel:?}, {context}");
-        filter.contains_batch(keys, &mut hits);
-        assert_eq!(answers(&hits), expected, "keys, {kernel:?}, {context}");
-        let mut words = vec![u64::MAX; keys.len().div_ceil(64)];
-        filter.contains_batch_into(keys, &mut words).unwrap();
-        assert_eq!(words, hits.words(), "words of keys, {kernel:?}, {context}");
-        words.fill(u64::MAX);
-        filter.contains_hashes_into(&hashes, &mut words).unwrap();
-        assert_eq!(words, hits.words(), "words of hashes, {kernel:?}, {context}");
-    }
-    for ((key, &hash), &expected) in keys.iter().zip(&hashes).zip(expected) {
-        assert_eq!(filter.contains(key), expected, "{key:02x?}, {context}");
-        assert_eq!(filter.contains_hash(hash), expected, "{key:02x?}, {context}");
-    }
 }
 
 /// A line of a file's `.csv`.
@@ -232,40 +201,6 @@ fn lines(name: &str) -> Vec<Vec<u8>> {
     fs::read_to_string(fixture(name)).unwrap().lines().map(unhex).collect()
 }
 
-#[test]
-#[expect(clippy::print_stdout, reason = "a run shows what it covered")]
-fn raw_filters_are_answered_and_written_byte_for_byte() {
-    let (added, absent) = (lines("raw/keys_added.hex"), lines("raw/keys_absent.hex"));
-    let answers = fs::read_to_string(fixture("raw/answers.csv")).unwrap();
-    let mut checked = 0;
-    for line in answers.lines().filter(|line| line.starts_with("arrowrs_")) {
-        let [file, "ok", answers] = line.split(',').collect::<Vec<_>>()[..] else {
-            panic!("{line}")
-        };
-        let bytes = fs::read(fixture(&format!("raw/{file}"))).unwrap();
-        let filter = SplitBlockFilter::from_bytes(&bytes).unwrap();
-        let keys = [added.clone(), absent.clone()].concat();
-        let expected: Vec<bool> = answers.bytes().map(|answer| answer == b'1').collect();
-        check(filter.view(), &keys, &expected, file);
-        checked += keys.len();
-
-        let shape = file.strip_prefix("arrowrs_ndv").unwrap().strip_suffix(".sbbf").unwrap();
-        let (distinct_values, rate) = shape.split_once("_fpp").unwrap();
-        let mut written =
-            SplitBlockFilter::new(distinct_values.parse().unwrap(), rate.parse().unwrap()).unwrap();
-        added.iter().for_each(|key| _ = written.insert(key));
-        assert!(written.to_bytes() == bytes, "{file}");
-        let mut file = Vec::new();
-        #[cfg(feature = "std")]
-        assert_eq!(written.write_to(&mut file).unwrap(), bytes.len() as u64);
-        #[cfg(not(feature = "std"))]
-        file.extend(written.to_bytes());
-        assert_eq!(file, bytes);
-    }
-    println!("3 raw filters x {checked} answers checked x {} kernels", Kernel::supported().count());
-    assert_eq!(checked, 3 * 1400);
-}
-
 /// What a careful reader says of headers that no writer writes; the answers in `answers.csv` are
 /// for 20 keys added and 20 absent.
 #[test]
@@ -279,16 +214,16 @@ fn odd_headers_get_their_verdicts() {
         let verdict = verdict.trim_end_matches(',');
         let bytes = fs::read(fixture(&format!("raw/{file}"))).unwrap();
         let exact = SplitBlockFilter::from_bytes(&bytes);
-        let within = SplitBlockFilter::at(&bytes, 0, None);
+        let within = filter_at(&bytes, 0, None);
         let expected_error = match file {
-            "odd_numbytes0.sbbf" => ParquetError::BitsetLength { found: 0 },
-            "odd_numbytes33.sbbf" => ParquetError::BitsetLength { found: 33 },
-            "odd_huge.sbbf" => ParquetError::BitsetLength { found: i64::from(i32::MAX) },
-            "odd_short.sbbf" => ParquetError::Length { found: 56, expected: 16 + 64 },
+            "odd_numbytes0.sbbf" => SplitBlockError::BitsetLength { found: 0 },
+            "odd_numbytes33.sbbf" => SplitBlockError::BitsetLength { found: 33 },
+            "odd_huge.sbbf" => SplitBlockError::BitsetLength { found: i64::from(i32::MAX) },
+            "odd_short.sbbf" => SplitBlockError::Length { found: 56, expected: 16 + 64 },
             "odd_hash_arm2.sbbf" => {
-                ParquetError::Unsupported { offset: 7, field: "hash", found: 2 }
+                SplitBlockError::Unsupported { offset: 7, field: "hash", found: 2 }
             }
-            "odd_empty.sbbf" => ParquetError::Truncated { offset: 0 },
+            "odd_empty.sbbf" => ThriftError::Truncated { offset: 0 }.into(),
             _ => {
                 assert!(!verdict.starts_with("ERR"), "{line}");
                 let filter = within.unwrap();
@@ -297,7 +232,7 @@ fn odd_headers_get_their_verdicts() {
                 accepted += 1;
                 match file {
                     "odd_trailing.sbbf" => {
-                        let error = ParquetError::Length { found: 55, expected: 47 };
+                        let error = SplitBlockError::Length { found: 55, expected: 47 };
                         assert_eq!(exact, Err(error));
                     }
                     _ => assert!(exact.is_ok_and(|exact| exact == filter), "{file}"),
@@ -310,39 +245,4 @@ fn odd_headers_get_their_verdicts() {
         assert!(within.is_err());
     }
     assert_eq!(accepted, 4);
-}
-
-#[test]
-fn sizes_are_arrows() {
-    // Bits as arrow-rs gives them, cut to bytes and rounded up to a power of two.
-    for (rate, distinct_values, bits) in [
-        (0.1, 10, 57),
-        (0.01, 10, 96),
-        (0.001, 10, 146),
-        (0.01, 100, 968),
-        (0.1, 1_000, 5_772),
-        (0.001, 10_000, 146_076),
-        (0.01, 1_000_000, 9_681_526_u64),
-        (0.5, 0, 0),
-        (0.999, 1, 0),
-        (1e-50, 1_000_000_000_000, u64::MAX),
-        (1e-300, 1, u64::MAX),
-        (1e-300, 0, 0),
-        (f64::MIN_POSITIVE, u64::MAX, u64::MAX),
-    ] {
-        let bytes = (bits / 8).clamp(32, 128 << 20).next_power_of_two();
-        let filter = SplitBlockFilter::new(distinct_values, rate).unwrap();
-        assert_eq!(filter.view().blocks().len() as u64 * 32, bytes, "{distinct_values} at {rate}");
-    }
-    for rate in [0.0, -0.0, 1.0, -1.0, 2.0, f64::INFINITY] {
-        let error = SplitBlockFilter::new(10, rate).unwrap_err();
-        assert_eq!(error, ParquetError::RateOutOfRange { rate });
-    }
-    assert!(SplitBlockFilter::new(10, f64::NAN).is_err());
-    for blocks in [0, 3, 12, u32::MAX] {
-        let error = SplitBlockFilter::with_blocks(blocks).unwrap_err();
-        assert_eq!(error, ParquetError::NotAPowerOfTwo { blocks });
-    }
-    let error = SplitBlockFilter::with_blocks(1 << 23).unwrap_err();
-    assert_eq!(error, ParquetError::BitsetLength { found: 256 << 20 });
 }

@@ -13,7 +13,7 @@
 //! Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007.
 //!
 //! ```
-//! use blocked_bloom_formats::parquet::split_block::{bits, block_index, contains, insert};
+//! use blocked_bloom_split::split_block::{bits, block_index, contains, insert};
 //! let (mut blocks, hash) = ([[0; 32]; 10], 0x8000_0000_0000_002a);
 //! let block = &mut blocks[block_index(hash, 10) as usize];
 //! assert!(!contains(block, hash));
@@ -26,8 +26,8 @@
 /// 32 bytes of a filter: eight little-endian words of 32 bits.
 ///
 /// ```
-/// use blocked_bloom_formats::parquet::SplitBlock;
-/// use blocked_bloom_formats::parquet::split_block::contains;
+/// use blocked_bloom_split::SplitBlock;
+/// use blocked_bloom_split::split_block::contains;
 /// let empty: SplitBlock = [0; 32];
 /// assert!(!contains(&empty, 0x1234_5678_9abc_def0));
 /// ```
@@ -53,7 +53,7 @@ pub const SALTS: [u32; 8] = [
 /// Monotone in the hash: sorting by it sorts by block.
 ///
 /// ```
-/// use blocked_bloom_formats::parquet::split_block::block_index;
+/// use blocked_bloom_split::split_block::block_index;
 /// assert_eq!(block_index(0x8000_0000_0000_0000, 10), 5);
 /// assert_eq!(block_index(u64::MAX, u32::MAX), u32::MAX - 1);
 /// ```
@@ -66,7 +66,7 @@ pub const fn block_index(hash: u64, blocks: u32) -> u32 {
 /// hash only.
 ///
 /// ```
-/// use blocked_bloom_formats::parquet::split_block::{SALTS, bits};
+/// use blocked_bloom_split::split_block::{SALTS, bits};
 /// assert_eq!(bits(0), [0; 8]);
 /// assert_eq!(bits(1), SALTS.map(|salt| salt >> 27));
 /// ```
@@ -114,7 +114,7 @@ pub fn insert(block: &mut SplitBlock, hash: u64) -> bool {
 /// is lower, 0.85 % instead of 1.26 % at 10 bits per value. Without blocks, every value passes.
 ///
 /// ```
-/// use blocked_bloom_formats::parquet::split_block::false_positive_rate;
+/// use blocked_bloom_split::split_block::false_positive_rate;
 /// let blocks = 1_000_000 * 10 / 256; // 10 bits per value
 /// assert!((0.012_6..0.012_7).contains(&false_positive_rate(1_000_000, blocks)));
 /// ```

@@ -3,25 +3,54 @@
 //!
 //! Parquet has one algorithm, one hash and one compression; any other is an error.
 
-use super::error::{MAX_BITSET_BYTES, ParquetError};
-use super::split_block::SPLIT_BLOCK_BYTES;
-use super::thrift::{I32, Reader, STRUCT};
+use crate::error::{MAX_STORED_BYTES, SplitBlockError};
+use crate::split_block::SPLIT_BLOCK_BYTES;
+use crate::thrift::{I32, Reader, STRUCT, ThriftError};
 
-/// What a header says.
-pub(super) struct Header {
+/// What a filter's header says: how long it is itself, and the bitset that follows it.
+///
+/// For whoever reads a file in pieces; [`SplitBlockFilter::from_bytes`] has both at once.
+///
+/// ```
+/// use blocked_bloom_split::{Header, SplitBlockError, SplitBlockFilter};
+/// let stored = SplitBlockFilter::with_blocks(4)?.to_bytes();
+/// let header = Header::read(&stored[..20], 0)?;
+/// assert_eq!((header.header_bytes, header.bitset_bytes), (16, 128));
+/// # Ok::<(), SplitBlockError>(())
+/// ```
+///
+/// [`SplitBlockFilter::from_bytes`]: crate::SplitBlockFilter::from_bytes
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Header {
     /// Bytes of the header.
-    pub(super) length: usize,
+    pub header_bytes: usize,
     /// Bytes of the bitset: a positive multiple of 32.
-    pub(super) bitset: u32,
+    pub bitset_bytes: u32,
 }
 
-/// Reads the header that `bytes` begin with; they begin at byte `start` of what the user gave.
-pub(super) fn read(bytes: &[u8], start: u64) -> Result<Header, ParquetError> {
+impl Header {
+    /// Reads the header that `bytes` begin with; offsets in errors count from `start` bytes before.
+    ///
+    /// # Errors
+    ///
+    /// [`SplitBlockError::Thrift`], `Unsupported` and `BitsetLength`.
+    pub fn read(bytes: &[u8], start: u64) -> Result<Self, SplitBlockError> {
+        read(bytes, start)
+    }
+
+    /// Bytes of header and bitset.
+    pub fn total_bytes(self) -> u64 {
+        self.header_bytes as u64 + u64::from(self.bitset_bytes)
+    }
+}
+
+fn read(bytes: &[u8], start: u64) -> Result<Header, SplitBlockError> {
     const UNIONS: [&str; 3] = ["algorithm", "hash", "compression"];
     let mut reader = Reader::new(bytes, start);
     let mut bitset = None;
     let mut known = [false; 3];
-    reader.structure(|reader, field| match field.id {
+    reader.structure::<SplitBlockError>(|reader, field| match field.id {
         1 => {
             field.expect(I32, "numBytes")?;
             bitset = Some(reader.i32()?);
@@ -33,22 +62,22 @@ pub(super) fn read(bytes: &[u8], start: u64) -> Result<Header, ParquetError> {
             known[i] = only_arm_one(reader, UNIONS[i])?;
             Ok(())
         }
-        _ => reader.skip(field.kind),
+        _ => Ok(reader.skip(field.kind)?),
     })?;
-    let missing = |field| ParquetError::MissingField { offset: reader.offset(), field };
+    let offset = reader.offset();
+    let missing = |field| ThriftError::MissingField { offset, field };
     let bitset = bitset.ok_or(missing("numBytes"))?;
     if let Some(i) = known.iter().position(|known| !known) {
-        return Err(missing(UNIONS[i]));
+        return Err(missing(UNIONS[i]).into());
     }
-    Ok(Header { length: reader.position(), bitset: bitset_length(bitset.into())? })
+    Ok(Header { header_bytes: reader.position(), bitset_bytes: bitset_length(bitset.into())? })
 }
-
 /// Reads a union whose only known arm is 1. Returns false if it has no arm.
-fn only_arm_one(reader: &mut Reader<'_>, name: &'static str) -> Result<bool, ParquetError> {
+fn only_arm_one(reader: &mut Reader<'_>, name: &'static str) -> Result<bool, SplitBlockError> {
     let mut found = false;
     reader.structure(|reader, arm| {
         if arm.id != 1 {
-            return Err(ParquetError::Unsupported {
+            return Err(SplitBlockError::Unsupported {
                 offset: arm.offset,
                 field: name,
                 found: arm.id,
@@ -56,20 +85,20 @@ fn only_arm_one(reader: &mut Reader<'_>, name: &'static str) -> Result<bool, Par
         }
         arm.expect(STRUCT, name)?;
         found = true;
-        reader.skip(STRUCT)
+        Ok(reader.skip(STRUCT)?)
     })?;
     Ok(found)
 }
 
 /// The rules for a bitset's length in bytes.
-pub(super) fn bitset_length(found: i64) -> Result<u32, ParquetError> {
+pub(crate) fn bitset_length(found: i64) -> Result<u32, SplitBlockError> {
     match u32::try_from(found) {
-        Ok(length @ 1..=MAX_BITSET_BYTES)
+        Ok(length @ 1..=MAX_STORED_BYTES)
             if (length as usize).is_multiple_of(SPLIT_BLOCK_BYTES) =>
         {
             Ok(length)
         }
-        _ => Err(ParquetError::BitsetLength { found }),
+        _ => Err(SplitBlockError::BitsetLength { found }),
     }
 }
 
@@ -78,13 +107,13 @@ pub(super) fn bitset_length(found: i64) -> Result<u32, ParquetError> {
 const MAX_LENGTH: usize = 19;
 
 /// The header of a bitset of this many bytes, byte for byte as other writers write it.
-pub(super) struct Written {
+pub(crate) struct Written {
     bytes: [u8; MAX_LENGTH],
     length: usize,
 }
 
 impl Written {
-    pub(super) fn new(bitset: u32) -> Self {
+    pub(crate) fn new(bitset: u32) -> Self {
         let mut header = Written { bytes: [0; MAX_LENGTH], length: 0 };
         header.push(0x10 | I32);
         let mut zigzag = u64::from(bitset) << 1;
@@ -108,7 +137,7 @@ impl Written {
         self.length += 1;
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }

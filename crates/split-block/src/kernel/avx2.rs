@@ -8,17 +8,42 @@ use core::arch::x86_64::*;
 
 use blocked_bloom::InstructionSet;
 
-use super::super::split_block::{SALTS, SplitBlock};
 use super::{Table, address, for_each_block, for_each_word, padded};
+use crate::split_block::{SALTS, SplitBlock};
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
+    contains_one,
+    insert_one,
     contains: [contains::<0>, contains::<1>, contains::<2>],
     insert: [insert::<0>, insert::<1>],
 };
 
 /// Keys per iteration: their results fill one register of bytes.
 const KEYS: usize = 4;
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx2")]
+unsafe fn contains_one(block: &SplitBlock, hash: u64) -> bool {
+    // SAFETY: the 32 bytes of the reference; the load has no alignment to respect.
+    let words = unsafe { _mm256_loadu_si256(block.as_ptr().cast()) };
+    _mm256_testc_si256(words, Masks::new().of(hash as u32)) != 0
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx2")]
+unsafe fn insert_one(block: &mut SplitBlock, hash: u64) -> bool {
+    let (block, mask) = (block.as_mut_ptr().cast(), Masks::new().of(hash as u32));
+    // SAFETY: the 32 bytes of the reference; the load has no alignment to respect.
+    let words = unsafe { _mm256_loadu_si256(block) };
+    // SAFETY: as the load; the reference is exclusive.
+    unsafe { _mm256_storeu_si256(block, _mm256_or_si256(words, mask)) };
+    _mm256_testc_si256(words, mask) == 0
+}
 
 /// # Safety
 ///

@@ -4,7 +4,7 @@
 use std::thread;
 
 use blocked_bloom::{Bitmask, Filter};
-use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, SplitBlockFilter, split_block};
+use blocked_bloom_split::{AtomicSplitBlockFilter, SplitBlockFilter, split_block};
 
 use crate::common::{Random, kernels};
 

@@ -3,9 +3,9 @@
 
 use alloc::vec::Vec;
 
-use super::error::ParquetError;
-use super::filter::SplitBlockFilter;
-use super::split_block::SplitBlock;
+use crate::error::SplitBlockError;
+use crate::filter::SplitBlockFilter;
+use crate::split_block::SplitBlock;
 
 /// Rows that are looked up at a time: their answers take 512 bytes, and the prefetches of the first
 /// 64 rows, which overlap with nothing, are few of all.
@@ -21,23 +21,27 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     ///
     /// # Errors
     ///
-    /// [`ParquetError::TooManyRows`] for more than 2^32 hashes, which a number of 32 bits cannot
+    /// [`SplitBlockError::TooManyRows`] for more than 2^32 hashes, which a number of 32 bits cannot
     /// count. `rows` is empty then.
     ///
     /// ```
-    /// use blocked_bloom_formats::parquet::{SplitBlockFilter, Value};
+    /// use blocked_bloom_split::{SplitBlockFilter, hash_value};
     /// let mut filter = SplitBlockFilter::new(100, 0.01)?;
-    /// filter.insert_hash(Value::Int32(7).hash());
-    /// let column = [5, 7, 6, 7].map(|value| Value::Int32(value).hash());
+    /// filter.insert(7_i32.to_le_bytes());
+    /// let column = [5, 7, 6, 7_i32].map(|value| hash_value(value.to_le_bytes()));
     /// let mut rows = Vec::new();
     /// filter.select_hashes(&column, &mut rows)?;
     /// assert_eq!(rows, [1, 3]);
-    /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+    /// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
     /// ```
-    pub fn select_hashes(&self, hashes: &[u64], rows: &mut Vec<u32>) -> Result<(), ParquetError> {
+    pub fn select_hashes(
+        &self,
+        hashes: &[u64],
+        rows: &mut Vec<u32>,
+    ) -> Result<(), SplitBlockError> {
         rows.clear();
         if hashes.len() as u64 > 1 << 32 {
-            return Err(ParquetError::TooManyRows { rows: hashes.len() as u64 });
+            return Err(SplitBlockError::TooManyRows { rows: hashes.len() as u64 });
         }
         let mut words = [0; AT_ONCE / 64];
         let mut first = 0_u32;

@@ -10,11 +10,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use blocked_bloom::parts::{AtomicBuffer, AtomicWord, check_words};
 use blocked_bloom::{Block, Filter, Kernel, KeyHash, LengthError};
 
-use super::error::ParquetError;
-use super::filter::{SplitBlockFilter, SplitBlocks};
-use super::kernel;
-use super::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
-use super::value::{KEY_HASH, hash_value};
+use crate::error::SplitBlockError;
+use crate::filter::{SplitBlockFilter, SplitBlocks};
+use crate::hash::{KEY_HASH, hash_value};
+use crate::kernel;
+use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
 
 /// Words of a split block.
 const WORDS: usize = SPLIT_BLOCK_BYTES / size_of::<AtomicWord>();
@@ -40,14 +40,14 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 /// Exists on targets with atomic words of 64 or 32 bits (`target_has_atomic`).
 ///
 /// ```
-/// use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, Value};
+/// use blocked_bloom_split::{AtomicSplitBlockFilter, hash_value};
 /// let filter = AtomicSplitBlockFilter::new(40_000, 0.01)?;
 /// std::thread::scope(|threads| {
 ///     for part in 0..4_i64 {
 ///         let filter = &filter;
 ///         threads.spawn(move || {
 ///             let keys = part * 10_000..(part + 1) * 10_000;
-///             let hashes: Vec<u64> = keys.map(|key| Value::Int64(key).hash()).collect();
+///             let hashes: Vec<u64> = keys.map(|key| hash_value(key.to_le_bytes())).collect();
 ///             hashes.chunks(1_024).for_each(|batch| filter.insert_hashes(batch));
 ///         });
 ///     }
@@ -55,11 +55,11 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 ///
 /// // The build side is done. The probe side wants the numbers of the rows that may have a partner.
 /// let filter = filter.into_filter();
-/// let hashes: Vec<u64> = (39_998..40_100).map(|key| Value::Int64(key).hash()).collect();
+/// let hashes: Vec<u64> = (39_998..40_100_i64).map(|key| hash_value(key.to_le_bytes())).collect();
 /// let mut rows = Vec::new();
 /// filter.select_hashes(&hashes, &mut rows)?;
 /// assert!(rows.starts_with(&[0, 1]) && rows.len() < 10);
-/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
 /// ```
 pub struct AtomicSplitBlockFilter {
     buffer: AtomicBuffer,
@@ -76,7 +76,7 @@ impl AtomicSplitBlockFilter {
     /// # Errors
     ///
     /// As [`SplitBlockFilter::new`].
-    pub fn new(distinct_values: u64, rate: f64) -> Result<Self, ParquetError> {
+    pub fn new(distinct_values: u64, rate: f64) -> Result<Self, SplitBlockError> {
         SplitBlockFilter::new(distinct_values, rate).map(Self::from)
     }
 
@@ -85,11 +85,11 @@ impl AtomicSplitBlockFilter {
     /// # Errors
     ///
     /// As [`SplitBlockFilter::with_blocks`].
-    pub fn with_blocks(blocks: u32) -> Result<Self, ParquetError> {
+    pub fn with_blocks(blocks: u32) -> Result<Self, SplitBlockError> {
         SplitBlockFilter::with_blocks(blocks).map(Self::from)
     }
 
-    /// Adds a value by its [`hash`](super::Value::hash). True if this call set at least one bit
+    /// Adds a value by its [hash](hash_value). True if this call set at least one bit
     /// that was not set: then the value was certainly not there.
     ///
     /// Cost: one cache line. If all bits are set already, nothing is written, so that the line
@@ -188,7 +188,8 @@ impl Filter for AtomicSplitBlockFilter {
 /// Shares a filter among threads, to be filled. Nothing is copied.
 impl From<SplitBlockFilter> for AtomicSplitBlockFilter {
     fn from(filter: SplitBlockFilter) -> Self {
-        let SplitBlockFilter { data: SplitBlocks { buffer, len }, kernel } = filter;
+        let SplitBlockFilter { data: SplitBlocks { buffer, len }, functions } = filter;
+        let kernel = functions.kernel;
         AtomicSplitBlockFilter { buffer: AtomicBuffer::new(buffer), len: len as u32, kernel }
     }
 }

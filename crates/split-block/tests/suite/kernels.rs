@@ -2,9 +2,7 @@
 //! blocks and alignment; folding and union are exact.
 
 use blocked_bloom::{Bitmask, Filter, LengthError};
-use blocked_bloom_formats::parquet::{
-    ParquetError, SplitBlock, SplitBlockFilter, hash_value, split_block,
-};
+use blocked_bloom_split::{SplitBlock, SplitBlockError, SplitBlockFilter, hash_value, split_block};
 
 use crate::common::{Random, kernels};
 
@@ -263,12 +261,46 @@ fn unions_hold_the_values_of_both() {
     let unchanged = filter.clone();
     let bitset = [0xff; 96];
     let three = SplitBlockFilter::from_bitset(&bitset).unwrap();
-    assert_eq!(filter.union_with(&three), Err(ParquetError::NotAPowerOfTwo { blocks: 3 }));
-    assert_eq!(three.to_filter(), Err(ParquetError::NotAPowerOfTwo { blocks: 3 }));
+    let error = SplitBlockError::NotAMultiple { found: 3, expected: 8 };
+    assert_eq!(filter.union_with(&three), Err(error));
     let four = SplitBlockFilter::with_blocks(4).unwrap();
-    let error = ParquetError::TooFewBlocks { found: 4, expected: 8 };
+    let error = SplitBlockError::NotAMultiple { found: 4, expected: 8 };
     assert_eq!(filter.union_with(&four), Err(error));
     assert_eq!(filter, unchanged);
+}
+
+/// A stored filter may have any number of blocks; its copy is added to, folded and merged.
+#[test]
+fn copies_of_any_number_of_blocks_are_added_to_and_folded() {
+    for blocks in [1, 3, 5, 6, 12, 96, 100, 1_000] {
+        let empty = vec![0; 32 * blocks];
+        let empty = SplitBlockFilter::from_bitset(&empty).unwrap().to_filter().unwrap();
+        let hashes = Random(blocks as u64).hashes(20 * blocks);
+        let naive = |blocks: usize| {
+            let mut bitset = vec![0; 32 * blocks];
+            hashes.iter().for_each(|&hash| naive_insert(&mut bitset, hash));
+            bitset
+        };
+        for kernel in kernels() {
+            let mut filter = empty.clone().with_kernel(kernel);
+            filter.insert_hashes(&hashes);
+            assert!(filter.blocks().as_flattened() == naive(blocks), "{kernel}, {blocks}");
+            assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+            let opened = filter.to_bytes();
+            assert!(SplitBlockFilter::from_bytes(&opened[..]).unwrap() == filter);
+            for divisor in (1..=blocks).filter(|&divisor| blocks.is_multiple_of(divisor)) {
+                let bitset = vec![0; 32 * (blocks / divisor)];
+                let fewer = SplitBlockFilter::from_bitset(&bitset).unwrap();
+                let mut fewer = fewer.to_filter().unwrap();
+                fewer.union_with(&filter).unwrap();
+                assert!(fewer.blocks().as_flattened() == naive(blocks / divisor));
+            }
+            let divisor = filter.shrink_to_false_positive_rate(1.0);
+            assert_eq!(divisor, 1 << blocks.trailing_zeros());
+            assert!(filter.blocks().as_flattened() == naive(blocks >> blocks.trailing_zeros()));
+            filter.insert_hashes(&Random(9).hashes(100));
+        }
+    }
 }
 
 /// The rate of the bits is what is measured; the writers' estimate is lower.

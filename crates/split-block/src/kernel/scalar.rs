@@ -3,11 +3,13 @@
 
 use blocked_bloom::InstructionSet;
 
-use super::super::split_block::{self, SplitBlock};
 use super::{Table, for_each_block, for_each_word};
+use crate::split_block::{self, SplitBlock};
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Scalar,
+    contains_one: split_block::contains,
+    insert_one: split_block::insert,
     contains: [contains::<0>, contains::<1>, contains::<2>],
     insert: [insert::<0>, insert::<1>],
 };

@@ -1,8 +1,8 @@
 //! The rate by the formula is that of the mixture it stands for, and what filters have.
 
 use blocked_bloom::Filter;
-use blocked_bloom_formats::parquet::SplitBlockFilter;
-use blocked_bloom_formats::parquet::split_block::false_positive_rate;
+use blocked_bloom_split::SplitBlockFilter;
+use blocked_bloom_split::split_block::false_positive_rate;
 
 fn mixed(i: u64) -> u64 {
     let i = (i ^ i >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -5,8 +5,8 @@ use core::arch::aarch64::*;
 
 use blocked_bloom::InstructionSet;
 
-use super::super::split_block::{SALTS, SplitBlock};
 use super::{Table, address, for_each_word, padded, scalar};
+use crate::split_block::{SALTS, SplitBlock};
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Neon,

@@ -1,4 +1,4 @@
-//! Unit tests of `src/parquet/kernel.rs`, which includes this file: which kernel each operation
+//! Unit tests of `src/kernel.rs`, which includes this file: which kernel each operation
 //! runs in, and that what it prefetches are the blocks that it reads some keys later.
 
 use alloc::vec;
@@ -8,10 +8,10 @@ use std::format;
 use blocked_bloom::parts::PrefetchAhead;
 use blocked_bloom::{Bitmask, Filter, Kernel};
 
-use super::super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 use super::{NEAR, contains, for_each_ahead, for_each_block, for_each_word, insert};
-use crate::parquet::{AtomicSplitBlockFilter, SplitBlockFilter, hash_value};
+use crate::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 use crate::watch::{Event, events, kernels, lines, note};
+use crate::{AtomicSplitBlockFilter, SplitBlockFilter, hash_value};
 
 const AHEAD: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
 
@@ -56,12 +56,12 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
                     let blocks = &mut bytes.as_flattened_mut()[shift..];
                     let blocks: &mut [SplitBlock] = &mut blocks.as_chunks_mut().0[..count];
                     let mut words = vec![0; hashes.len().div_ceil(64)];
-                    let found = events(|| contains(kernel, blocks, &hashes, &mut words));
+                    let found = events(|| contains(kernel.into(), blocks, &hashes, &mut words));
                     assert_eq!(kernels(&found), of_lookups, "{about}");
                     assert_eq!(lines(&found), read(blocks, &hashes, prefetched), "{about}");
                     // Memory that is written is never shifted.
                     if shift == to_line {
-                        let found = events(|| insert(kernel, blocks, &hashes));
+                        let found = events(|| insert(kernel.into(), blocks, &hashes));
                         assert_eq!(kernels(&found), of_inserts, "{about}");
                         assert_eq!(lines(&found), read(blocks, &hashes, prefetched), "{about}");
                     }

@@ -25,7 +25,7 @@ use core::cell::Cell;
 use blocked_bloom::parts::PrefetchAhead;
 use blocked_bloom::{InstructionSet, Kernel};
 
-use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
+use crate::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 
 /// In filters of more than this many times the prefetch threshold the prefetch distance is 128
 /// keys, in others that of [`PrefetchAhead`], 64. The doubled distance took 0.76 to 0.84 of the
@@ -42,6 +42,8 @@ fn further(bytes: usize) -> usize {
 
 /// The functions of one instruction set.
 ///
+/// `contains_one` and `insert_one` look up and add one hash in its block, as those of
+/// [`split_block`](crate::split_block) do.
 /// `contains[lines](blocks, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`,
 /// zeros past the last. `insert[lines](blocks, hashes)` sets the bits of every hash. Both prefetch
 /// `lines` cache lines per block: none where the filter fits the cache, two where blocks straddle
@@ -49,10 +51,12 @@ fn further(bytes: usize) -> usize {
 ///
 /// # Safety
 ///
-/// All: the CPU has the instruction set, and `1 <= blocks.len() < 2^32`. `contains`:
-/// `hits.len() == hashes.len().div_ceil(64)`.
+/// All: the CPU has the instruction set. `contains` and `insert`: `1 <= blocks.len() < 2^32`.
+/// `contains`: `hits.len() == hashes.len().div_ceil(64)`.
 struct Table {
     instructions: InstructionSet,
+    contains_one: unsafe fn(&SplitBlock, hash: u64) -> bool,
+    insert_one: unsafe fn(&mut SplitBlock, hash: u64) -> bool,
     contains: [Contains; 3],
     insert: [Insert; 2],
 }
@@ -78,6 +82,36 @@ fn table(kernel: Kernel) -> &'static Table {
     table
 }
 
+/// A kernel and its table, which is found once for a filter: single lookups are then one call by
+/// pointer.
+#[derive(Clone, Copy)]
+pub(crate) struct Functions {
+    pub(crate) kernel: Kernel,
+    table: &'static Table,
+}
+
+impl From<Kernel> for Functions {
+    fn from(kernel: Kernel) -> Self {
+        Functions { kernel, table: table(kernel) }
+    }
+}
+
+impl Functions {
+    /// Whether every bit of the hash is set in its block.
+    #[inline(always)]
+    pub(crate) fn contains_one(self, block: &SplitBlock, hash: u64) -> bool {
+        // SAFETY: `table` gives functions whose instruction set the CPU has.
+        unsafe { (self.table.contains_one)(block, hash) }
+    }
+
+    /// Sets every bit of the hash in its block. Returns true if at least one was not set before.
+    #[inline(always)]
+    pub(crate) fn insert_one(self, block: &mut SplitBlock, hash: u64) -> bool {
+        // SAFETY: `table` gives functions whose instruction set the CPU has.
+        unsafe { (self.table.insert_one)(block, hash) }
+    }
+}
+
 /// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the last hash are
 /// zero.
 ///
@@ -86,15 +120,20 @@ fn table(kernel: Kernel) -> &'static Table {
 /// If there is no block or more than 2^32 - 1, or not one word per 64 hashes: bugs of this package,
 /// not inputs.
 #[inline]
-pub(super) fn contains(kernel: Kernel, blocks: &[SplitBlock], hashes: &[u64], words: &mut [u64]) {
-    contains_ahead(kernel, blocks, hashes, words, lines(kernel, blocks));
+pub(crate) fn contains(
+    functions: Functions,
+    blocks: &[SplitBlock],
+    hashes: &[u64],
+    words: &mut [u64],
+) {
+    contains_ahead(functions, blocks, hashes, words, lines(functions.kernel, blocks));
 }
 
 /// [`contains`] with this many cache lines of each block prefetched: 0 if the caller has prefetched
 /// them, else [`lines`].
 #[inline(always)]
-pub(super) fn contains_ahead(
-    kernel: Kernel,
+pub(crate) fn contains_ahead(
+    functions: Functions,
     blocks: &[SplitBlock],
     hashes: &[u64],
     words: &mut [u64],
@@ -104,7 +143,7 @@ pub(super) fn contains_ahead(
     check_count(blocks);
     // SAFETY: `table` gives functions whose instruction set the CPU has; the numbers of blocks and
     // of words are asserted above.
-    unsafe { table(kernel).contains[lines](blocks, hashes, words) }
+    unsafe { functions.table.contains[lines](blocks, hashes, words) }
 }
 
 /// Sets the bits of every hash. The blocks are of an owned filter: none straddles two cache lines.
@@ -112,17 +151,17 @@ pub(super) fn contains_ahead(
 /// # Panics
 ///
 /// If there is no block or more than 2^32 - 1: a bug of this package, not an input.
-pub(super) fn insert(kernel: Kernel, blocks: &mut [SplitBlock], hashes: &[u64]) {
+pub(crate) fn insert(functions: Functions, blocks: &mut [SplitBlock], hashes: &[u64]) {
     check_count(blocks);
-    let lines = usize::from(outgrows_cache(kernel, blocks));
+    let lines = usize::from(outgrows_cache(functions.kernel, blocks));
     // SAFETY: `table` gives functions whose instruction set the CPU has; the number of blocks is
     // asserted above.
-    unsafe { table(kernel).insert[lines](blocks, hashes) }
+    unsafe { functions.table.insert[lines](blocks, hashes) }
 }
 
 /// Cache lines of a block to prefetch: none if the filter fits the cache.
 #[inline]
-pub(super) fn lines(kernel: Kernel, blocks: &[SplitBlock]) -> usize {
+pub(crate) fn lines(kernel: Kernel, blocks: &[SplitBlock]) -> usize {
     match blocks.as_ptr().addr().is_multiple_of(SPLIT_BLOCK_BYTES) {
         _ if !outgrows_cache(kernel, blocks) => 0,
         true => 1,
@@ -134,7 +173,7 @@ pub(super) fn lines(kernel: Kernel, blocks: &[SplitBlock]) -> usize {
 /// of the time from 8 MiB on, but 1.04 to 1.07 for calls of up to 32 and of 1024 in 2 MiB (Zen 4,
 /// AVX-512, keys of 16 bytes).
 #[inline]
-pub(super) fn is_prefetched_while_hashing(blocks: &[SplitBlock]) -> bool {
+pub(crate) fn is_prefetched_while_hashing(blocks: &[SplitBlock]) -> bool {
     further(size_of_val(blocks)) > 0
 }
 
@@ -201,7 +240,7 @@ fn for_each_block<const LINES: usize>(
 /// Calls `visit` with the index of every hash and the hash, in order. If `is_ahead`, prefetches for
 /// later ones, at the distance that is best for a filter of so many bytes.
 #[inline(always)]
-pub(super) fn for_each_ahead(
+pub(crate) fn for_each_ahead(
     hashes: &[u64],
     bytes: usize,
     is_ahead: bool,
@@ -222,8 +261,14 @@ pub(super) fn for_each_ahead(
 /// Prefetches the hash's block, a `SplitBlock` or the cell of one: its first cache line, and with
 /// `LINES = 2` the one that its last byte is in.
 #[inline(always)]
-pub(super) fn prefetch<const LINES: usize, B>(blocks: &[B], hash: u64) {
+pub(crate) fn prefetch<const LINES: usize, B>(blocks: &[B], hash: u64) {
     let start = block_index(hash, blocks.len() as u32) as usize * SPLIT_BLOCK_BYTES;
+    prefetch_at::<LINES, _>(blocks, start);
+}
+
+/// [`prefetch`] of the block that begins this many bytes after the first.
+#[inline(always)]
+fn prefetch_at<const LINES: usize, B>(blocks: &[B], start: usize) {
     for offset in [start, start + SPLIT_BLOCK_BYTES - 1].into_iter().take(LINES) {
         crate::prefetch(blocks, offset);
     }
@@ -266,5 +311,5 @@ fn padded<const KEYS: usize>(rest: &[u64]) -> [u64; KEYS] {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/split_blocks.rs"]
+#[path = "../tests/unit/kernel.rs"]
 mod tests;

@@ -1,16 +1,15 @@
-//! Folding and union of split-block filters: exact, because all numbers of blocks are powers of
-//! two.
+//! Folding and union of split-block filters, which are exact.
 //!
 //! A hash that belongs to block `i` of `n` belongs to block `i / g` of `n / g`, for every divisor
 //! `g`. So OR-ing `g` adjacent blocks gives the bits of a filter that was made with `n / g` blocks.
 
-use super::error::ParquetError;
-use super::filter::SplitBlockFilter;
-use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
+use crate::error::SplitBlockError;
+use crate::filter::SplitBlockFilter;
+use crate::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
 
 impl SplitBlockFilter {
-    /// Halves the filter as often as the estimated rate stays at or below `rate`, and returns the
-    /// divisor it was folded by: 1 if no smaller size keeps the rate.
+    /// Halves the filter as often as the estimated rate stays at or below `rate` and the number of
+    /// blocks is even, and returns the divisor it was folded by: 1 if no smaller size keeps the rate.
     ///
     /// The estimate, and so the size and the bytes, are those of Arrow and arrow-rs: from the
     /// filter's [fill](Self::fill_ratio) `f`, halving `i` times gives the fill `1 - (1 - f)^(2^i)`,
@@ -23,19 +22,19 @@ impl SplitBlockFilter {
     /// Cost: reads every block once.
     ///
     /// ```
-    /// use blocked_bloom_formats::parquet::SplitBlockFilter;
+    /// use blocked_bloom_split::SplitBlockFilter;
     /// let mut filter = SplitBlockFilter::new(1_000_000, 0.01)?;
     /// for value in 0..1_000_i64 {
     ///     filter.insert(value.to_le_bytes());
     /// }
     /// assert_eq!(filter.shrink_to_false_positive_rate(0.01), 1_024);
     /// assert_eq!(filter.blocks().len(), 64);
-    /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+    /// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
     /// ```
     pub fn shrink_to_false_positive_rate(&mut self, rate: f64) -> u32 {
         let mut blocks = self.blocks().len();
         let mut fill = self.fill_ratio();
-        while blocks > 1 {
+        while blocks.is_multiple_of(2) {
             fill = 1.0 - (1.0 - fill) * (1.0 - fill);
             let folded = fill * fill * fill * fill;
             let meets = folded * folded <= rate || fill == 0.0;
@@ -58,26 +57,22 @@ impl SplitBlockFilter {
     /// Adds every value of another filter, such as one of another row group, or of a part that
     /// another thread made.
     ///
-    /// The other filter may have more blocks, by a factor of a power of two, and is folded to as
-    /// many as this one has. The rate grows with what is added.
+    /// The other filter may have a multiple of this one's blocks, and is folded to as many. The rate
+    /// grows with what is added.
     ///
     /// # Errors
     ///
-    /// [`ParquetError::TooFewBlocks`] if the other has fewer, since a filter cannot be unfolded;
-    /// [`ParquetError::NotAPowerOfTwo`] if the other's number is none. The filter is then
-    /// unchanged.
+    /// [`SplitBlockError::NotAMultiple`] if it has another number, such as fewer, since a filter
+    /// cannot be unfolded. The filter is then unchanged.
     pub fn union_with<D: AsRef<[SplitBlock]>>(
         &mut self,
         other: &SplitBlockFilter<D>,
-    ) -> Result<(), ParquetError> {
+    ) -> Result<(), SplitBlockError> {
         // Borrowed once: the owner of stored bytes may lend others the next time.
         let other = other.view();
         let (found, expected) = (other.blocks().len() as u32, self.blocks().len() as u32);
-        if !found.is_power_of_two() {
-            return Err(ParquetError::NotAPowerOfTwo { blocks: found });
-        }
-        if found < expected {
-            return Err(ParquetError::TooFewBlocks { found, expected });
+        if !found.is_multiple_of(expected) {
+            return Err(SplitBlockError::NotAMultiple { found, expected });
         }
         let groups = other.blocks().chunks_exact((found / expected) as usize);
         for (to, from) in self.blocks_mut().iter_mut().zip(groups) {

@@ -6,8 +6,8 @@
 use blocked_bloom::InstructionSet;
 use wide::u32x8;
 
-use super::super::split_block::{SALTS, SplitBlock, block_index};
 use super::{Table, for_each_word, scalar};
+use crate::split_block::{SALTS, SplitBlock, block_index};
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Portable,

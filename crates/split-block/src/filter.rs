@@ -1,34 +1,36 @@
 //! A split-block filter, generic over where its blocks are. For one that owns them: sizing,
 //! insertion, and the bytes that go into a file.
 //!
-//! An owned filter always has a power of two of blocks, since some readers open no others.
+//! A new filter has a power of two of blocks, since some readers open no others; a copy has as many
+//! as what was copied.
 
 use alloc::vec::Vec;
 
 use blocked_bloom::parts::BlockBuffer;
-use blocked_bloom::{Block, Kernel, Stored};
+use blocked_bloom::{AllocError, Block, Kernel, Stored};
 
-use super::error::{MAX_BITSET_BYTES, ParquetError};
-use super::header::{self, Written};
-use super::kernel;
-use super::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
-use super::value::hash_value;
+use crate::error::{MAX_BITSET_BYTES, SplitBlockError};
+use crate::hash::hash_value;
+use crate::header::{self, Written};
+use crate::kernel::{self, Functions};
+use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
 
-/// A split-block filter of one column of one row group, generic over where its blocks are.
+/// A split-block filter, such as that of one column of one row group of a Parquet file, generic
+/// over where its blocks are.
 ///
 /// | type | where the blocks are | made by |
 /// |---|---|---|
 /// | `SplitBlockFilter` | in memory of its own; it can be added to, folded, merged, written | [`new`](Self::new), [`with_blocks`](Self::with_blocks), [`to_filter`](Self::to_filter) |
 /// | `SplitBlockFilter<StoredSplitBlocks<B>>` | in the stored filter that `B` holds: a `Vec<u8>`, an `Arc<[u8]>` of a cache | [`from_bytes`](SplitBlockFilter::from_bytes) |
-/// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, another filter; `Copy` | [`at`](SplitBlockFilter::at), [`ParquetFile::filter`](super::ParquetFile::filter), [`view`](Self::view) |
+/// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, another filter; `Copy` | [`from_bitset`](SplitBlockFilter::from_bitset), [`view`](Self::view) |
 ///
-/// All are looked up alike. The owner has a power of two of blocks; a stored filter any number from
-/// 1 to 4,194,304 (128 MiB), at any alignment: if its bitset starts at a multiple of 32 in memory,
+/// All are looked up alike. A new filter has a power of two of blocks; a stored one any number from
+/// 1 to 2^26 - 1 (2 GiB), at any alignment: if its bitset starts at a multiple of 32 in memory,
 /// which a bitset in a file seldom does, each block is in one cache line, else some straddle two.
 ///
 /// ```
 /// use blocked_bloom::Filter;
-/// use blocked_bloom_formats::parquet::SplitBlockFilter;
+/// use blocked_bloom_split::SplitBlockFilter;
 /// let mut filter = SplitBlockFilter::new(1_000_000, 0.01)?; // no more rows than that
 /// for word in ["apple", "banana", "apple"] {
 ///     filter.insert(word);
@@ -36,30 +38,30 @@ use super::value::hash_value;
 /// filter.shrink_to_false_positive_rate(0.01);
 /// assert_eq!(filter.blocks().len(), 1);
 /// assert!(filter.contains("apple"));
-/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct SplitBlockFilter<D = SplitBlocks> {
-    /// 1 to 2^22 blocks.
-    pub(super) data: D,
-    pub(super) kernel: Kernel,
+    /// 1 to 2^26 - 1 blocks.
+    pub(crate) data: D,
+    pub(crate) functions: Functions,
 }
 
 /// The blocks of a filter that owns them, aligned to cache lines and where they are many on huge
 /// pages, by advice.
 ///
 /// ```
-/// use blocked_bloom_formats::parquet::{SplitBlockFilter, SplitBlocks};
+/// use blocked_bloom_split::{SplitBlockFilter, SplitBlocks};
 /// let filter: SplitBlockFilter<SplitBlocks> = SplitBlockFilter::with_blocks(4)?;
 /// assert_eq!(filter.blocks().len(), 4);
-/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
 /// ```
 #[derive(Clone)]
 pub struct SplitBlocks {
     /// [`SPLIT_BLOCKS_PER_BLOCK`] split blocks in each.
-    pub(super) buffer: BlockBuffer,
-    /// Split blocks: a power of two. The buffer may have more, which are not used.
-    pub(super) len: usize,
+    pub(crate) buffer: BlockBuffer,
+    /// Split blocks, 1 to 2^26 - 1. The buffer may have more, which are not used.
+    pub(crate) len: usize,
 }
 
 impl AsRef<[SplitBlock]> for SplitBlocks {
@@ -75,20 +77,20 @@ impl AsRef<[SplitBlock]> for SplitBlocks {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use blocked_bloom_formats::parquet::{SplitBlockFilter, StoredSplitBlocks};
+/// use blocked_bloom_split::{SplitBlockFilter, StoredSplitBlocks};
 /// struct Cached {
 ///     filter: SplitBlockFilter<StoredSplitBlocks<Arc<[u8]>>>,
 /// }
 /// let stored: Arc<[u8]> = SplitBlockFilter::with_blocks(4)?.to_bytes().into();
 /// let cached = Cached { filter: SplitBlockFilter::from_bytes(stored)? };
 /// assert_eq!(cached.filter.blocks().len(), 4);
-/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct StoredSplitBlocks<B> {
-    pub(super) stored: Stored<B>,
+    pub(crate) stored: Stored<B>,
     /// Where the bitset begins, which reaches to the end of the bytes.
-    pub(super) start: usize,
+    pub(crate) start: usize,
 }
 
 /// The block of a filter that answers "maybe" to everything.
@@ -112,20 +114,20 @@ impl core::fmt::Debug for SplitBlocks {
 }
 
 impl<D> SplitBlockFilter<D> {
-    /// 1 to 2^22 blocks.
-    pub(super) fn of(data: D, kernel: Kernel) -> Self {
-        SplitBlockFilter { data, kernel }
+    /// 1 to 2^26 - 1 blocks.
+    pub(crate) fn of(data: D, kernel: Kernel) -> Self {
+        SplitBlockFilter { data, functions: kernel.into() }
     }
 
     /// The kernel that looks up batches.
     pub fn kernel(&self) -> Kernel {
-        self.kernel
+        self.functions.kernel
     }
 
     /// The same filter, with batches looked up and inserted by `kernel`.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        SplitBlockFilter { kernel, ..self }
+        SplitBlockFilter { functions: kernel.into(), ..self }
     }
 }
 
@@ -133,21 +135,20 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     /// The same filter, borrowed. Free.
     #[inline]
     pub fn view(&self) -> SplitBlockFilter<&[SplitBlock]> {
-        SplitBlockFilter::of(self.blocks(), self.kernel)
+        SplitBlockFilter { data: self.blocks(), functions: self.functions }
     }
 
     /// A copy that owns its blocks and can be added to, folded and written.
     ///
     /// # Errors
     ///
-    /// [`ParquetError::NotAPowerOfTwo`] if the filter has another number of blocks, which some
-    /// readers do not open, and [`ParquetError::Alloc`].
-    pub fn to_filter(&self) -> Result<SplitBlockFilter, ParquetError> {
+    /// If memory runs out.
+    pub fn to_filter(&self) -> Result<SplitBlockFilter, AllocError> {
         // Borrowed once: the owner of stored bytes may lend others the next time.
         let blocks = self.blocks();
-        let mut copy = SplitBlockFilter::with_blocks(blocks.len() as u32)?;
+        let mut copy = SplitBlockFilter::zeroed(blocks.len() as u32)?;
         copy.blocks_mut().copy_from_slice(blocks);
-        Ok(copy.with_kernel(self.kernel))
+        Ok(copy.with_kernel(self.kernel()))
     }
 }
 
@@ -164,44 +165,57 @@ impl SplitBlockFilter {
     ///
     /// # Errors
     ///
-    /// [`ParquetError::RateOutOfRange`] unless `0 < rate < 1`, and [`ParquetError::Alloc`].
-    pub fn new(distinct_values: u64, rate: f64) -> Result<Self, ParquetError> {
+    /// [`SplitBlockError::RateOutOfRange`] unless `0 < rate < 1`, and [`SplitBlockError::Alloc`].
+    pub fn new(distinct_values: u64, rate: f64) -> Result<Self, SplitBlockError> {
         if !(rate > 0.0 && rate < 1.0) {
-            return Err(ParquetError::RateOutOfRange { rate });
+            return Err(SplitBlockError::RateOutOfRange { rate });
         }
-        let bits = -8.0 * distinct_values as f64 / libm::log(1.0 - libm::pow(rate, 1.0 / 8.0));
+        let bits = bits_for(distinct_values, rate);
         // If the rate is so small that the logarithm is 0, no size is enough, unless there are no
         // values. The conversion saturates.
         let bytes = if bits.is_finite() { bits as u64 / 8 } else { u64::MAX };
-        let bytes = if distinct_values == 0 { 0 } else { bytes };
+        Ok(Self::with_bytes(if distinct_values == 0 { 0 } else { bytes })?)
+    }
+
+    /// An empty filter of at least this many bytes: 32 to 128 MiB, a power of two.
+    ///
+    /// # Errors
+    ///
+    /// If memory runs out.
+    pub fn with_bytes(bytes: u64) -> Result<Self, AllocError> {
         let bytes = bytes.clamp(SPLIT_BLOCK_BYTES as u64, u64::from(MAX_BITSET_BYTES));
-        Self::with_blocks((bytes.next_power_of_two() / SPLIT_BLOCK_BYTES as u64) as u32)
+        Self::zeroed((bytes.next_power_of_two() / SPLIT_BLOCK_BYTES as u64) as u32)
     }
 
     /// An empty filter of this many blocks of 32 bytes.
     ///
     /// # Errors
     ///
-    /// [`ParquetError::NotAPowerOfTwo`], [`ParquetError::BitsetLength`] for more than 4,194,304,
-    /// and [`ParquetError::Alloc`].
-    pub fn with_blocks(blocks: u32) -> Result<Self, ParquetError> {
+    /// [`SplitBlockError::NotAPowerOfTwo`], [`SplitBlockError::BitsetLength`] for more than 2^25,
+    /// and [`SplitBlockError::Alloc`].
+    pub fn with_blocks(blocks: u32) -> Result<Self, SplitBlockError> {
         if !blocks.is_power_of_two() {
-            return Err(ParquetError::NotAPowerOfTwo { blocks });
+            return Err(SplitBlockError::NotAPowerOfTwo { blocks });
         }
         let bytes = i64::from(blocks) * SPLIT_BLOCK_BYTES as i64;
         header::bitset_length(bytes)?;
+        Ok(Self::zeroed(blocks)?)
+    }
+
+    /// 1 to 2^26 - 1 blocks.
+    fn zeroed(blocks: u32) -> Result<Self, AllocError> {
         let buffer = BlockBuffer::zeroed(blocks.div_ceil(SPLIT_BLOCKS_PER_BLOCK), true)?;
         let data = SplitBlocks { buffer, len: blocks as usize };
         Ok(SplitBlockFilter::of(data, Kernel::default()))
     }
 
-    pub(super) fn blocks_mut(&mut self) -> &mut [SplitBlock] {
+    pub(crate) fn blocks_mut(&mut self) -> &mut [SplitBlock] {
         let (blocks, _) = self.data.buffer.as_flattened_mut().as_chunks_mut();
         &mut blocks[..self.data.len]
     }
 
-    /// Keeps the first `blocks` blocks, a power of two and no more than there are.
-    pub(super) fn keep_first(&mut self, blocks: usize) {
+    /// Keeps the first `blocks` blocks, at least one and no more than there are.
+    pub(crate) fn keep_first(&mut self, blocks: usize) {
         self.data.len = blocks;
         self.data.buffer.keep_first((blocks as u32).div_ceil(SPLIT_BLOCKS_PER_BLOCK));
     }
@@ -211,16 +225,17 @@ impl SplitBlockFilter {
         self.insert_hash(hash_value(plain))
     }
 
-    /// Adds a value by its [`hash`](super::Value::hash). True if it was certainly not there.
+    /// Adds a value by its [hash](hash_value). True if it was certainly not there.
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         let index = split_block::block_index(hash, self.data.len as u32) as usize;
-        split_block::insert(&mut self.blocks_mut()[index], hash)
+        let functions = self.functions;
+        functions.insert_one(&mut self.blocks_mut()[index], hash)
     }
 
     /// Adds values by their hashes. Cost: about one cache line per hash, prefetched where the
     /// filter outgrows the cache.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
-        kernel::insert(self.kernel, self.blocks_mut(), hashes);
+        kernel::insert(self.functions, self.blocks_mut(), hashes);
     }
 
     /// The header and the bitset, as all writers write them: what `bloom_filter_offset` points to
@@ -247,6 +262,12 @@ impl SplitBlockFilter {
     }
 }
 
+/// The bits that Arrow takes for this many distinct values; not finite where the rate is so small
+/// that no number is enough.
+pub(crate) fn bits_for(distinct_values: u64, rate: f64) -> f64 {
+    -8.0 * distinct_values as f64 / libm::log(1.0 - libm::pow(rate, 1.0 / 8.0))
+}
+
 /// Equal if the blocks are; neither the kernel nor where the blocks are matters.
 impl<D, E> PartialEq<SplitBlockFilter<E>> for SplitBlockFilter<D>
 where
@@ -265,7 +286,7 @@ impl<D: AsRef<[SplitBlock]>> core::fmt::Debug for SplitBlockFilter<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SplitBlockFilter")
             .field("blocks", &self.blocks().len())
-            .field("kernel", &self.kernel)
+            .field("kernel", &self.kernel())
             .finish()
     }
 }

@@ -4,48 +4,46 @@
 use blocked_bloom::parts::{check_words, look_up_keys, stored};
 use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
 
-use super::error::{MAX_BITSET_BYTES, ParquetError};
-use super::filter::{SplitBlockFilter, StoredSplitBlocks};
-use super::header;
-use super::kernel;
-use super::split_block::{self, SplitBlock};
-use super::value::{KEY_HASH, hash_value};
-use crate::ranges::FileRanges;
+use crate::error::SplitBlockError;
+use crate::filter::{SplitBlockFilter, StoredSplitBlocks};
+use crate::hash::{KEY_HASH, hash_value};
+use crate::header::{self, Header};
+use crate::kernel;
+use crate::split_block::{self, SplitBlock};
 
 impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
     /// Opens the bytes of one filter: the header and the bitset, and nothing after them.
     ///
     /// Cost: reads the header only; allocates nothing. The bitset carries no checksum: see the
-    /// [module](super).
+    /// [crate](crate).
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] if the header is damaged or of another algorithm, hash or compression, if
-    /// the bitset's length is not a positive multiple of 32 up to 128 MiB, or if the bytes are
+    /// [`SplitBlockError`] if the header is damaged or of another algorithm, hash or compression, if
+    /// the bitset's length is not a positive multiple of 32 up to 2 GiB - 32, or if the bytes are
     /// shorter or longer than header and bitset.
     ///
     /// ```
     /// use blocked_bloom::Filter;
-    /// use blocked_bloom_formats::parquet::SplitBlockFilter;
+    /// use blocked_bloom_split::SplitBlockFilter;
     /// let mut filter = SplitBlockFilter::new(100, 0.01)?;
     /// filter.insert("apple");
     /// let stored = filter.to_bytes();
     ///
     /// let filter = SplitBlockFilter::from_bytes(&stored)?;
     /// assert!(filter.contains("apple"));
-    /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+    /// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
     /// ```
-    pub fn from_bytes(bytes: B) -> Result<Self, ParquetError> {
+    pub fn from_bytes(bytes: B) -> Result<Self, SplitBlockError> {
         // Reads the bytes whose length was noted, even if the owner lends others the second time.
         let stored = stored(bytes);
         let bytes = stored.bytes().unwrap_or_default();
-        let header = header::read(bytes, 0)?;
-        let (found, expected) =
-            (bytes.len() as u64, header.length as u64 + u64::from(header.bitset));
+        let header = Header::read(bytes, 0)?;
+        let (found, expected) = (bytes.len() as u64, header.total_bytes());
         if found != expected {
-            return Err(ParquetError::Length { found, expected });
+            return Err(SplitBlockError::Length { found, expected });
         }
-        let data = StoredSplitBlocks { stored, start: header.length };
+        let data = StoredSplitBlocks { stored, start: header.header_bytes };
         Ok(SplitBlockFilter::of(data, Kernel::default()))
     }
 
@@ -60,69 +58,16 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     ///
     /// # Errors
     ///
-    /// [`ParquetError::BitsetLength`] unless the length is a positive multiple of 32 up to 128 MiB.
-    pub fn from_bitset(bitset: &'a [u8]) -> Result<Self, ParquetError> {
+    /// [`SplitBlockError::BitsetLength`] unless the length is a positive multiple of 32 up to 2 GiB - 32.
+    pub fn from_bitset(bitset: &'a [u8]) -> Result<Self, SplitBlockError> {
         header::bitset_length(i64::try_from(bitset.len()).unwrap_or(i64::MAX))?;
         let (blocks, _) = bitset.as_chunks();
         Ok(SplitBlockFilter::of(blocks, Kernel::default()))
     }
-
-    /// Opens the filter at `offset` of a file, or of any bytes that have it somewhere:
-    /// `bloom_filter_offset` and `bloom_filter_length` of the column's metadata. Files of older
-    /// writers have no length.
-    ///
-    /// [`ParquetFile`](super::ParquetFile) does this for those who have not read the metadata
-    /// themselves.
-    ///
-    /// # Errors
-    ///
-    /// [`ParquetError`] as [`from_bytes`](Self::from_bytes), if the filter is not within `file`, or
-    /// if its header gives another length than `length`.
-    pub fn at(file: &'a [u8], offset: i64, length: Option<i32>) -> Result<Self, ParquetError> {
-        let end = file.len() as u64;
-        Self::within(&FileRanges::from(file), end, offset, length).map(|(filter, _)| filter)
-    }
-
-    /// [`at`](Self::at) in a file whose filters lie before `end`; and where this one ends.
-    pub(super) fn within(
-        file: &FileRanges<'a>,
-        end: u64,
-        offset: i64,
-        length: Option<i32>,
-    ) -> Result<(Self, u64), ParquetError> {
-        let outside = |length| ParquetError::OutsideFile { offset, length, end };
-        let start = u64::try_from(offset).ok().filter(|&start| start < end).ok_or(outside(1))?;
-        let not_loaded = |length: u64| ParquetError::NotLoaded { offset: start, length };
-        let rest = file.rest(start, end);
-        let header = header::read(rest, start).map_err(|error| {
-            let all = end - start;
-            let is_cut = matches!(error, ParquetError::Truncated { .. });
-            // The length that the column gives, or as many bytes as any writer's header has; twice
-            // what is loaded if the header goes on.
-            let given = length.and_then(|length| u64::try_from(length).ok());
-            let given = given.filter(|&given| given <= HEADER + u64::from(MAX_BITSET_BYTES));
-            let most = given.unwrap_or(0).max(HEADER).max(2 * rest.len() as u64).min(all);
-            if is_cut && (rest.len() as u64) < all { not_loaded(most) } else { error }
-        })?;
-        let expected = header.length as u64 + u64::from(header.bitset);
-        if let Some(length) = length
-            && u64::try_from(length) != Ok(expected)
-        {
-            return Err(ParquetError::Length { found: length.max(0) as u64, expected });
-        }
-        if expected > end - start {
-            return Err(outside(expected));
-        }
-        let bytes = file.get(start, expected).ok_or(not_loaded(expected))?;
-        Ok((Self::from_bitset(&bytes[header.length..])?, start + expected))
-    }
 }
 
-/// Bytes to load of a filter whose length is not known: the headers of all writers have fewer.
-const HEADER: u64 = 64;
-
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
-    /// The blocks, 1 to 4,194,304. `blocks().as_flattened()` is the bitset.
+    /// The blocks, 1 to 67,108,863. `blocks().as_flattened()` is the bitset.
     #[inline]
     pub fn blocks(&self) -> &[SplitBlock] {
         self.data.as_ref()
@@ -162,8 +107,8 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     /// There is one word per 64 hashes.
     #[inline]
-    pub(super) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        kernel::contains(self.kernel, self.blocks(), hashes, words);
+    pub(crate) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
+        kernel::contains(self.functions, self.blocks(), hashes, words);
     }
 
     #[inline]
@@ -192,21 +137,20 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
         words: &mut [u64],
         hash: impl Fn(&V) -> u64,
     ) -> Result<(), LengthError> {
-        let (kernel, blocks) = (self.kernel, self.blocks());
-        let lines = kernel::lines(kernel, blocks);
+        let (functions, blocks) = (self.functions, self.blocks());
+        let lines = kernel::lines(functions.kernel, blocks);
         let prefetch = |hash| match lines {
             ..=1 => kernel::prefetch::<1, _>(blocks, hash),
             _ => kernel::prefetch::<2, _>(blocks, hash),
         };
         look_up_keys(values, words, hash, Some(prefetch), |hashes, words| {
-            kernel::contains_ahead(kernel, blocks, hashes, words, 0);
+            kernel::contains_ahead(functions, blocks, hashes, words, 0);
         })
     }
 }
 
 /// Keys are the plain-encoded bytes of values, and integers the values of a column of 64 bits.
-/// Hashes are those of [`Value::hash`](super::Value::hash), which serve the filters of all row
-/// groups.
+/// Hashes are those of [`hash_value`], which serve the filters of all row groups.
 ///
 /// Cost of a lookup: 32 bytes of memory, about one cache line, prefetched in batches where the
 /// filter outgrows the cache.
@@ -215,7 +159,7 @@ impl<D: AsRef<[SplitBlock]>> Filter for SplitBlockFilter<D> {
     fn contains_hash(&self, hash: u64) -> bool {
         let blocks = self.blocks();
         let index = split_block::block_index(hash, blocks.len() as u32);
-        split_block::contains(&blocks[index as usize], hash)
+        self.functions.contains_one(&blocks[index as usize], hash)
     }
 
     #[inline]

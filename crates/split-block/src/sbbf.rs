@@ -1,0 +1,214 @@
+//! The filter by the names of `parquet::bloom_filter`, of the Rust crate `parquet`: for code that was
+//! written for its `Sbbf`, which then changes where the type comes from.
+//!
+//! Values, sizes, folding, estimates and bytes are theirs; what their functions panic or abort on
+//! are errors here. For batches an [`Sbbf`] is a [`SplitBlockFilter`] (`Deref`).
+//!
+//! ```
+//! use blocked_bloom_split::sbbf::Sbbf;
+//! let mut filter = Sbbf::new_with_ndv_fpp(1_000_000, 0.01)?;
+//! filter.insert(&4711_i64);
+//! filter.insert("apple");
+//! filter.fold_to_target_fpp(0.01);
+//! assert!(filter.check(&4711_i64) && filter.check("apple") && !filter.check("banana"));
+//! assert_eq!(filter.num_blocks(), 1);
+//! # Ok::<(), blocked_bloom_split::SplitBlockError>(())
+//! ```
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
+
+use blocked_bloom::{AllocError, Filter};
+
+use crate::error::SplitBlockError;
+use crate::filter::{SplitBlockFilter, bits_for};
+use crate::hash::hash_value;
+
+/// A split-block filter by the names that the crate `parquet` has for it.
+///
+/// ```
+/// use blocked_bloom_split::sbbf::Sbbf;
+/// let filter = Sbbf::new_with_num_of_bytes(1_000)?;
+/// assert_eq!((filter.num_blocks(), filter.estimated_fpp()), (32, 0.0));
+/// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sbbf(SplitBlockFilter);
+
+impl Sbbf {
+    /// [`SplitBlockFilter::new`], which also takes a rate of 0 and then, as for one that is too
+    /// small for the formula, is of 32 bytes, as theirs is.
+    ///
+    /// # Errors
+    ///
+    /// [`SplitBlockError::RateOutOfRange`] unless `0 <= fpp < 1`, and [`SplitBlockError::Alloc`].
+    pub fn new_with_ndv_fpp(ndv: u64, fpp: f64) -> Result<Self, SplitBlockError> {
+        if !(0.0..1.0).contains(&fpp) {
+            return Err(SplitBlockError::RateOutOfRange { rate: fpp });
+        }
+        Ok(Sbbf(SplitBlockFilter::with_bytes(bits_for(ndv, fpp) as u64 / 8)?))
+    }
+
+    /// [`SplitBlockFilter::with_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// If memory runs out.
+    pub fn new_with_num_of_bytes(num_bytes: usize) -> Result<Self, AllocError> {
+        SplitBlockFilter::with_bytes(num_bytes as u64).map(Sbbf)
+    }
+
+    /// A copy of a bitset. [`SplitBlockFilter::from_bitset`] borrows it.
+    ///
+    /// # Errors
+    ///
+    /// [`SplitBlockError::BitsetLength`] unless the length is a positive multiple of 32 up to 2
+    /// GiB - 32 (theirs takes any, and panics at the first lookup if it is 0), and
+    /// [`SplitBlockError::Alloc`].
+    pub fn new(bitset: &[u8]) -> Result<Self, SplitBlockError> {
+        Ok(Sbbf(SplitBlockFilter::from_bitset(bitset)?.to_filter()?))
+    }
+
+    /// A copy of header and bitset. [`SplitBlockFilter::from_bytes`] keeps them where they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`SplitBlockFilter::from_bytes`], and [`SplitBlockError::Alloc`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SplitBlockError> {
+        Ok(Sbbf(SplitBlockFilter::from_bytes(bytes)?.to_filter()?))
+    }
+
+    /// Adds a value.
+    #[inline]
+    pub fn insert<T: AsPlain + ?Sized>(&mut self, value: &T) {
+        self.0.insert_hash(value.hash_plain());
+    }
+
+    /// Whether a value may be there; false means that it certainly is not.
+    #[inline]
+    pub fn check<T: AsPlain + ?Sized>(&self, value: &T) -> bool {
+        self.check_hash(value.hash_plain())
+    }
+
+    /// Whether the value of this hash may be there. Of the hash that their functions take, which
+    /// are private there.
+    #[inline]
+    pub fn check_hash(&self, hash: u64) -> bool {
+        self.0.contains_hash(hash)
+    }
+
+    /// [`SplitBlockFilter::shrink_to_false_positive_rate`]. Of a number of blocks that is no power
+    /// of two, theirs panics and this folds as often as it is even.
+    pub fn fold_to_target_fpp(&mut self, target_fpp: f64) {
+        self.0.shrink_to_false_positive_rate(target_fpp);
+    }
+
+    /// The eighth power of the [fill](SplitBlockFilter::fill_ratio), by which they fold. The rate
+    /// that the filter really has is [higher](SplitBlockFilter::estimated_false_positive_rate).
+    pub fn estimated_fpp(&self) -> f64 {
+        let squared = self.0.fill_ratio() * self.0.fill_ratio();
+        squared * squared * squared * squared
+    }
+
+    /// Blocks of 32 bytes.
+    pub fn num_blocks(&self) -> usize {
+        self.0.blocks().len()
+    }
+
+    /// Writes header and bitset, as [`SplitBlockFilter::write_to`].
+    ///
+    /// # Errors
+    ///
+    /// The writer's.
+    #[cfg(feature = "std")]
+    pub fn write<W: std::io::Write>(&self, writer: W) -> std::io::Result<()> {
+        self.0.write_to(writer).map(|_| ())
+    }
+
+    /// Writes the bitset.
+    ///
+    /// # Errors
+    ///
+    /// The writer's.
+    #[cfg(feature = "std")]
+    pub fn write_bitset<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()> {
+        writer.write_all(self.0.blocks().as_flattened())
+    }
+}
+
+impl Deref for Sbbf {
+    type Target = SplitBlockFilter;
+
+    #[inline]
+    fn deref(&self) -> &SplitBlockFilter {
+        &self.0
+    }
+}
+
+impl DerefMut for Sbbf {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut SplitBlockFilter {
+        &mut self.0
+    }
+}
+
+impl From<SplitBlockFilter> for Sbbf {
+    fn from(filter: SplitBlockFilter) -> Self {
+        Sbbf(filter)
+    }
+}
+
+/// A value that is hashed by its plain-encoded bytes: what their `AsBytes` gives.
+///
+/// Numbers are hashed in the width that they have here, while Parquet stores those of fewer than 32
+/// bits as `INT32`: widen them first.
+///
+/// ```
+/// use blocked_bloom_split::{hash_value, sbbf::AsPlain};
+/// assert_eq!(5_i64.hash_plain(), hash_value(5_i64.to_le_bytes()));
+/// assert_eq!("apple".hash_plain(), hash_value("apple"));
+/// ```
+pub trait AsPlain {
+    /// [`hash_value`] of the bytes.
+    fn hash_plain(&self) -> u64;
+}
+
+macro_rules! numbers {
+    ($($number:ty)*) => {$(
+        impl AsPlain for $number {
+            #[inline]
+            fn hash_plain(&self) -> u64 {
+                hash_value(self.to_le_bytes())
+            }
+        }
+    )*};
+}
+
+macro_rules! bytes {
+    ($($bytes:ty)*) => {$(
+        impl AsPlain for $bytes {
+            #[inline]
+            fn hash_plain(&self) -> u64 {
+                hash_value(self)
+            }
+        }
+    )*};
+}
+
+numbers! { i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 }
+bytes! { [u8] Vec<u8> str &str String }
+
+impl AsPlain for bool {
+    #[inline]
+    fn hash_plain(&self) -> u64 {
+        u8::from(*self).hash_plain()
+    }
+}
+
+impl<const N: usize> AsPlain for [u8; N] {
+    #[inline]
+    fn hash_plain(&self) -> u64 {
+        hash_value(self)
+    }
+}

@@ -1,0 +1,15 @@
+//! The tests of the package: one binary.
+
+mod arrow;
+#[path = "../../../../tests/suite/common/mod.rs"]
+mod common;
+#[path = "../../../formats/tests/suite/common/fixtures.rs"]
+mod fixtures;
+mod header;
+mod kernels;
+mod rates;
+#[path = "common/split_blocks.rs"]
+mod split_blocks;
+mod threads;
+#[path = "common/written.rs"]
+mod written;

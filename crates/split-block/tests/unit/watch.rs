@@ -1,0 +1,59 @@
+//! What unit tests see of the code that they run: which cache lines are prefetched, and which loops
+//! of which kernel run.
+
+use std::cell::RefCell;
+use std::vec::Vec;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A cache line is prefetched: its address over 64.
+    Line(usize),
+    /// A loop of this kernel runs.
+    Ran(&'static str),
+}
+
+std::thread_local! {
+    static SEEN: RefCell<Option<Vec<Event>>> = const { RefCell::new(None) };
+}
+
+/// What this thread does in `work`, in order.
+pub(crate) fn events(work: impl FnOnce()) -> Vec<Event> {
+    SEEN.set(Some(Vec::new()));
+    work();
+    SEEN.take().unwrap()
+}
+
+pub(crate) fn note(event: Event) {
+    SEEN.with_borrow_mut(|seen| {
+        if let Some(seen) = seen {
+            seen.push(event);
+        }
+    });
+}
+
+/// In place of [`blocked_bloom::parts::prefetch`].
+pub(crate) fn prefetch<T>(memory: &[T], offset: usize) {
+    note(Event::Line(memory.as_ptr().addr().wrapping_add(offset) / 64));
+    blocked_bloom::parts::prefetch(memory, offset);
+}
+
+/// The lines among the events.
+pub(crate) fn lines(events: &[Event]) -> Vec<usize> {
+    let line = |event: &Event| match event {
+        Event::Line(line) => Some(*line),
+        Event::Ran(_) => None,
+    };
+    events.iter().filter_map(line).collect()
+}
+
+/// The kernels whose loops ran, each once.
+pub(crate) fn kernels(events: &[Event]) -> Vec<&'static str> {
+    let kernel = |event: &Event| match event {
+        Event::Line(_) => None,
+        Event::Ran(kernel) => Some(*kernel),
+    };
+    let mut kernels: Vec<_> = events.iter().filter_map(kernel).collect();
+    kernels.sort_unstable();
+    kernels.dedup();
+    kernels
+}
