@@ -1,6 +1,6 @@
-//! Property: planes of any rows, made in any pieces, answer every query, range and batch as rows of
-//! `bool`s do, in memory and read by ranges; damaged bytes are an error, and records whose
-//! checksums fit are an error or answer without a panic.
+//! Property: planes of any rows, made in any pieces or copied, answer every query, range and batch
+//! as rows of `bool`s do, in memory and read by ranges; damaged bytes are an error, and records
+//! whose checksums fit are an error or answer without a panic.
 #![no_main]
 
 use std::num::NonZeroU32;
@@ -17,6 +17,7 @@ struct Input {
     probes: u8,
     groups: u8,
     liveness: bool,
+    short: bool,
     tag: u64,
     rows: Vec<Vec<u64>>,
     /// How often the rows are repeated, so that there are several groups.
@@ -72,6 +73,9 @@ fuzz_target!(|input: Input| {
     if input.liveness {
         options = options.with_liveness();
     }
+    if input.short {
+        options = options.with_short_last_group();
+    }
     if let Some(lines) = NonZeroU32::new(input.lines) {
         options = options.with_text(TextRows::new(lines));
     }
@@ -99,6 +103,13 @@ fuzz_target!(|input: Input| {
     let mut planes =
         Planes::from_hashes(&options, rows.iter().map(|row| row.iter().copied())).unwrap();
     assert!(planes.as_bytes() == stored);
+    // In two pieces, from other planes.
+    let mut builder = options.builder().unwrap();
+    let cut = usize::from(input.range.0) % (rows.len() + 1);
+    let mut copied = builder.append_rows(&planes, 0..cut).unwrap();
+    copied.extend(builder.append_rows(&planes, cut..rows.len()).unwrap());
+    copied.extend(builder.finish().unwrap());
+    assert!(copied == stored);
     for &row in &input.deleted {
         let row = usize::from(row);
         match planes.delete(row) {

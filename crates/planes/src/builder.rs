@@ -10,7 +10,7 @@ use crate::transpose::Rows;
 /// Takes rows and gives back the stored planes in pieces, a group at a time, for a file that is
 /// written while it grows.
 ///
-/// The pieces, one behind the other, are the stored planes. Memory: a group, twice.
+/// The pieces, one behind the other, are the stored planes. Memory: the rows of a group, twice.
 /// [`Planes::from_hashes`](crate::Planes::from_hashes) keeps all of them in memory instead.
 ///
 /// ```
@@ -44,7 +44,7 @@ impl PlanesOptions {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Alloc`] if there is no memory for a group.
+    /// [`PlanesError::Alloc`] if there is no memory for a row.
     pub fn builder(&self) -> Result<PlanesBuilder, PlanesError> {
         let layout = PlanesLayout::new(*self, 0, false);
         Ok(PlanesBuilder { rows: Rows::new(&layout)?, layout, groups: 0 })
@@ -57,8 +57,8 @@ impl PlanesBuilder {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Alloc`] if there is no memory for the bytes of the group; the row is not
-    /// appended then.
+    /// [`PlanesError::Alloc`] if there is no memory for the row, or for the bytes of its group; the
+    /// row is not appended then.
     #[inline]
     pub fn append(
         &mut self,
@@ -109,7 +109,7 @@ impl PlanesBuilder {
         &mut self,
         fill: impl FnOnce(&mut [u64]),
     ) -> Result<Option<Vec<u8>>, PlanesError> {
-        self.rows.push(fill);
+        self.rows.push(fill)?;
         if !self.rows.is_full() {
             return Ok(None);
         }
@@ -146,7 +146,8 @@ impl PlanesBuilder {
         self.groups * u64::from(self.options().group_rows()) + self.rows.used as u64
     }
 
-    /// Memory that is held between two calls: a group. The bytes that a call returns take as much.
+    /// Memory that is held between two calls: up to twice the rows of the group so far, and no more
+    /// than a group. The bytes that a call returns take as much.
     pub fn memory_bytes(&self) -> u64 {
         self.rows.memory_bytes() as u64
     }

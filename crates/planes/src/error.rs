@@ -33,14 +33,14 @@ pub enum PlanesError {
         /// The value given.
         group_rows: u32,
     },
-    /// A filter of another shape than the rows have.
-    FilterShape {
-        /// Shape of the filter.
+    /// A filter, or rows of other planes, of another shape than the rows have.
+    RowShape {
+        /// Shape of the filter or the other planes.
         found: Shape,
         /// Shape of the rows.
         expected: Shape,
     },
-    /// Planes, or a filter to be appended to them, of another hash or seed than required.
+    /// Planes, or a filter or rows to be appended to them, of another hash or seed than required.
     HashMismatch {
         /// The hash of the planes or the filter.
         found: KeyHash,
@@ -137,8 +137,8 @@ impl Display for PlanesError {
                 f,
                 "groups of {rows} rows: give a multiple of {GROUP_ROWS_STEP} up to {MAX_GROUP_ROWS}"
             ),
-            Self::FilterShape { found, expected } => {
-                write!(f, "a filter of {found}, expected {expected}")
+            Self::RowShape { found, expected } => {
+                write!(f, "a row of {found}, expected {expected}")
             }
             Self::HashMismatch { found, expected } => {
                 write!(f, "keys hashed by {found}, expected {expected}")

@@ -23,7 +23,7 @@ impl PlanesBuilder {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::FilterShape`], [`PlanesError::HashMismatch`]; those of
+    /// [`PlanesError::RowShape`], [`PlanesError::HashMismatch`]; those of
     /// [`append`](Self::append).
     pub fn append_filter<D: AsRef<[Block]>>(
         &mut self,
@@ -40,7 +40,7 @@ impl PlanesBuilder {
         }
         let (found, expected) = (shape_of(&filter)?, self.options().shape());
         if found != expected {
-            return Err(PlanesError::FilterShape { found, expected });
+            return Err(PlanesError::RowShape { found, expected });
         }
         self.append_with(|row| {
             let words = filter.blocks().as_flattened().as_chunks::<8>().0;
@@ -59,7 +59,7 @@ impl Planes {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::FilterShape`], [`PlanesError::HashMismatch`] for the first that differs;
+    /// [`PlanesError::RowShape`], [`PlanesError::HashMismatch`] for the first that differs;
     /// [`ShapeError::PlanesOutOfRange`] for filters of more than 8 MiB; [`PlanesError::Alloc`].
     ///
     /// ```

@@ -27,6 +27,7 @@ const TOKENIZER_WORDS: u8 = 1;
 
 const FLAG_LIVENESS: u8 = 1;
 const FLAG_COMPLETE: u8 = 2;
+const FLAG_SHORT: u8 = 4;
 
 /// Bytes of the checksum behind each plane of a group.
 pub(crate) const CHECKSUM_BYTES: usize = 8;
@@ -184,8 +185,8 @@ impl PlanesLayout {
             }
             _ => field(24, "blocks", blocks.into(), "1 to 2^26 planes in all"),
         })?;
-        if flags & !(FLAG_LIVENESS | FLAG_COMPLETE) != 0 {
-            return Err(field(13, "unsupported flags", flags.into(), "supported: 0 to 3"));
+        if flags & !(FLAG_LIVENESS | FLAG_COMPLETE | FLAG_SHORT) != 0 {
+            return Err(field(13, "unsupported flags", flags.into(), "supported: 0 to 7"));
         }
         let options = PlanesOptions::new(shape).with_key_hash(key_hash);
         let options =
@@ -209,8 +210,9 @@ impl PlanesLayout {
                 Some(TextRows::new(lines))
             }
         };
-        let [liveness, complete] = [FLAG_LIVENESS, FLAG_COMPLETE].map(|flag| flags & flag != 0);
-        let options = PlanesOptions { liveness, text, ..options };
+        let [liveness, complete, short_last_group] =
+            [FLAG_LIVENESS, FLAG_COMPLETE, FLAG_SHORT].map(|flag| flags & flag != 0);
+        let options = PlanesOptions { liveness, short_last_group, text, ..options };
         let layout = PlanesLayout::new(options, header.u64_at(40), complete);
         match layout.checked_bytes() {
             Some(_) => Ok(layout),
@@ -225,7 +227,9 @@ impl PlanesLayout {
         let mut header = Header::new(MAGIC, version);
         header.put(10, &[PROBE_SCHEME]);
         header.put_key_hash(11, 16, options.key_hash);
-        let flags = u8::from(options.liveness) * FLAG_LIVENESS + u8::from(complete) * FLAG_COMPLETE;
+        let flags = u8::from(options.liveness) * FLAG_LIVENESS
+            + u8::from(complete) * FLAG_COMPLETE
+            + u8::from(options.short_last_group) * FLAG_SHORT;
         header.put(12, &[options.shape.probes() as u8, flags]);
         header.put(14, &(options.shape.block_bits() as u16).to_le_bytes());
         header.put(24, &options.shape.blocks().to_le_bytes());
@@ -281,10 +285,12 @@ impl PlanesLayout {
         full.checked_add(last)?.checked_add(records)
     }
 
-    /// Bytes of a plane in a group of this many rows, without its checksum: whole cache lines.
+    /// Bytes of a plane in a group of this many rows, without its checksum: whole cache lines, or
+    /// whole words in a short last group.
     pub(crate) fn plane_bytes(&self, rows: u64) -> usize {
+        let step = if self.options.short_last_group { 64 } else { GROUP_ROWS_STEP };
         // A group has at most 2^24 rows.
-        rows.next_multiple_of(GROUP_ROWS_STEP.into()) as usize / 8
+        rows.next_multiple_of(step.into()) as usize / 8
     }
 
     /// Planes of a group, with that of liveness.

@@ -66,6 +66,7 @@ extern crate alloc;
 extern crate std;
 
 mod builder;
+mod copy;
 mod error;
 mod evaluate;
 mod filters;

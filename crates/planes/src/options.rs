@@ -1,4 +1,4 @@
-//! What planes are to be: shape, rows in a group, hash, liveness plane, tag, text.
+//! What planes are to be: shape, rows in a group, hash, liveness plane, last group, tag, text.
 
 use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher};
 
@@ -30,6 +30,7 @@ pub struct PlanesOptions {
     pub(crate) group_rows: u32,
     pub(crate) key_hash: KeyHash,
     pub(crate) liveness: bool,
+    pub(crate) short_last_group: bool,
     pub(crate) tag: u64,
     pub(crate) text: Option<TextRows>,
     /// Not stored, and no part of equality.
@@ -49,6 +50,7 @@ impl PlanesOptions {
             group_rows,
             key_hash,
             liveness: false,
+            short_last_group: false,
             tag: 0,
             text: None,
             huge_pages: true,
@@ -67,7 +69,8 @@ impl PlanesOptions {
     /// For each plane and group a query reads `group_rows / 8` bytes in one piece. Longer pieces
     /// are read faster: from memory, pieces of 4 KiB took 2.5 times as long as those of 128 KiB,
     /// and on object stores each piece is a request. A builder holds a group twice, so long rows
-    /// call for small groups. The last group takes no more space than its rows.
+    /// call for small groups. The last group takes the space of its rows, rounded up to 512, or to
+    /// 64 if it is [short](Self::with_short_last_group).
     ///
     /// # Errors
     ///
@@ -90,6 +93,13 @@ impl PlanesOptions {
     /// Adds a liveness plane, so that rows can be deleted. Every query reads it, as one plane more.
     pub fn with_liveness(self) -> Self {
         PlanesOptions { liveness: true, ..self }
+    }
+
+    /// Rounds the rows of the last group up to 64, where earlier releases, which refuse such planes,
+    /// rounded up to 512. For planes of few rows: of 100, a plane takes 24 bytes with its checksum
+    /// instead of 72.
+    pub fn with_short_last_group(self) -> Self {
+        PlanesOptions { short_last_group: true, ..self }
     }
 
     /// Sets a number that tells these planes from others of the same shape and hash, such as the
@@ -134,6 +144,11 @@ impl PlanesOptions {
         self.liveness
     }
 
+    /// Whether the rows of the last group are rounded up to 64 instead of 512.
+    pub fn has_short_last_group(&self) -> bool {
+        self.short_last_group
+    }
+
     /// The number that tells these planes from others.
     pub fn tag(&self) -> u64 {
         self.tag
@@ -145,8 +160,9 @@ impl PlanesOptions {
     }
 
     /// What is stored.
-    fn stored(&self) -> (Shape, u32, KeyHash, bool, u64, Option<TextRows>) {
-        (self.shape, self.group_rows, self.key_hash, self.liveness, self.tag, self.text)
+    fn stored(&self) -> (Shape, u32, KeyHash, [bool; 2], u64, Option<TextRows>) {
+        let flags = [self.liveness, self.short_last_group];
+        (self.shape, self.group_rows, self.key_hash, flags, self.tag, self.text)
     }
 }
 

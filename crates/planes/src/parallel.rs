@@ -47,7 +47,7 @@ impl PlanesBuilder {
                 |kept, (group, rows)| {
                     let kept = kept.as_mut().map_err(|error| *error)?;
                     for row in rows {
-                        kept.push(|words| shape.set(words, row.as_ref().iter().copied()));
+                        kept.push(|words| shape.set(words, row.as_ref().iter().copied()))?;
                     }
                     kept.take_group(&layout, first + group as u64)
                 },

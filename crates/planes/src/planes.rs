@@ -120,8 +120,17 @@ impl<B: AsRef<[u8]>> Planes<B> {
         Planes::copy_of(self.layout, bytes)
     }
 
+    /// Whether all of these rows are there.
+    pub(crate) fn check_range(&self, rows: &Range<usize>) -> Result<(), PlanesError> {
+        if rows.start > rows.end || rows.end > self.rows() {
+            let (start, end) = (rows.start as u64, rows.end as u64);
+            return Err(PlanesError::RangeOutOfRange { start, end, rows: self.layout.rows() });
+        }
+        Ok(())
+    }
+
     /// `None` if the bytes are not those that were opened.
-    fn opened(&self) -> Option<&[u8]> {
+    pub(crate) fn opened(&self) -> Option<&[u8]> {
         let bytes = self.as_bytes();
         (bytes.len() as u64 == self.layout.stored_bytes()).then_some(bytes)
     }
@@ -162,10 +171,7 @@ impl<B: AsRef<[u8]>> Planes<B> {
         rows: Range<usize>,
         hits: &mut Bitmask,
     ) -> Result<(), PlanesError> {
-        if rows.start > rows.end || rows.end > self.rows() {
-            let (start, end) = (rows.start as u64, rows.end as u64);
-            return Err(PlanesError::RangeOutOfRange { start, end, rows: self.layout.rows() });
-        }
+        self.check_range(&rows)?;
         let terms = Terms::of(query, self.layout.options());
         let (first, shift) = (rows.start / 64, rows.start % 64);
         let evaluate =

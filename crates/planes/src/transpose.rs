@@ -13,33 +13,48 @@ const LINE_ROWS: usize = 512;
 pub(crate) struct Rows {
     words: Vec<u64>,
     row_words: usize,
+    /// Rows of a whole group.
+    most: usize,
     pub(crate) used: usize,
 }
 
 impl Rows {
-    /// Space for the rows of a group, all zero.
+    /// Space for a row.
     pub(crate) fn new(layout: &PlanesLayout) -> Result<Self, PlanesError> {
         let row_words = (layout.options().shape().planes() as usize).div_ceil(64);
-        let length = row_words.saturating_mul(layout.options().group_rows() as usize);
-        let error = PlanesError::alloc(length.saturating_mul(8));
-        let mut words = Vec::new();
-        words.try_reserve_exact(length).map_err(|_| error)?;
-        words.resize(length, 0);
-        Ok(Rows { words, row_words, used: 0 })
+        let most = layout.options().group_rows() as usize;
+        let mut rows = Rows { words: Vec::new(), row_words, most, used: 0 };
+        rows.grow()?;
+        Ok(rows)
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.used * self.row_words == self.words.len()
+        self.used == self.most
     }
 
-    /// Adds the row that `fill` writes into zeros. There must be space for it.
+    /// Adds the row that `fill` writes into zeros. The group must not be full.
     #[inline]
-    pub(crate) fn push(&mut self, fill: impl FnOnce(&mut [u64])) {
-        let row = &mut self.words[self.used * self.row_words..][..self.row_words];
+    pub(crate) fn push(&mut self, fill: impl FnOnce(&mut [u64])) -> Result<(), PlanesError> {
+        let start = self.used * self.row_words;
         // What is left of another group, or of a row whose items panicked.
-        row.fill(0);
-        fill(row);
+        self.words.truncate(start);
+        if self.words.capacity() - start < self.row_words {
+            self.grow()?;
+        }
+        self.words.resize(start + self.row_words, 0);
+        fill(&mut self.words[start..]);
         self.used += 1;
+        Ok(())
+    }
+
+    /// Space for twice the rows, but for no more than a group has: rows that do not come take no
+    /// memory.
+    #[cold]
+    fn grow(&mut self) -> Result<(), PlanesError> {
+        let rows = (2 * self.used).clamp(1, self.most);
+        let more = (rows - self.used).saturating_mul(self.row_words);
+        let error = PlanesError::alloc(rows.saturating_mul(8 * self.row_words));
+        self.words.try_reserve_exact(more).map_err(|_| error)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -94,8 +109,9 @@ impl Rows {
                     transpose_64(tile);
                 }
                 for plane in column * 64..planes.min(column * 64 + 64) {
-                    let at = plane * stride + line * LINE_ROWS / 8;
-                    let line = bytes[at..][..LINE_ROWS / 8].as_chunks_mut::<8>().0;
+                    let plane_bytes = &mut bytes[plane * stride..][..stride - CHECKSUM_BYTES];
+                    // The last line may be shorter.
+                    let line = plane_bytes[line * LINE_ROWS / 8..].as_chunks_mut::<8>().0;
                     for (bytes, tile) in line.iter_mut().zip(&tiles) {
                         *bytes = tile[plane % 64].to_le_bytes();
                     }
@@ -107,7 +123,7 @@ impl Rows {
 
 /// Bit `j` of word `i` becomes bit `i` of word `j`: in six steps, each of which exchanges halves of
 /// squares.
-fn transpose_64(words: &mut [u64; 64]) {
+pub(crate) fn transpose_64(words: &mut [u64; 64]) {
     step::<32>(words, 0x0000_0000_ffff_ffff);
     step::<16>(words, 0x0000_ffff_0000_ffff);
     step::<8>(words, 0x00ff_00ff_00ff_00ff);

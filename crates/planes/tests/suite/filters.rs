@@ -90,11 +90,11 @@ fn filters_that_differ_are_errors() {
     let expected = shape(2, 6);
     assert_eq!(
         Planes::from_filters(&[small.clone(), large.clone()]).unwrap_err(),
-        PlanesError::FilterShape { found: shape(3, 6), expected }
+        PlanesError::RowShape { found: shape(3, 6), expected }
     );
     assert_eq!(
         Planes::from_filters(&[small.clone(), probes]).unwrap_err(),
-        PlanesError::FilterShape { found: shape(2, 7), expected }
+        PlanesError::RowShape { found: shape(2, 7), expected }
     );
     assert_eq!(
         Planes::from_filters(&[small.clone(), others.clone()]).unwrap_err(),

@@ -10,6 +10,8 @@ use crate::naive::{Random, SHAPES, options, sample};
 
 const GOLDENS: &str = include_str!("../golden/goldens.txt");
 const WHOLE: &[u8] = include_bytes!("../golden/small.planes");
+/// With a short last group.
+const SHORT: &[u8] = include_bytes!("../golden/short.planes");
 /// Of version 2.
 const TEXT: &[u8] = include_bytes!("../golden/text.planes");
 
@@ -68,6 +70,24 @@ fn the_same_items_give_the_same_file() {
     let mut planes = Planes::from_hashes(&options, items).unwrap();
     (3..40).step_by(10).for_each(|row| assert!(planes.delete(row).unwrap()));
     assert!(planes.as_bytes() == WHOLE);
+}
+
+/// 552 rows: a group of 512 with planes of 64 bytes, and one of 40 with planes of 8.
+#[test]
+fn a_file_with_a_short_last_group_opens_and_is_written_again() {
+    let options = options((1, 64, 4), 512).with_short_last_group().with_tag(0x50);
+    let hasher = options.hasher().unwrap();
+    let rows = (0..552).map(|row| [hasher.hash(format!("item {row}"))]);
+    let planes = Planes::from_hashes(&options, rows).unwrap();
+    assert_eq!(planes.as_bytes().len(), 64 * (64 + 8) + 64 * (8 + 8) + 4 * 64);
+    assert!(planes.as_bytes() == SHORT);
+    let planes = Planes::from_bytes(SHORT).unwrap();
+    assert_eq!((planes.rows(), planes.layout().options().has_short_last_group()), (552, true));
+    let mut hits = Bitmask::new();
+    for row in 0..552_usize {
+        planes.query(&Query::all([hasher.hash(format!("item {row}"))]), &mut hits);
+        assert_eq!(hits.get(row), Some(true), "{row}");
+    }
 }
 
 /// Three lines a row, of which the last has one.

@@ -94,7 +94,8 @@ impl Model {
         let mut rows = 0;
         for (group, (members, live)) in groups.zip(live).enumerate() {
             for plane in 0..planes {
-                let mut bytes = vec![0; members.len().div_ceil(512) * 64];
+                let step = if options.has_short_last_group() { 64 } else { 512 };
+                let mut bytes = vec![0; members.len().next_multiple_of(step) / 8];
                 for (row, member) in members.iter().enumerate() {
                     if *member.get(plane).unwrap_or(&live[row]) {
                         bytes[row / 8] |= 1 << (row % 8);
@@ -129,7 +130,9 @@ pub(crate) fn record(options: &PlanesOptions, rows: u64, complete: bool) -> [u8;
         1,
         hash,
         shape.probes() as u8,
-        u8::from(options.has_liveness()) + 2 * u8::from(complete),
+        u8::from(options.has_liveness())
+            + 2 * u8::from(complete)
+            + 4 * u8::from(options.has_short_last_group()),
     ]);
     record.extend((shape.block_bits() as u16).to_le_bytes());
     record.extend(seed.to_le_bytes());

@@ -37,8 +37,12 @@ fn answers_are_those_of_the_definition() {
     let mut random = Random(1);
     let mut hits = Bitmask::new();
     for shape in SHAPES {
-        for (group_rows, count) in [(512, 1), (512, 1_700), (1_024, 2_048), (1_536, 1_537)] {
-            let (rows, model, planes) = sample(options(shape, group_rows), count, 3);
+        let short = [(512, 1, true), (512, 1_700, true), (1_024, 512, true)];
+        let whole = [(512, 1, false), (1_024, 2_048, false), (1_536, 1_537, false)];
+        for (group_rows, count, is_short) in short.into_iter().chain(whole) {
+            let options = options(shape, group_rows);
+            let options = if is_short { options.with_short_last_group() } else { options };
+            let (rows, model, planes) = sample(options, count, 3);
             for (all, any) in queries(&rows, &mut random) {
                 planes.query(&query(&all, &any), &mut hits);
                 let expected = model.query(&all, &any, 0..count);
@@ -54,7 +58,8 @@ fn groups_of_several_windows() {
     let mut random = Random(2);
     let mut hits = Bitmask::new();
     for (group_rows, count) in [(32_768, 70_000), (33_280, 67_000), (1 << 20, 40_001)] {
-        let (rows, model, planes) = sample(options((1, 24, 2), group_rows), count, 5);
+        let options = options((1, 24, 2), group_rows).with_short_last_group();
+        let (rows, model, planes) = sample(options, count, 5);
         for (all, any) in queries(&rows, &mut random) {
             planes.query(&query(&all, &any), &mut hits);
             assert!(hits.iter().eq(model.query(&all, &any, 0..count)), "{group_rows}");

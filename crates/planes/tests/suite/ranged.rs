@@ -16,7 +16,7 @@ fn load<'f>(file: &'f [u8], at: &GroupLocation) -> Vec<&'f [u8]> {
 
 #[test]
 fn what_is_located_is_enough() {
-    let options = options((2, 70, 3), 1_024).with_liveness().with_tag(5);
+    let options = options((2, 70, 3), 1_024).with_liveness().with_tag(5).with_short_last_group();
     let (rows, model, planes) = sample(options, 2_500, 1);
     let file = planes.as_bytes();
     let layout = layout(file);

@@ -1,0 +1,532 @@
+//! From hashes to the bytes of an index, row group by row group.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use blocked_bloom::KeyHasher;
+use blocked_bloom::parts::HEADER_BYTES;
+use blocked_bloom_planes::{Planes, PlanesBuilder, PlanesOptions, Shape};
+
+use crate::bytes::{Trailer, put_number, put_text};
+use crate::error::{FileIndexError, MAX_ROW_GROUPS};
+use crate::identity::FileIdentity;
+use crate::manifest::FileEntry;
+use crate::options::{Column, FileIndexOptions};
+use crate::part::{mix, part_of_mixed, unmix};
+
+/// Hashes that a row group has space for at first.
+const FIRST_HASHES: usize = 1024;
+
+/// Takes files, and gives back the bytes of the index in pieces while it grows: those that
+/// [`FileBuilder::end_row_group`] and [`finish`](Self::finish) return, one behind the other.
+///
+/// The module's example is that of the [crate](crate). Memory: that of the options, and for each
+/// file its name and some bytes a row group.
+#[derive(Debug)]
+pub struct FileIndexBuilder {
+    tag: u64,
+    pub(crate) columns: Vec<ColumnBuilder>,
+    /// Entries of the manifest, and how many.
+    pub(crate) chunks: (Vec<u8>, u64),
+    pub(crate) files: (Vec<u8>, u64),
+    pub(crate) row_groups: u64,
+    /// Bytes of the index so far, those of the index that is appended to included.
+    pub(crate) written: u64,
+    pub(crate) kept: u64,
+    added: u64,
+    values: u64,
+    /// An error after which rows and manifest do not agree.
+    failed: Option<FileIndexError>,
+}
+
+/// What is collected of a column.
+#[derive(Debug)]
+pub(crate) struct ColumnBuilder {
+    pub(crate) column: Column,
+    pub(crate) part_values: u32,
+    /// Without a tag.
+    pub(crate) options: PlanesOptions,
+    pub(crate) types: Vec<String>,
+    /// Of the present chunk, once it has a row.
+    planes: Option<PlanesBuilder>,
+    /// Of all chunks.
+    pub(crate) rows: u64,
+    /// Hashes of the present row group, mixed. None that are known not to be all.
+    hashes: Option<Vec<u64>>,
+    most_hashes: usize,
+    oversized: u64,
+}
+
+impl ColumnBuilder {
+    pub(crate) fn new(
+        column: Column,
+        part_values: u32,
+        options: PlanesOptions,
+        memory: u64,
+    ) -> Self {
+        // 8 bytes each, in three eighths of the memory.
+        let most_hashes = usize::try_from(memory * 3 / 64).unwrap_or(usize::MAX);
+        ColumnBuilder {
+            column,
+            part_values,
+            options,
+            types: Vec::new(),
+            planes: None,
+            rows: 0,
+            hashes: Some(Vec::new()),
+            most_hashes,
+            oversized: 0,
+        }
+    }
+
+    /// The number of a type, which is a new one if no file had it.
+    fn type_number(&mut self, name: &str) -> u64 {
+        let known = self.types.iter().position(|other| other == name);
+        known.unwrap_or_else(|| {
+            self.types.push(name.into());
+            self.types.len() - 1
+        }) as u64
+    }
+
+    fn insert(&mut self, mut new: &[u64]) -> Result<(), FileIndexError> {
+        while let Some(hashes) = &mut self.hashes
+            && !new.is_empty()
+        {
+            if hashes.len() == hashes.capacity() {
+                hashes.sort_unstable();
+                hashes.dedup();
+                // Each sort makes space for half as many values as it sorts.
+                let capacity = hashes.capacity();
+                if 2 * hashes.len() >= capacity {
+                    let most = self.most_hashes.saturating_sub(capacity);
+                    let more = capacity.max(FIRST_HASHES).min(most);
+                    hashes
+                        .try_reserve_exact(capacity - hashes.len() + more)
+                        .map_err(|_| FileIndexError::alloc(8 * (capacity + more)))?;
+                }
+                if hashes.len() == hashes.capacity() {
+                    self.hashes = None;
+                    self.oversized += 1;
+                    break;
+                }
+            }
+            let (now, later) = new.split_at(new.len().min(hashes.capacity() - hashes.len()));
+            hashes.extend(now.iter().map(|&hash| mix(hash)));
+            new = later;
+        }
+        Ok(())
+    }
+
+    /// The parts of so many different values.
+    fn parts(&self, values: u64) -> Result<u32, FileIndexError> {
+        let parts = values.div_ceil(self.part_values.into());
+        match self.rows + parts <= u32::MAX.into() {
+            true => Ok(parts as u32),
+            false => Err(FileIndexError::TooMany { what: "parts", most: u32::MAX.into() }),
+        }
+    }
+
+    /// The builder of the present chunk.
+    pub(crate) fn chunk(
+        &mut self,
+        tag: u64,
+        number: usize,
+    ) -> Result<&mut PlanesBuilder, FileIndexError> {
+        let planes = match self.planes.take() {
+            Some(planes) => planes,
+            None => {
+                // Of this index, and of this place in it.
+                let place = [number as u64, self.rows].map(u64::to_le_bytes);
+                let tag = KeyHasher::with_seed(tag).hash(place.as_flattened());
+                self.options.with_tag(tag).builder()?
+            }
+        };
+        Ok(self.planes.insert(planes))
+    }
+}
+
+impl FileIndexBuilder {
+    pub(crate) fn new(options: &FileIndexOptions, shape: Shape) -> Result<Self, FileIndexError> {
+        let memory = options.memory / options.columns.len() as u64;
+        let columns = options.columns.iter().map(|column| {
+            let planes = options.planes(column, shape);
+            ColumnBuilder::new(column.clone(), options.part_values, planes, memory)
+        });
+        Ok(FileIndexBuilder::of(columns.collect(), options.tag))
+    }
+
+    pub(crate) fn of(columns: Vec<ColumnBuilder>, tag: u64) -> Self {
+        FileIndexBuilder {
+            tag,
+            columns,
+            chunks: Default::default(),
+            files: Default::default(),
+            row_groups: 0,
+            written: 0,
+            kept: 0,
+            added: 0,
+            values: 0,
+            failed: None,
+        }
+    }
+}
+
+impl FileIndexBuilder {
+    /// Begins a file: its own type of each column as text, and how many row groups it has. A column
+    /// that is not in the file, or whose values have other keys there, is `None`, and unknown.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::TypeCount`], [`FileIndexError::FileName`], [`FileIndexError::TooMany`];
+    /// nothing is begun then.
+    pub fn file(
+        &mut self,
+        file: FileIdentity<'_>,
+        types: &[Option<&str>],
+        row_groups: u32,
+    ) -> Result<FileBuilder<'_>, FileIndexError> {
+        let (found, expected) = (types.len(), self.columns.len());
+        if found != expected {
+            return Err(FileIndexError::TypeCount { found, expected });
+        }
+        if file.name().is_empty() {
+            return Err(FileIndexError::FileName);
+        }
+        if self.row_groups + u64::from(row_groups) > MAX_ROW_GROUPS {
+            return Err(FileIndexError::TooMany { what: "row groups", most: MAX_ROW_GROUPS });
+        }
+        let mut head = Vec::new();
+        put_text(&mut head, file.name());
+        put_number(&mut head, file.length());
+        let known = [file.etag().is_some(), file.version().is_some(), file.modified().is_some()];
+        head.push((0..).zip(known).map(|(bit, is_known)| u8::from(is_known) << bit).sum());
+        file.etag().into_iter().chain(file.version()).for_each(|text| put_text(&mut head, text));
+        head.extend(file.modified().into_iter().flat_map(i64::to_le_bytes));
+        let columns = self.columns.iter_mut().zip(types).map(|(column, name)| {
+            let mut listed = Vec::new();
+            put_number(&mut listed, name.map_or(0, |name| column.type_number(name) + 1));
+            Listed { bytes: listed, is_indexed: name.is_some() }
+        });
+        let columns = columns.collect();
+        Ok(FileBuilder { builder: self, head, columns, row_groups, ended: 0, is_complete: false })
+    }
+
+    /// How many first bytes of the index that is appended to come before those that the builder
+    /// returns: 0 for a new index.
+    pub fn kept_bytes(&self) -> u64 {
+        self.kept
+    }
+
+    /// Files that were added.
+    pub fn files(&self) -> u64 {
+        self.added
+    }
+
+    /// Different values of each row group so far, added up over columns.
+    pub fn values(&self) -> u64 {
+        self.values
+    }
+
+    /// Row groups with more different values of a column than there is memory for, which are not
+    /// indexed.
+    pub fn oversized(&self) -> u64 {
+        self.columns.iter().map(|column| column.oversized).sum()
+    }
+
+    /// Memory that is held between two calls. The bytes that a call returns come on top: a quarter
+    /// of what the options say at most.
+    pub fn memory_bytes(&self) -> u64 {
+        let of_column = |column: &ColumnBuilder| {
+            let planes = column.planes.as_ref().map_or(0, PlanesBuilder::memory_bytes);
+            planes + 8 * column.hashes.as_ref().map_or(0, Vec::capacity) as u64
+        };
+        let manifest = self.chunks.0.capacity() + self.files.0.capacity();
+        self.columns.iter().map(of_column).sum::<u64>() + manifest as u64
+    }
+
+    /// Ends the row group of a column, of which `listed` says the number of values.
+    fn end_row_group(
+        &mut self,
+        number: usize,
+        listed: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FileIndexError> {
+        let column = &mut self.columns[number];
+        let Some(mut hashes) = column.hashes.replace(Vec::new()) else {
+            put_number(listed, 0);
+            return Ok(());
+        };
+        hashes.sort_unstable();
+        hashes.dedup();
+        let values = hashes.len() as u64;
+        let parts = column.parts(values)?;
+        let mut rest = hashes.as_slice();
+        for part in 0..parts {
+            let end = rest.partition_point(|&mixed| part_of_mixed(mixed, parts) <= part);
+            let (row, later) = rest.split_at(end);
+            rest = later;
+            let column = &mut self.columns[number];
+            let planes = column.chunk(self.tag, number)?;
+            let group = planes.append(row.iter().map(|&mixed| unmix(mixed)))?;
+            column.rows += 1;
+            if let Some(group) = group {
+                self.end_chunk(number, group, out)?;
+            }
+        }
+        put_number(listed, values + 1);
+        self.values += values;
+        hashes.clear();
+        self.columns[number].hashes = Some(hashes);
+        Ok(())
+    }
+
+    /// Ends the present chunk of a column, if there is one, of which these bytes are not yet
+    /// given out.
+    pub(crate) fn end_chunk(
+        &mut self,
+        number: usize,
+        mut stored: Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FileIndexError> {
+        let Some(planes) = self.columns[number].planes.take() else { return Ok(()) };
+        extend(&mut stored, &planes.finish()?)?;
+        self.begin(out);
+        let (chunks, count) = &mut self.chunks;
+        put_number(chunks, number as u64);
+        put_number(chunks, stored.len() as u64);
+        chunks.extend_from_slice(&stored[stored.len() - HEADER_BYTES..]);
+        *count += 1;
+        self.written += stored.len() as u64;
+        if out.is_empty() {
+            *out = stored;
+            return Ok(());
+        }
+        extend(out, &stored)
+    }
+
+    /// The record that begins an index.
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        if self.written == 0 {
+            out.extend_from_slice(&Trailer::default().write());
+            self.written = HEADER_BYTES as u64;
+        }
+    }
+
+    /// The remaining bytes: the last planes, the manifest and the record that ends the index.
+    ///
+    /// Replace an index that others read in one step: by a file that is renamed, an object that is
+    /// put.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::Alloc`], [`FileIndexError::TooMany`], or that of an
+    /// [`end_row_group`](FileBuilder::end_row_group) which failed before.
+    pub fn finish(mut self) -> Result<Vec<u8>, FileIndexError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let mut out = Vec::new();
+        for number in 0..self.columns.len() {
+            self.end_chunk(number, Vec::new(), &mut out)?;
+        }
+        self.begin(&mut out);
+        let mut manifest = Vec::new();
+        put_number(&mut manifest, self.columns.len() as u64);
+        for ColumnBuilder { column, part_values, options, types, .. } in &self.columns {
+            put_text(&mut manifest, &column.name);
+            let field_id = column.field_id.map_or(0, |field_id| u64::from(field_id as u32) + 1);
+            put_number(&mut manifest, field_id);
+            put_number(&mut manifest, u64::from(*part_values));
+            // Shape and hash, by the last record of planes without rows.
+            let planes = options.builder()?.finish()?;
+            manifest.extend_from_slice(&planes[planes.len() - HEADER_BYTES..]);
+            put_number(&mut manifest, types.len() as u64);
+            types.iter().for_each(|name| put_text(&mut manifest, name));
+        }
+        for (entries, count) in [&self.chunks, &self.files] {
+            put_number(&mut manifest, *count);
+            extend(&mut manifest, entries)?;
+        }
+        let length = manifest.len() as u64;
+        if length > u32::MAX.into() {
+            let (what, most) = ("bytes of the manifest", u32::MAX.into());
+            return Err(FileIndexError::TooMany { what, most });
+        }
+        let checksum = KeyHasher::default().hash(&manifest);
+        let trailer = Trailer { offset: self.written, length, checksum };
+        extend(&mut out, &manifest)?;
+        extend(&mut out, &trailer.write())?;
+        Ok(out)
+    }
+}
+
+/// Appends bytes if there is memory for them.
+pub(crate) fn extend(bytes: &mut Vec<u8>, more: &[u8]) -> Result<(), FileIndexError> {
+    bytes.try_reserve(more.len()).map_err(|_| FileIndexError::alloc(more.len()))?;
+    bytes.extend_from_slice(more);
+    Ok(())
+}
+
+/// What the manifest says of a column in a file.
+#[derive(Debug)]
+struct Listed {
+    bytes: Vec<u8>,
+    is_indexed: bool,
+}
+
+/// A file that is being added to an index: [`FileIndexBuilder::file`]. One that is dropped without
+/// [`end`](Self::end), since it could not be read, is not in the index.
+#[derive(Debug)]
+pub struct FileBuilder<'b> {
+    builder: &'b mut FileIndexBuilder,
+    /// Its identity.
+    head: Vec<u8>,
+    columns: Vec<Listed>,
+    row_groups: u32,
+    ended: u32,
+    is_complete: bool,
+}
+
+impl FileBuilder<'_> {
+    /// Adds values of a column in the present row group, hashed by the column's hasher: all, or
+    /// each once. NULL is no value. Those of a column that is unknown in the file do nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::ColumnOutOfRange`], [`FileIndexError::Alloc`].
+    pub fn insert_hashes(&mut self, column: usize, hashes: &[u64]) -> Result<(), FileIndexError> {
+        let inserted = match self.column(column)? {
+            Some(column) => column.insert(hashes),
+            None => Ok(()),
+        };
+        // Some of them are in, perhaps.
+        inserted.inspect_err(|_| self.builder.columns[column].hashes = None)
+    }
+
+    /// Says that the values of a column in the present row group are not all known: it is always
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::ColumnOutOfRange`].
+    pub fn set_unknown(&mut self, column: usize) -> Result<(), FileIndexError> {
+        if let Some(column) = self.column(column)? {
+            column.hashes = None;
+        }
+        Ok(())
+    }
+
+    /// The column, if it is indexed in this file.
+    fn column(&mut self, column: usize) -> Result<Option<&mut ColumnBuilder>, FileIndexError> {
+        let columns = self.columns.len();
+        let error = FileIndexError::ColumnOutOfRange { column, columns };
+        let is_indexed = self.columns.get(column).ok_or(error)?.is_indexed;
+        Ok(self.builder.columns.get_mut(column).filter(|_| is_indexed))
+    }
+
+    /// As [`FileIndexBuilder::memory_bytes`].
+    pub fn memory_bytes(&self) -> u64 {
+        self.builder.memory_bytes()
+    }
+
+    /// Ends the present row group, and returns what is to be written then: often nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::Alloc`], [`FileIndexError::TooMany`]: the builder is of no more use then.
+    pub fn end_row_group(&mut self) -> Result<Vec<u8>, FileIndexError> {
+        let mut out = Vec::new();
+        self.ended = self.ended.saturating_add(1);
+        for (number, listed) in self.columns.iter_mut().enumerate().filter(|(_, c)| c.is_indexed) {
+            let ended = self.builder.end_row_group(number, &mut listed.bytes, &mut out);
+            ended.inspect_err(|error| self.builder.failed = Some(error.clone()))?;
+        }
+        Ok(out)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::RowGroups`] if it had more or fewer row groups than was said, or values
+    /// behind the last. It is not in the index then.
+    pub fn end(mut self) -> Result<(), FileIndexError> {
+        let is_begun = |column: &ColumnBuilder| !column.hashes.as_ref().is_some_and(Vec::is_empty);
+        let begun = u32::from(self.builder.columns.iter().any(is_begun));
+        let (found, expected) = (self.ended.saturating_add(begun), self.row_groups);
+        self.is_complete = found == expected && begun == 0;
+        match self.is_complete {
+            true => Ok(()),
+            false => Err(FileIndexError::RowGroups { found, expected }),
+        }
+    }
+}
+
+/// What was appended of a file that is not in the index stays there, under no name.
+impl Drop for FileBuilder<'_> {
+    fn drop(&mut self) {
+        for column in &mut self.builder.columns {
+            column.hashes.get_or_insert_default().clear();
+        }
+        if self.ended == 0 && !self.is_complete {
+            return;
+        }
+        let (files, count) = &mut self.builder.files;
+        match self.is_complete {
+            true => files.append(&mut self.head),
+            // No name, no bytes, nothing known.
+            false => files.extend([0, 0, 0]),
+        }
+        put_number(files, self.ended.into());
+        self.columns.iter().for_each(|column| files.extend_from_slice(&column.bytes));
+        *count += 1;
+        if self.is_complete {
+            self.builder.added += 1;
+            self.builder.row_groups += u64::from(self.ended);
+        }
+    }
+}
+
+/// What merging indexes takes.
+impl FileIndexBuilder {
+    /// Copies rows of planes of a column.
+    pub(crate) fn copy(
+        &mut self,
+        number: usize,
+        planes: &Planes<&[u8]>,
+        mut rows: Range<u32>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FileIndexError> {
+        while !rows.is_empty() {
+            let column = &mut self.columns[number];
+            let chunk = column.chunk(self.tag, number)?;
+            // As many as complete the group, which is the only one of its chunk.
+            let left = u64::from(chunk.options().group_rows()) - chunk.rows();
+            let now = rows.len().min(left as usize) as u32;
+            let range = rows.start as usize..(rows.start + now) as usize;
+            let group = chunk.append_rows(planes, range)?;
+            rows.start += now;
+            column.rows += u64::from(now);
+            if u64::from(now) == left {
+                self.end_chunk(number, group, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists a file whose rows were copied.
+    pub(crate) fn add_entry(&mut self, file: FileEntry<'_>) {
+        let (identity, columns) = (file.identity(), self.columns.len());
+        let types: Vec<Option<&str>> =
+            (0..columns).map(|column| file.column_type(column)).collect();
+        // As many types as columns, a name, no more row groups than there were.
+        let Ok(mut added) = self.file(identity, &types, file.row_groups()) else { return };
+        for (number, listed) in added.columns.iter_mut().enumerate().filter(|(_, c)| c.is_indexed) {
+            for values in file.values(number) {
+                put_number(&mut listed.bytes, values.map_or(0, |values| values + 1));
+            }
+        }
+        (added.ended, added.is_complete) = (file.row_groups(), true);
+    }
+}

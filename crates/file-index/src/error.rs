@@ -1,0 +1,198 @@
+//! All errors of the crate: one variant per cause, each carrying the value at fault and the limit.
+
+use core::fmt::{self, Display, Formatter};
+
+use blocked_bloom::parts::HeaderError;
+use blocked_bloom::{AllocError, KeyHash};
+use blocked_bloom_planes::{PlanesError, ShapeError};
+
+/// Most columns of an index.
+pub const MAX_COLUMNS: usize = 256;
+
+/// Most row groups of an index: 2^22.
+pub const MAX_ROW_GROUPS: u64 = 1 << 22;
+
+/// Fewest and most values of a part.
+pub(crate) const PART_VALUES: (u32, u32) = (16, 65_536);
+
+/// Why an index cannot be made, opened or looked up in as requested.
+///
+/// ```
+/// use blocked_bloom_file_index::{FileIndex, FileIndexError};
+/// let error = FileIndex::from_bytes(&b"PAR1"[..]).unwrap_err();
+/// assert!(matches!(error, FileIndexError::Header(_)));
+/// assert_eq!(error.to_string(), "offset 4: the bytes end, expected a header of 64 bytes");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum FileIndexError {
+    /// No columns, or more than [`MAX_COLUMNS`].
+    Columns {
+        /// The number given.
+        columns: usize,
+    },
+    /// A column of the same name as one before it, or without a name.
+    ColumnName {
+        /// Number of the column.
+        column: usize,
+    },
+    /// There is no shape for the rate that was given.
+    Shape(ShapeError),
+    /// Not 16 to 65,536 values of a part.
+    PartValues {
+        /// The value given.
+        values: u32,
+    },
+    /// Not as many types as columns.
+    TypeCount {
+        /// Types given.
+        found: usize,
+        /// Columns of the index.
+        expected: usize,
+    },
+    /// A column past the last.
+    ColumnOutOfRange {
+        /// The column given.
+        column: usize,
+        /// Columns of the index.
+        columns: usize,
+    },
+    /// A file without a name.
+    FileName,
+    /// More of something than an index can have.
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many there can be.
+        most: u64,
+    },
+    /// A file ended with other row groups than was said, or with values behind the last: it is not
+    /// in the index.
+    RowGroups {
+        /// Row groups that were ended, and one more for values behind them.
+        found: u32,
+        /// Row groups that were said.
+        expected: u32,
+    },
+    /// Values that are hashed in another way than the column.
+    HashMismatch {
+        /// The hash of the column.
+        found: KeyHash,
+        /// The one required.
+        expected: KeyHash,
+    },
+    /// A field of a record, or the length of the whole, is not what it must be.
+    Header(HeaderError),
+    /// The last bytes that were given begin behind the manifest.
+    Tail {
+        /// How many were given.
+        found: u64,
+        /// How many are needed.
+        expected: u64,
+    },
+    /// The manifest says what cannot be.
+    Manifest {
+        /// Offset from the beginning of the manifest.
+        offset: u64,
+        /// What is wrong there.
+        problem: &'static str,
+    },
+    /// Planes that are damaged, or of another index.
+    Planes(PlanesError),
+    /// More or fewer pieces were loaded than ranges were located.
+    RangeCount {
+        /// Pieces given.
+        found: usize,
+        /// Ranges located.
+        expected: usize,
+    },
+    /// A lookup, ranges or candidates of another index.
+    OtherIndex,
+    /// No memory.
+    Alloc(AllocError),
+}
+
+impl FileIndexError {
+    /// [`FileIndexError::Alloc`] for this many bytes.
+    pub(crate) fn alloc(bytes: usize) -> Self {
+        FileIndexError::Alloc(AllocError::new(bytes as u64))
+    }
+}
+
+impl Display for FileIndexError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Shape(error) => error.fmt(f),
+            Self::Header(error) => error.fmt(f),
+            Self::Planes(error) => error.fmt(f),
+            Self::Alloc(error) => error.fmt(f),
+            Self::Columns { columns } => write!(f, "{columns} columns: give 1 to {MAX_COLUMNS}"),
+            Self::ColumnName { column } => {
+                write!(f, "column {column} has no name, or that of a column before it")
+            }
+            Self::PartValues { values } => {
+                let (fewest, most) = PART_VALUES;
+                write!(f, "parts of {values} values: give {fewest} to {most}")
+            }
+            Self::TypeCount { found, expected } => {
+                write!(f, "types of {found} columns, expected {expected}")
+            }
+            Self::ColumnOutOfRange { column, columns } => {
+                write!(f, "column {column}, but there are {columns}")
+            }
+            Self::FileName => write!(f, "a file without a name"),
+            Self::TooMany { what, most } => {
+                write!(f, "too many {what}: an index has {most} at most")
+            }
+            Self::RowGroups { found, expected } => {
+                write!(f, "a file with {found} row groups, expected {expected}")
+            }
+            Self::HashMismatch { found, expected } => {
+                write!(f, "values hashed by {found}, expected {expected}")
+            }
+            Self::Tail { found, expected } => {
+                write!(f, "the last {found} bytes were given, but {expected} are needed")
+            }
+            Self::Manifest { offset, problem } => {
+                write!(f, "offset {offset} of the manifest: {problem}")
+            }
+            Self::RangeCount { found, expected } => {
+                write!(f, "{found} pieces were loaded, but {expected} ranges were located")
+            }
+            Self::OtherIndex => write!(f, "a lookup, ranges or candidates of another index"),
+        }
+    }
+}
+
+impl core::error::Error for FileIndexError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Shape(error) => Some(error),
+            Self::Header(error) => Some(error),
+            Self::Planes(error) => Some(error),
+            Self::Alloc(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<ShapeError> for FileIndexError {
+    fn from(error: ShapeError) -> Self {
+        Self::Shape(error)
+    }
+}
+
+impl From<HeaderError> for FileIndexError {
+    fn from(error: HeaderError) -> Self {
+        Self::Header(error)
+    }
+}
+
+impl From<PlanesError> for FileIndexError {
+    fn from(error: PlanesError) -> Self {
+        match error {
+            PlanesError::Alloc(error) => Self::Alloc(error),
+            error => Self::Planes(error),
+        }
+    }
+}

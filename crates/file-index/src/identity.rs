@@ -1,0 +1,147 @@
+//! Which version of which file.
+
+/// Which version of which file: its name, and what is known of its contents, as a listing says it.
+///
+/// Names are compared byte for byte: give those of the engine's listing.
+///
+/// ```
+/// use blocked_bloom_file_index::FileIdentity;
+/// let file = FileIdentity::new("day=1/a.parquet", 12_345).with_etag("\"5d41402a\"");
+/// assert_eq!((file.name(), file.length()), ("day=1/a.parquet", 12_345));
+/// assert_eq!((file.etag(), file.version()), (Some("\"5d41402a\""), None));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity<'a> {
+    name: &'a str,
+    length: u64,
+    etag: Option<&'a str>,
+    version: Option<&'a str>,
+    modified: Option<i64>,
+}
+
+impl<'a> FileIdentity<'a> {
+    /// A file of this many bytes of which nothing else is known.
+    pub fn new(name: &'a str, length: u64) -> Self {
+        FileIdentity { name, length, etag: None, version: None, modified: None }
+    }
+
+    /// Sets the etag that a store gives with it.
+    pub fn with_etag(self, etag: &'a str) -> Self {
+        FileIdentity { etag: Some(etag), ..self }
+    }
+
+    /// Sets the version by which a store that keeps several knows it.
+    pub fn with_version(self, version: &'a str) -> Self {
+        FileIdentity { version: Some(version), ..self }
+    }
+
+    /// Sets the time of its last change, in nanoseconds since 1970 (UTC).
+    pub fn with_modified(self, nanoseconds: i64) -> Self {
+        FileIdentity { modified: Some(nanoseconds), ..self }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The etag, if it is known.
+    pub fn etag(&self) -> Option<&'a str> {
+        self.etag
+    }
+
+    /// The version, if it is known.
+    pub fn version(&self) -> Option<&'a str> {
+        self.version
+    }
+
+    /// The time of the last change, if it is known.
+    pub fn modified(&self) -> Option<i64> {
+        self.modified
+    }
+
+    /// Whether a listed file of this name is the one that was indexed.
+    pub(crate) fn check(&self, listed: &FileIdentity<'_>, rule: SameFile) -> Result<(), Unknown> {
+        if self.length != listed.length {
+            return Err(Unknown::OtherLength);
+        }
+        if rule == SameFile::Name {
+            return Ok(());
+        }
+        // What both sides know.
+        let version = self.version.zip(listed.version).map(|(a, b)| a == b);
+        let etag = self.etag.zip(listed.etag).map(|(a, b)| a == b);
+        let modified = self.modified.zip(listed.modified).map(|(a, b)| a == b);
+        match (version, etag, modified) {
+            (Some(false), ..) | (_, Some(false), _) => Err(Unknown::OtherTag),
+            (.., Some(false)) => Err(Unknown::OtherTime),
+            (None, None, None) => Err(Unknown::NoTag),
+            (None, None, Some(_)) if rule == SameFile::Tag => Err(Unknown::NoTag),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What suffices for a listed file to be the one that was indexed. Name and length must always be
+/// equal.
+///
+/// ```
+/// use blocked_bloom_file_index::SameFile;
+/// assert_eq!(SameFile::default(), SameFile::Tag);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SameFile {
+    /// An equal version or etag, known on both sides. Of version, etag and time, none that both
+    /// sides know may differ.
+    #[default]
+    Tag,
+    /// An equal time of the last change suffices too. This does not see a file that was overwritten
+    /// in place by one of the same length, with its time put back.
+    LengthAndTime,
+    /// Name and length alone: where a table format promises that files never change.
+    Name,
+}
+
+/// Why nothing is known of a file.
+///
+/// ```
+/// use blocked_bloom_file_index::Unknown;
+/// assert_eq!(Unknown::OtherTag.to_string(), "its etag or version is not the indexed one");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unknown {
+    /// No file of this name was indexed.
+    NotIndexed,
+    /// It has another length than when it was indexed.
+    OtherLength,
+    /// It has another etag or version.
+    OtherTag,
+    /// It has another time of its last change.
+    OtherTime,
+    /// What [`SameFile`] requires is not known, of the file as it was indexed or as it is listed.
+    NoTag,
+    /// The candidates are those of another index.
+    OtherIndex,
+}
+
+impl core::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Unknown::NotIndexed => "it is not in the index",
+            Unknown::OtherLength => "its length is not the indexed one",
+            Unknown::OtherTag => "its etag or version is not the indexed one",
+            Unknown::OtherTime => "its modification time is not the indexed one",
+            Unknown::NoTag => "nothing tells whether it is the indexed one",
+            Unknown::OtherIndex => "the candidates are those of another index",
+        })
+    }
+}
+
+impl core::error::Error for Unknown {}

@@ -1,0 +1,191 @@
+//! An index in memory.
+
+use alloc::vec::Vec;
+
+use blocked_bloom::Bitmask;
+use blocked_bloom::parts::Header;
+use blocked_bloom_planes::{Planes, PlanesError, Query};
+
+use crate::builder::{FileIndexBuilder, extend};
+use crate::bytes::{Trailer, in_memory};
+use crate::error::FileIndexError;
+use crate::identity::SameFile;
+use crate::lookup::{Candidates, Lookup};
+use crate::manifest::{Chunk, FileEntry, Manifest};
+
+/// An index in memory, with its bytes: a `Vec<u8>`, a mapped file, an `Arc<[u8]>`, a slice.
+///
+/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from
+/// what was opened, every row group is a candidate.
+///
+/// ```
+/// use blocked_bloom::KeyHash;
+/// use blocked_bloom_file_index::{Column, FileIdentity, FileIndex, FileIndexOptions, Pruned};
+/// # let column = Column::new("id", KeyHash::Xxh3 { seed: 1 });
+/// # let hasher = column.hasher()?;
+/// # let mut builder = FileIndexOptions::new(vec![column], 7).builder()?;
+/// # let mut stored = Vec::new();
+/// # let listed = FileIdentity::new("a.parquet", 12_345).with_etag("e1");
+/// # let mut file = builder.file(listed, &[Some("Int64")], 1)?;
+/// # file.insert_hashes(0, &[hasher.hash(1_u64.to_le_bytes())])?;
+/// # stored.extend(file.end_row_group()?);
+/// # file.end()?;
+/// # stored.extend(builder.finish()?);
+/// let index = FileIndex::from_bytes(stored)?;
+/// let manifest = index.manifest();
+/// let column = manifest.column("id").expect("it is indexed");
+/// let hashes = [hasher.hash(2_u64.to_le_bytes())];
+/// let is_type = |own: &str| own == "Int64";
+/// let lookup = manifest.lookup(column, KeyHash::Xxh3 { seed: 1 }, is_type, hashes)?;
+/// let candidates = index.candidates(&lookup)?;
+/// assert_eq!(manifest.prune(&candidates, &listed), Pruned::Nothing);
+/// let replaced = FileIdentity::new("a.parquet", 12_345).with_etag("e2");
+/// assert!(matches!(manifest.prune(&candidates, &replaced), Pruned::Unknown(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct FileIndex<B = Vec<u8>> {
+    manifest: Manifest,
+    bytes: B,
+}
+
+impl<B: AsRef<[u8]>> FileIndex<B> {
+    /// Opens an index, and verifies all of it. Cost: reads everything once.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError`] says what was found. Every truncation, extension and flipped bit is an
+    /// error. Everything is unknown then.
+    pub fn from_bytes(bytes: B) -> Result<Self, FileIndexError> {
+        // Once: the owner may lend others the next time.
+        let slice = bytes.as_ref();
+        let manifest = Manifest::from_tail(slice, slice.len() as u64)?;
+        if slice.first_chunk() != Some(&Trailer::default().write()) {
+            let first = Header::read(slice, crate::MAGIC, 1)?;
+            first.check_zero(10..56)?;
+        }
+        for chunk in &manifest.chunks {
+            let planes = Planes::from_bytes(&slice[in_memory(&chunk.range)])?;
+            if *planes.layout() != chunk.layout {
+                return Err(PlanesError::OtherRecord { offset: chunk.range.start }.into());
+            }
+        }
+        Ok(FileIndex { manifest, bytes })
+    }
+
+    /// As [`Manifest::with_same_file`].
+    pub fn with_same_file(self, same_file: SameFile) -> Self {
+        FileIndex { manifest: self.manifest.with_same_file(same_file), ..self }
+    }
+
+    /// Columns and files.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The bytes as they are stored.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+
+    /// The planes of a chunk, unless the owner lends other bytes than were opened.
+    fn planes(&self, chunk: &Chunk) -> Result<Planes<&[u8]>, PlanesError> {
+        let bytes = self.bytes.as_ref();
+        Header::check_length(bytes.len() as u64, self.manifest.stored_bytes())?;
+        let planes = Planes::from_bytes_trusted(&bytes[in_memory(&chunk.range)])?;
+        match *planes.layout() == chunk.layout {
+            true => Ok(planes),
+            false => Err(PlanesError::OtherRecord { offset: chunk.range.start }),
+        }
+    }
+
+    /// The row groups that may have one of the values.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::OtherIndex`] if the lookup was made by another manifest.
+    pub fn candidates(&self, lookup: &Lookup) -> Result<Candidates, FileIndexError> {
+        let mut found = self.manifest.unknown(lookup)?;
+        let column = &self.manifest.columns[lookup.column];
+        let queries: Vec<Query> = lookup.hashes.iter().map(|&hash| Query::all([hash])).collect();
+        for chunk in self.manifest.chunks.iter().filter(|chunk| chunk.column == lookup.column) {
+            let first_row = chunk.first_row as usize;
+            match self.planes(chunk) {
+                Ok(planes) => planes.query_batch(&queries, |query, rows, hits: &Bitmask| {
+                    found.add(column, lookup.hashes[query], first_row + rows.start, hits);
+                }),
+                Err(error) => {
+                    let rows = first_row..first_row + chunk.layout.rows() as usize;
+                    found.add_damaged(column, rows, error);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The bytes of an index of the files that `keep` keeps, in which the planes of what was
+    /// appended are merged. `tag` is as in
+    /// [`FileIndexOptions::new`](crate::FileIndexOptions::new), and must be another one. Cost:
+    /// copies every bit; memory: the new index, and 64 MiB.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::Alloc`]; [`FileIndexError::Planes`] if the owner of the bytes lends others
+    /// than were opened.
+    pub fn compact(
+        &self,
+        tag: u64,
+        mut keep: impl FnMut(FileEntry<'_>) -> bool,
+    ) -> Result<Vec<u8>, FileIndexError> {
+        let kept: Vec<FileEntry<'_>> = self.manifest.files().filter(|file| keep(*file)).collect();
+        let mut builder = FileIndexBuilder::of(self.manifest.column_builders(), tag);
+        let mut stored = Vec::new();
+        for number in 0..self.manifest.columns.len() {
+            for file in &kept {
+                self.copy_rows(&mut builder, number, *file, &mut stored)?;
+            }
+        }
+        for file in kept {
+            builder.add_entry(file);
+        }
+        let rest = builder.finish()?;
+        extend(&mut stored, &rest)?;
+        Ok(stored)
+    }
+
+    /// Copies the rows that a column has for a file.
+    fn copy_rows(
+        &self,
+        builder: &mut FileIndexBuilder,
+        number: usize,
+        file: FileEntry<'_>,
+        stored: &mut Vec<u8>,
+    ) -> Result<(), FileIndexError> {
+        let known = &self.manifest.columns[number].known;
+        let numbers = file.numbers();
+        let of_file = known.partition_point(|group| group.number < numbers.start)
+            ..known.partition_point(|group| group.number < numbers.end);
+        // Its rows follow each other.
+        let (Some(first), Some(last)) = (known[of_file.clone()].first(), known[of_file].last())
+        else {
+            return Ok(());
+        };
+        let rows = first.first_row..last.first_row + last.parts;
+        for chunk in self.manifest.chunks.iter().filter(|chunk| chunk.column == number) {
+            let end = chunk.first_row + chunk.layout.rows() as u32;
+            let (start, end) = (rows.start.max(chunk.first_row), rows.end.min(end));
+            if start < end {
+                let range = start - chunk.first_row..end - chunk.first_row;
+                builder.copy(number, &self.planes(chunk)?, range, stored)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The manifest.
+impl<B> core::fmt::Debug for FileIndex<B> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("FileIndex").field("manifest", &self.manifest).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,308 @@
+//! From hashes to row groups: which bytes a lookup needs, and what follows from them.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use blocked_bloom::{Bitmask, KeyHash};
+use blocked_bloom_planes::{GroupLocation, PlanesError, Query};
+
+use crate::error::FileIndexError;
+use crate::identity::{FileIdentity, Unknown};
+use crate::manifest::{Chunk, Indexed, Manifest, NOBODY};
+use crate::part::part;
+
+/// What is looked up: a column must have one of some values. [`Manifest::lookup`] makes it.
+///
+/// Several columns are several lookups, whose candidates are combined by [`Candidates::and`] and
+/// [`Candidates::or`].
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    id: u64,
+    pub(crate) column: usize,
+    /// Row groups of other types, and those of which nothing is known.
+    unknown: Vec<u64>,
+    /// Ascending, each once.
+    pub(crate) hashes: Vec<u64>,
+}
+
+/// Which ranges of an index some lookups need: [`Manifest::locate`].
+#[derive(Clone, Debug)]
+pub struct Located<'l> {
+    id: u64,
+    lookups: &'l [Lookup],
+    ranges: Vec<Range<u64>>,
+    /// By range: the number of the chunk, and a group of its planes.
+    groups: Vec<(usize, GroupLocation)>,
+}
+
+impl Located<'_> {
+    /// The ranges, ascending, without overlaps: some hundred bytes to some hundred KiB each, and
+    /// for each value as many as probes and groups of planes.
+    ///
+    /// On an object store each is a request, unless it joins those that are near each other, which
+    /// reads more bytes in fewer requests.
+    pub fn ranges(&self) -> &[Range<u64>] {
+        &self.ranges
+    }
+}
+
+/// The row groups of all files that may satisfy a lookup, or several.
+#[derive(Clone, Debug)]
+pub struct Candidates {
+    pub(crate) id: u64,
+    /// A bit for each row group.
+    bits: Vec<u64>,
+    damage: Option<PlanesError>,
+}
+
+impl Candidates {
+    /// Keeps those that are also among others: AND.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::OtherIndex`]; nothing is changed then.
+    pub fn and(&mut self, other: &Candidates) -> Result<(), FileIndexError> {
+        self.combine(other, |bits, other| *bits &= other)
+    }
+
+    /// Adds those that are among others: OR.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::OtherIndex`]; nothing is changed then.
+    pub fn or(&mut self, other: &Candidates) -> Result<(), FileIndexError> {
+        self.combine(other, |bits, other| *bits |= other)
+    }
+
+    fn combine(
+        &mut self,
+        other: &Candidates,
+        with: impl Fn(&mut u64, u64),
+    ) -> Result<(), FileIndexError> {
+        if self.id != other.id || self.bits.len() != other.bits.len() {
+            return Err(FileIndexError::OtherIndex);
+        }
+        self.bits.iter_mut().zip(&other.bits).for_each(|(bits, &other)| with(bits, other));
+        self.damage = self.damage.or(other.damage);
+        Ok(())
+    }
+
+    /// How many there are, in files that were indexed, whether they are still there or not.
+    pub fn count(&self) -> u64 {
+        self.bits.iter().map(|bits| u64::from(bits.count_ones())).sum()
+    }
+
+    /// What was damaged, or could not be loaded: row groups that it speaks of are candidates.
+    pub fn damage(&self) -> Option<PlanesError> {
+        self.damage
+    }
+
+    pub(crate) fn has(&self, row_group: u32) -> bool {
+        self.bits[(row_group / 64) as usize] >> (row_group % 64) & 1 == 1
+    }
+
+    /// Adds the row groups whose part for a hash is among some rows, of which the first is given.
+    pub(crate) fn add(&mut self, column: &Indexed, hash: u64, first_row: usize, hits: &Bitmask) {
+        for row in hits.hits().map(|hit| first_row + hit) {
+            let Some(group) = column.known.get(column.owner[row] as usize) else { continue };
+            if group.first_row as usize + part(hash, group.parts) as usize == row {
+                self.bits[(group.number / 64) as usize] |= 1 << (group.number % 64);
+            }
+        }
+    }
+
+    /// Adds all row groups that have a part among some rows, since the planes have this damage.
+    pub(crate) fn add_damaged(
+        &mut self,
+        column: &Indexed,
+        rows: Range<usize>,
+        damage: PlanesError,
+    ) {
+        let mut before = NOBODY;
+        for &owner in &column.owner[rows] {
+            if owner != before
+                && let Some(group) = column.known.get(owner as usize)
+            {
+                self.bits[(group.number / 64) as usize] |= 1 << (group.number % 64);
+            }
+            before = owner;
+        }
+        self.damage = self.damage.or(Some(damage));
+    }
+}
+
+/// Sets the bits of a range.
+pub(crate) fn set_range(words: &mut [u64], bits: Range<u32>) {
+    for (i, word) in words.iter_mut().enumerate() {
+        let first = 64 * i as u64;
+        let (start, end) = (u64::from(bits.start).max(first), u64::from(bits.end).min(first + 64));
+        if start < end {
+            *word |= u64::MAX >> (64 - (end - start)) << (start - first);
+        }
+    }
+}
+
+/// What is to be read of a file: [`Manifest::prune`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Pruned {
+    /// All of it: nothing is known of the file as it is now.
+    Unknown(Unknown),
+    /// Nothing.
+    Nothing,
+    /// The row groups whose bits are set: at least one. There is a bit for each.
+    RowGroups(Bitmask),
+}
+
+impl Manifest {
+    /// What is looked up: a column must have one of the values with these hashes. Without a hash no
+    /// row group has one.
+    ///
+    /// `is_type` says, of each type that files have the column in, whether a value in such a file
+    /// that satisfies the query has one of the hashes. Files of other types are always read.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::ColumnOutOfRange`]; [`FileIndexError::HashMismatch`] if values of the
+    /// column are hashed otherwise.
+    pub fn lookup(
+        &self,
+        column: usize,
+        key_hash: KeyHash,
+        mut is_type: impl FnMut(&str) -> bool,
+        hashes: impl Into<Vec<u64>>,
+    ) -> Result<Lookup, FileIndexError> {
+        let columns = self.columns.len();
+        let error = FileIndexError::ColumnOutOfRange { column, columns };
+        let indexed = self.columns.get(column).ok_or(error)?;
+        let found = indexed.column.key_hash;
+        if found != key_hash {
+            return Err(FileIndexError::HashMismatch { found, expected: key_hash });
+        }
+        let mut unknown = indexed.unknown.clone();
+        let others: Vec<bool> = self.types(column).map(|own| !is_type(own)).collect();
+        if others.contains(&true) {
+            for (file, &type_of) in self.files().zip(&indexed.type_of) {
+                if type_of > 0 && others[type_of as usize - 1] {
+                    file.numbers().for_each(|number| {
+                        unknown[(number / 64) as usize] |= 1 << (number % 64);
+                    });
+                }
+            }
+        }
+        let mut hashes = hashes.into();
+        hashes.sort_unstable();
+        hashes.dedup();
+        Ok(Lookup { id: self.id(), column, unknown, hashes })
+    }
+
+    /// Row groups that are candidates whatever the planes say.
+    pub(crate) fn unknown(&self, lookup: &Lookup) -> Result<Candidates, FileIndexError> {
+        match lookup.id == self.id() {
+            true => Ok(Candidates { id: lookup.id, bits: lookup.unknown.clone(), damage: None }),
+            false => Err(FileIndexError::OtherIndex),
+        }
+    }
+
+    /// Which ranges of the index some lookups need, together.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::OtherIndex`] if a lookup was made by another manifest.
+    pub fn locate<'l>(&self, lookups: &'l [Lookup]) -> Result<Located<'l>, FileIndexError> {
+        let mut wanted = vec![Vec::new(); self.columns.len()];
+        for lookup in lookups {
+            if lookup.id != self.id() {
+                return Err(FileIndexError::OtherIndex);
+            }
+            wanted[lookup.column].extend(&lookup.hashes);
+        }
+        let wanted: Vec<Query> = wanted.into_iter().map(Query::any).collect();
+        let (mut ranges, mut groups) = (Vec::new(), Vec::new());
+        for (number, chunk) in self.chunks.iter().enumerate() {
+            for group in 0..chunk.layout.groups() {
+                let at = chunk.layout.locate(&wanted[chunk.column], group)?;
+                ranges.extend(at.planes.iter().map(|plane| {
+                    let start = chunk.range.start + plane.offset;
+                    start..start + plane.length
+                }));
+                if !at.planes.is_empty() {
+                    groups.push((number, at));
+                }
+            }
+        }
+        Ok(Located { id: self.id(), lookups, ranges, groups })
+    }
+
+    /// The candidates of each lookup that was located, from the bytes of each range. A range that
+    /// could not be loaded has no bytes: row groups of planes that are missing or damaged are
+    /// candidates, as [`Candidates::damage`] says.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::RangeCount`] if there are not as many pieces as ranges;
+    /// [`FileIndexError::OtherIndex`] if they were located by another manifest.
+    pub fn candidates<B: AsRef<[u8]>>(
+        &self,
+        located: &Located<'_>,
+        loaded: &[B],
+    ) -> Result<Vec<Candidates>, FileIndexError> {
+        let (found, expected) = (loaded.len(), located.ranges.len());
+        if found != expected {
+            return Err(FileIndexError::RangeCount { found, expected });
+        }
+        if located.id != self.id() {
+            return Err(FileIndexError::OtherIndex);
+        }
+        let found = located.lookups.iter().map(|lookup| self.unknown(lookup));
+        let mut found = found.collect::<Result<Vec<_>, _>>()?;
+        let (mut rest, mut hits) = (loaded, Bitmask::new());
+        for (chunk, at) in &located.groups {
+            let chunk = &self.chunks[*chunk];
+            let mine = rest.split_off(..at.planes.len()).unwrap_or_default();
+            let rows = chunk.rows_of(at.group);
+            let column = &self.columns[chunk.column];
+            let opened = chunk.layout.open(at, mine);
+            let of_column = |(lookup, _): &(&Lookup, _)| lookup.column == chunk.column;
+            for (lookup, found) in located.lookups.iter().zip(&mut found).filter(of_column) {
+                for &hash in &lookup.hashes {
+                    let looked_up = opened
+                        .as_ref()
+                        .map_err(|error| *error)
+                        .and_then(|opened| opened.query(&Query::all([hash]), &mut hits));
+                    match looked_up {
+                        Ok(()) => found.add(column, hash, rows.start, &hits),
+                        Err(error) => {
+                            found.add_damaged(column, rows.clone(), error);
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// What is to be read of a file, as it is listed now: all of it unless it is the file that was
+    /// indexed. Cost: some 100 ns.
+    pub fn prune(&self, candidates: &Candidates, listed: &FileIdentity<'_>) -> Pruned {
+        if candidates.id != self.id() {
+            return Pruned::Unknown(Unknown::OtherIndex);
+        }
+        match self.file(listed) {
+            Err(why) => Pruned::Unknown(why),
+            Ok(file) if !file.numbers().any(|number| candidates.has(number)) => Pruned::Nothing,
+            Ok(file) => Pruned::RowGroups(file.candidates(candidates)),
+        }
+    }
+}
+
+impl Chunk {
+    /// The rows of the column that a group of its planes has.
+    fn rows_of(&self, group: u64) -> Range<usize> {
+        let rows = self.layout.rows_of(group);
+        let first = self.first_row as usize;
+        first + rows.start as usize..first + rows.end as usize
+    }
+}

@@ -1,0 +1,184 @@
+//! What an index is to be: columns, how often a row group is read in vain, memory.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use blocked_bloom::{KeyError, KeyHash, KeyHasher};
+use blocked_bloom_planes::{PlanesOptions, Shape, ShapeError};
+
+use crate::builder::FileIndexBuilder;
+use crate::error::{FileIndexError, MAX_COLUMNS, PART_VALUES};
+
+/// A column: its name, its field id if the table format has one, and what its values are hashed
+/// with.
+///
+/// A file whose values have other keys (strings instead of integers) is not indexed in this column.
+///
+/// ```
+/// use blocked_bloom::KeyHash;
+/// use blocked_bloom_file_index::Column;
+/// let column = Column::new("trace_id", KeyHash::Xxh3 { seed: 3 }).with_field_id(17);
+/// assert_eq!((column.name(), column.field_id()), ("trace_id", Some(17)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub(crate) name: String,
+    pub(crate) field_id: Option<i32>,
+    pub(crate) key_hash: KeyHash,
+}
+
+impl Column {
+    /// A column without a field id, whose values are hashed so.
+    pub fn new(name: impl Into<String>, key_hash: KeyHash) -> Self {
+        Column { name: name.into(), field_id: None, key_hash }
+    }
+
+    /// Sets the number by which a table format knows the column, whatever its name.
+    pub fn with_field_id(self, field_id: i32) -> Self {
+        Column { field_id: Some(field_id), ..self }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The field id, if there is one.
+    pub fn field_id(&self) -> Option<i32> {
+        self.field_id
+    }
+
+    /// What the values are hashed with: decided once, stored, and checked by
+    /// [`Manifest::lookup`](crate::Manifest::lookup).
+    pub fn key_hash(&self) -> KeyHash {
+        self.key_hash
+    }
+
+    /// The hasher of the values.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`] if the caller hashes.
+    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
+        self.key_hash.hasher()
+    }
+}
+
+const DEFAULT_RATE: f64 = 1e-3;
+const DEFAULT_PART_VALUES: u32 = 256;
+pub(crate) const DEFAULT_MEMORY: u64 = 64 << 20;
+const LEAST_MEMORY: u64 = 1 << 20;
+
+/// What an index is to be. Makes builders.
+///
+/// ```
+/// use blocked_bloom::KeyHash;
+/// use blocked_bloom_file_index::{Column, FileIndexOptions};
+/// let columns = vec![Column::new("trace_id", KeyHash::Xxh3 { seed: 3 })];
+/// // Of 50,000 row groups one is read in vain, as a rule. The tag is the time in nanoseconds.
+/// let options = FileIndexOptions::new(columns, 1_700_000_000_123_456_789);
+/// let builder = options.with_false_row_groups(1.0, 50_000).builder()?;
+/// assert_eq!(builder.files(), 0);
+/// # Ok::<(), blocked_bloom_file_index::FileIndexError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileIndexOptions {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) tag: u64,
+    rate: f64,
+    pub(crate) part_values: u32,
+    pub(crate) memory: u64,
+}
+
+impl FileIndexOptions {
+    /// An index of these columns, in which one row group of a thousand is read in vain, with parts
+    /// of 256 values, built in 64 MiB.
+    ///
+    /// `tag` must differ from that of every other index that was or will be stored at the same
+    /// place, and of what is appended to it: the time in nanoseconds, or a random number. A reader
+    /// that loads ranges of an index which was replaced since it opened the manifest then sees it;
+    /// with the same tag it might answer "nothing" where there is something.
+    pub fn new(columns: Vec<Column>, tag: u64) -> Self {
+        FileIndexOptions {
+            columns,
+            tag,
+            rate: DEFAULT_RATE,
+            part_values: DEFAULT_PART_VALUES,
+            memory: DEFAULT_MEMORY,
+        }
+    }
+
+    /// Sets how many row groups the lookup of an absent value may read in vain, of how many in all.
+    /// Their ratio decides the size, and stays what it is when more is appended.
+    pub fn with_false_row_groups(self, false_row_groups: f64, row_groups: u64) -> Self {
+        FileIndexOptions { rate: false_row_groups / row_groups as f64, ..self }
+    }
+
+    /// Sets the most values of a part, 16 to 65,536. A lookup reads some bits of every part: parts
+    /// of more values are read faster where row groups have many, and waste more where they have
+    /// few.
+    pub fn with_part_values(self, values: u32) -> Self {
+        FileIndexOptions { part_values: values, ..self }
+    }
+
+    /// Sets the memory that a builder may use, at least 1 MiB. Three eighths are for the different
+    /// values of a row group, of which one with more is not indexed, and always read.
+    pub fn with_memory(self, bytes: u64) -> Self {
+        FileIndexOptions { memory: bytes.max(LEAST_MEMORY), ..self }
+    }
+
+    /// A builder of such an index.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::Columns`], [`FileIndexError::ColumnName`],
+    /// [`FileIndexError::PartValues`]; [`FileIndexError::Shape`] if there is no shape of such a
+    /// rate; [`FileIndexError::Alloc`].
+    pub fn builder(&self) -> Result<FileIndexBuilder, FileIndexError> {
+        let columns = self.columns.len();
+        if !(1..=MAX_COLUMNS).contains(&columns) {
+            return Err(FileIndexError::Columns { columns });
+        }
+        for (column, Column { name, .. }) in self.columns.iter().enumerate() {
+            if name.is_empty() || self.columns[..column].iter().any(|other| other.name == *name) {
+                return Err(FileIndexError::ColumnName { column });
+            }
+        }
+        let values = self.part_values;
+        if !(PART_VALUES.0..=PART_VALUES.1).contains(&values) {
+            return Err(FileIndexError::PartValues { values });
+        }
+        FileIndexBuilder::new(self, shape(values, self.rate)?)
+    }
+
+    /// What the planes of a column are to be, without a tag. A group of rows, which a builder holds
+    /// twice, takes a quarter of the memory of the column.
+    pub(crate) fn planes(&self, column: &Column, shape: Shape) -> PlanesOptions {
+        let bytes = self.memory / 4 / self.columns.len() as u64;
+        let rows = (8 * bytes / u64::from(shape.planes())).clamp(512, 1 << 20) as u32;
+        let options = PlanesOptions::new(shape).with_key_hash(column.key_hash);
+        // In this range every multiple of 512 is possible.
+        options.with_group_rows(rows - rows % 512).unwrap_or(options).with_short_last_group()
+    }
+}
+
+/// Parts that are looked at together when a shape is chosen: their numbers of values vary.
+const PARTS: u32 = 8;
+
+/// The rate of row groups whose parts have this many values on average.
+pub(crate) fn row_group_rate(shape: Shape, values: f64) -> Result<f64, ShapeError> {
+    // Parts are chosen by the hash, as the blocks of one filter are.
+    let parts = Shape::new(PARTS * shape.blocks(), shape.block_bits(), shape.probes())?;
+    Ok(parts.false_positive_rate((f64::from(PARTS) * values) as u64))
+}
+
+/// The shape of parts with this many values on average.
+fn shape(values: u32, rate: f64) -> Result<Shape, ShapeError> {
+    let mut shape = Shape::for_rate(values.into(), rate)?;
+    let mut bits_per_value = f64::from(shape.planes()) / f64::from(values);
+    while row_group_rate(shape, values.into())? > rate {
+        bits_per_value *= 1.01;
+        shape = Shape::for_bits_per_item(values.into(), bits_per_value)?;
+    }
+    Ok(shape)
+}

@@ -1,0 +1,155 @@
+//! What builders refuse, and that memory is bounded.
+
+use blocked_bloom::KeyHash;
+use blocked_bloom_file_index::{
+    Column, FileIdentity, FileIndex, FileIndexError, FileIndexOptions, MAX_COLUMNS, MAX_ROW_GROUPS,
+};
+use blocked_bloom_planes::ShapeError;
+
+use crate::naive::{Random, columns};
+
+fn options() -> FileIndexOptions {
+    FileIndexOptions::new(columns(1), 1)
+}
+
+#[test]
+fn options_that_cannot_be_are_errors() {
+    let error = |options: FileIndexOptions| options.builder().unwrap_err();
+    for count in [0, MAX_COLUMNS + 1] {
+        let options = FileIndexOptions::new(columns(count), 1);
+        assert_eq!(error(options), FileIndexError::Columns { columns: count });
+    }
+    let named = |names: &[&str]| {
+        let column = |name: &&str| Column::new(*name, KeyHash::default());
+        FileIndexOptions::new(names.iter().map(column).collect(), 1)
+    };
+    assert_eq!(error(named(&["a", "b", "a"])), FileIndexError::ColumnName { column: 2 });
+    assert_eq!(error(named(&[""])), FileIndexError::ColumnName { column: 0 });
+    for values in [0, 15, 65_537, u32::MAX] {
+        let options = options().with_part_values(values);
+        assert_eq!(error(options), FileIndexError::PartValues { values });
+    }
+    for (false_row_groups, row_groups) in [(0.0, 9), (-1.0, 9), (9.0, 9), (1.0, 0), (f64::NAN, 9)] {
+        let options = options().with_false_row_groups(false_row_groups, row_groups);
+        let found = error(options);
+        let is_rate = |error: &FileIndexError| {
+            matches!(error, FileIndexError::Shape(ShapeError::RateOutOfRange { .. }))
+        };
+        assert!(is_rate(&found), "{found}");
+    }
+    let options = options().with_false_row_groups(1e-15, 1);
+    assert!(matches!(error(options), FileIndexError::Shape(ShapeError::RateUnreachable { .. })));
+}
+
+#[test]
+fn files_that_cannot_be_are_errors_and_change_nothing() {
+    let mut builder = FileIndexOptions::new(columns(2), 1).builder().unwrap();
+    let [first, second, third, behind, kept] = [1, 2, 3, 4, 5].map(|seed| Random(seed).next());
+    let file = FileIdentity::new("a", 1).with_etag("e");
+    for types in [&[][..], &[None], &[Some("a"); 3]] {
+        let error = builder.file(file, types, 1).unwrap_err();
+        assert_eq!(error, FileIndexError::TypeCount { found: types.len(), expected: 2 });
+    }
+    let error = builder.file(FileIdentity::new("", 1), &[None; 2], 1).unwrap_err();
+    assert_eq!(error, FileIndexError::FileName);
+    let error = builder.file(file, &[None; 2], MAX_ROW_GROUPS as u32 + 1).unwrap_err();
+    assert_eq!(error, FileIndexError::TooMany { what: "row groups", most: MAX_ROW_GROUPS });
+
+    let types = [Some("Int64"), None];
+    let mut adding = builder.file(file, &types, 1).unwrap();
+    let error = adding.insert_hashes(2, &[1]).unwrap_err();
+    assert_eq!(error, FileIndexError::ColumnOutOfRange { column: 2, columns: 2 });
+    assert_eq!(adding.set_unknown(9).unwrap_err().to_string(), "column 9, but there are 2");
+    adding.insert_hashes(1, &[1]).unwrap();
+    drop(adding);
+    // More row groups than were said, fewer, and values behind the last.
+    let mut stored = Vec::new();
+    for (said, ended, more, found) in [(1, 2, false, 2), (2, 1, false, 1), (1, 1, true, 2)] {
+        let mut adding = builder.file(file, &types, said).unwrap();
+        for _ in 0..ended {
+            adding.insert_hashes(0, &[first, second, third]).unwrap();
+            stored.extend(adding.end_row_group().unwrap());
+        }
+        if more {
+            adding.insert_hashes(0, &[behind]).unwrap();
+        }
+        let error = adding.end().unwrap_err();
+        assert_eq!(error, FileIndexError::RowGroups { found, expected: said });
+    }
+    // Nothing of them is left but their rows.
+    let mut adding = builder.file(file, &types, 1).unwrap();
+    adding.insert_hashes(0, &[kept]).unwrap();
+    stored.extend(adding.end_row_group().unwrap());
+    adding.end().unwrap();
+    assert_eq!(builder.files(), 1);
+    stored.extend(builder.finish().unwrap());
+    let index = FileIndex::from_bytes(&stored).unwrap();
+    let manifest = index.manifest();
+    assert_eq!((manifest.files().len(), manifest.row_groups()), (1, 1));
+    let key_hash = KeyHash::Xxh3 { seed: 0 };
+    for (hash, count) in [(kept, 1), (first, 0), (behind, 0)] {
+        let lookup = manifest.lookup(0, key_hash, |_| true, [hash]).unwrap();
+        assert_eq!(index.candidates(&lookup).unwrap().count(), count, "{hash}");
+    }
+}
+
+/// A row group of more values than there is memory for is not indexed, and always read; of which
+/// there are few different ones, it is.
+#[test]
+fn a_row_group_that_is_too_large_is_always_read() {
+    let mut builder = options().with_memory(1 << 20).builder().unwrap();
+    let mut random = Random(1);
+    let few = random.hashes(30_000);
+    let mut stored = Vec::new();
+    let mut adding = builder.file(FileIdentity::new("a", 1), &[Some("Utf8")], 3).unwrap();
+    for piece in random.hashes(60_000).chunks(999) {
+        adding.insert_hashes(0, piece).unwrap();
+    }
+    stored.extend(adding.end_row_group().unwrap());
+    for _ in 0..40 {
+        adding.insert_hashes(0, &few).unwrap();
+    }
+    stored.extend(adding.end_row_group().unwrap());
+    adding.insert_hashes(0, &few[..1]).unwrap();
+    stored.extend(adding.end_row_group().unwrap());
+    adding.end().unwrap();
+    assert_eq!((builder.oversized(), builder.values()), (1, 30_001));
+    stored.extend(builder.finish().unwrap());
+    let index = FileIndex::from_bytes(&stored).unwrap();
+    let file = index.manifest().files().next().unwrap();
+    assert!(file.values(0).eq([None, Some(30_000), Some(1)]));
+    let lookup = |hash| {
+        let key_hash = KeyHash::Xxh3 { seed: 0 };
+        let lookup = index.manifest().lookup(0, key_hash, |_| true, [hash]).unwrap();
+        file.candidates(&index.candidates(&lookup).unwrap()).iter().collect::<Vec<_>>()
+    };
+    assert_eq!(lookup(few[7]), [true, true, false]);
+    assert_eq!(lookup(few[0]), [true, true, true]);
+    assert_eq!(lookup(random.next()), [true, false, false]);
+}
+
+/// What a builder holds, and what its calls return, is within the memory that it was given.
+#[test]
+fn memory_is_bounded() {
+    for (memory, columns_of) in [(1 << 20, 1), (8 << 20, 1), (8 << 20, 3)] {
+        let options = FileIndexOptions::new(columns(columns_of), 1).with_memory(memory);
+        let mut builder = options.builder().unwrap();
+        let mut random = Random(memory);
+        let mut most = 0;
+        for number in 0..6 {
+            let name = number.to_string();
+            let types = vec![Some("Utf8"); columns_of];
+            let mut adding = builder.file(FileIdentity::new(&name, 1), &types, 1).unwrap();
+            for _ in 0..200 {
+                for column in 0..columns_of {
+                    adding.insert_hashes(column, &random.hashes(1_000)).unwrap();
+                }
+                most = most.max(adding.memory_bytes());
+            }
+            let out = adding.end_row_group().unwrap();
+            most = most.max(adding.memory_bytes() + out.len() as u64);
+            adding.end().unwrap();
+        }
+        assert!((memory / 3..=memory).contains(&most), "{memory}: {most}");
+    }
+}

@@ -1,0 +1,84 @@
+//! Which listed file is the one that was indexed, and what is said of the others.
+
+use blocked_bloom::KeyHash;
+use blocked_bloom_file_index::{
+    Column, FileIdentity, FileIndex, FileIndexOptions, Pruned, SameFile, Unknown,
+};
+
+const KEY_HASH: KeyHash = KeyHash::Xxh3 { seed: 3 };
+
+/// An index of files that have no value at all: whatever is looked up, nothing is to be read of
+/// those that are known.
+fn index(files: &[FileIdentity<'_>]) -> FileIndex {
+    let options = FileIndexOptions::new(vec![Column::new("id", KEY_HASH)], 1);
+    let mut builder = options.builder().unwrap();
+    let mut stored = Vec::new();
+    for file in files {
+        let mut adding = builder.file(*file, &[Some("Utf8")], 1).unwrap();
+        stored.extend(adding.end_row_group().unwrap());
+        adding.end().unwrap();
+    }
+    stored.extend(builder.finish().unwrap());
+    FileIndex::from_bytes(stored).unwrap()
+}
+
+fn prune(index: &FileIndex, same_file: SameFile, listed: FileIdentity<'_>) -> Pruned {
+    let index = index.clone().with_same_file(same_file);
+    let lookup = index.manifest().lookup(0, KEY_HASH, |_| true, [1]).unwrap();
+    index.manifest().prune(&index.candidates(&lookup).unwrap(), &listed)
+}
+
+#[test]
+fn a_file_is_known_if_nothing_differs_and_enough_is_equal() {
+    use SameFile::{LengthAndTime, Name, Tag};
+    use Unknown::{NoTag, NotIndexed, OtherLength, OtherTag, OtherTime};
+    let bare = FileIdentity::new("a", 10);
+    let (etag, version, time) =
+        (bare.with_etag("e"), bare.with_version("v"), bare.with_modified(5));
+    let all = bare.with_etag("e").with_version("v").with_modified(5);
+    let longer = FileIdentity::new("a", 11).with_etag("e").with_version("v").with_modified(5);
+    let unknown = |why| Pruned::Unknown(why);
+    let nothing = Pruned::Nothing;
+    for (indexed, listed, by_tag, by_time, by_name) in [
+        (bare, bare, unknown(NoTag), unknown(NoTag), nothing.clone()),
+        (etag, etag, nothing.clone(), nothing.clone(), nothing.clone()),
+        (version, version, nothing.clone(), nothing.clone(), nothing.clone()),
+        (time, time, unknown(NoTag), nothing.clone(), nothing.clone()),
+        (all, all, nothing.clone(), nothing.clone(), nothing.clone()),
+        (all, etag, nothing.clone(), nothing.clone(), nothing.clone()),
+        (all, version, nothing.clone(), nothing.clone(), nothing.clone()),
+        (all, time, unknown(NoTag), nothing.clone(), nothing.clone()),
+        (all, bare, unknown(NoTag), unknown(NoTag), nothing.clone()),
+        (etag, time, unknown(NoTag), unknown(NoTag), nothing.clone()),
+        (etag, version, unknown(NoTag), unknown(NoTag), nothing.clone()),
+        // Overwritten in place by a file of the same length.
+        (etag, bare.with_etag("f"), unknown(OtherTag), unknown(OtherTag), nothing.clone()),
+        (all, all.with_etag("f"), unknown(OtherTag), unknown(OtherTag), nothing.clone()),
+        (all, all.with_version("w"), unknown(OtherTag), unknown(OtherTag), nothing.clone()),
+        (all, all.with_modified(6), unknown(OtherTime), unknown(OtherTime), nothing.clone()),
+        (time, bare.with_modified(6), unknown(OtherTime), unknown(OtherTime), nothing.clone()),
+        (all, longer, unknown(OtherLength), unknown(OtherLength), unknown(OtherLength)),
+        (longer, all, unknown(OtherLength), unknown(OtherLength), unknown(OtherLength)),
+    ] {
+        let index = index(&[FileIdentity::new("b", 10).with_etag("e"), indexed]);
+        for (same_file, expected) in [(Tag, by_tag), (LengthAndTime, by_time), (Name, by_name)] {
+            let found = prune(&index, same_file, listed);
+            assert_eq!(found, expected, "{indexed:?}, {listed:?}, {same_file:?}");
+            let other = prune(&index, same_file, FileIdentity::new("A", 10).with_etag("e"));
+            assert_eq!(other, unknown(NotIndexed));
+        }
+    }
+}
+
+/// A file that was replaced and indexed again is known as either, and as nothing else.
+#[test]
+fn a_file_that_was_indexed_again_is_known_as_it_is_now() {
+    let [old, new, later] = ["e1", "e2", "e3"].map(|e| FileIdentity::new("a", 10).with_etag(e));
+    let index = index(&[old, new]);
+    assert_eq!(prune(&index, SameFile::Tag, old), Pruned::Nothing);
+    assert_eq!(prune(&index, SameFile::Tag, new), Pruned::Nothing);
+    let unknown = Pruned::Unknown(Unknown::OtherTag);
+    assert_eq!(prune(&index, SameFile::Tag, later), unknown);
+    assert_eq!(index.manifest().file(&new).unwrap().identity(), new);
+    assert_eq!(index.manifest().file(&later).unwrap_err(), Unknown::OtherTag);
+}
