@@ -9,6 +9,7 @@ mod answers;
 mod damage;
 mod numbers;
 mod outside;
+mod partitions;
 mod pictures;
 mod ranges;
 mod recognition;
