@@ -1,16 +1,18 @@
 //! The options that say how a filter is read.
 
+use std::path::PathBuf;
+
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_inspect::{Format, layout_of_version};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::failure::Failure;
-use crate::wording::{formats, marks};
+use crate::wording::marks;
 
-/// The formats that are read by themselves, each with its help.
+/// Every format, with its help.
 fn format_parser() -> impl TypedValueParser<Value = Format> {
-    let values = formats().map(|format| PossibleValue::new(format.name()).help(format.summary()));
-    PossibleValuesParser::new(values).try_map(|name| name.parse::<Format>())
+    let value = |format: Format| PossibleValue::new(format.name()).help(format.summary());
+    PossibleValuesParser::new(Format::ALL.map(value)).try_map(|name| name.parse::<Format>())
 }
 
 fn long_help() -> String {
@@ -18,7 +20,7 @@ fn long_help() -> String {
 }
 
 /// How a filter is read.
-#[derive(clap::Args, Clone, Copy, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub(crate) struct FormatArgs {
     /// Format of the filter [default: recognised by its bytes or its name]
     #[arg(long, value_parser = format_parser(), long_help = long_help())]
@@ -28,11 +30,17 @@ pub(crate) struct FormatArgs {
     /// wrong one; implies --format cassandra
     #[arg(long, value_name = "VERSION", value_parser = layout_of_version)]
     pub(crate) cassandra_version: Option<Layout>,
+
+    /// File of the partitions, for the index of a partitioned filter: one behind the other, from
+    /// the first byte to the last. Of a partition that is damaged, or of another table, every key
+    /// may be present, with a warning
+    #[arg(long, value_name = "FILE")]
+    pub(crate) partitions: Option<PathBuf>,
 }
 
 impl FormatArgs {
     pub(crate) fn of(format: Format) -> Self {
-        FormatArgs { format: Some(format), cassandra_version: None }
+        FormatArgs { format: Some(format), ..FormatArgs::default() }
     }
 
     pub(crate) fn format(&self) -> Result<Option<Format>, Failure> {

@@ -19,6 +19,9 @@ use crate::wording;
 /// file are damaged, the rest is described, and the exit status is 2. Other damage is an error
 /// without a description.
 ///
+/// With --partitions the index of a partitioned filter is described with its partitions, all of
+/// which are verified.
+///
 /// Files of 16 MiB and more are mapped, not read into memory: if another program truncates the file
 /// meanwhile, the system ends the tool (SIGBUS).
 #[derive(clap::Args)]

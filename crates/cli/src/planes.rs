@@ -283,7 +283,7 @@ impl Index {
         let tail = self.read(self.length.saturating_sub(EVIDENCE_BYTES), EVIDENCE_BYTES)?;
         let message = match recognise(&path.to_string_lossy(), &head, &tail, Some(self.length)) {
             Ok(format) if format == Format::PLANES => None,
-            Ok(format) if format != Format::PARTITION_INDEX => Some(format!(
+            Ok(format) => Some(format!(
                 "a filter of format {format}, not planes: look keys up in it by blocked-bloom query"
             )),
             _ => Some("not planes: give an index that planes build wrote".to_owned()),

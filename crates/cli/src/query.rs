@@ -32,6 +32,8 @@ const BATCH_BYTES: usize = 8 << 20;
 /// and composite ones by --hex of their serialized bytes, an int as 4 bytes big-endian (42 is
 /// 0000002a), since their text is absent whatever the table holds.
 ///
+/// Of a partitioned filter, give the index, and the file of its partitions by --partitions.
+///
 /// Files of 16 MiB and more are mapped, not read into memory: if another program truncates the file
 /// meanwhile, the system ends the tool (SIGBUS), and if one overwrites it, answers may be wrong.
 /// Replace filters as build does, by renaming.
@@ -65,6 +67,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     check_streams("query", &args.filter, &args.keys)?;
     let reading = Reading { keys: Some(&args.keys), bar: None };
     let stored = Stored::read(&args.filter, &args.format, &reading)?;
+    if stored.format == Format::PARTITION_INDEX && stored.partitions.is_none() {
+        let message = "this is the index of a partitioned filter: give the file of its partitions \
+                       by --partitions";
+        return Err(Failure::of(&stored.name, message));
+    }
     let options = args.lookup.options();
     let fail = |error| wording::error(&stored.name, &error);
     let checked = stored.format.check(&options);

@@ -32,6 +32,8 @@ pub(crate) struct Stored {
     pub(crate) format: Format,
     /// As the user gave it.
     pub(crate) cassandra_version: Option<Layout>,
+    /// Of the index of a partitioned filter, where they were given: name and bytes of the file.
+    pub(crate) partitions: Option<(String, Bytes)>,
 }
 
 /// How a filter is read, beside its format.
@@ -54,11 +56,6 @@ impl Stored {
         let source = Source::open(path)?;
         let name = source.name.clone();
         let format = match given.map_or_else(|| source.format(path), Ok) {
-            Ok(format) if format == Format::PARTITION_INDEX => {
-                let message = "this is the index of a partitioned filter, which only the library \
-                               reads: see docs/format.md";
-                return Err(Failure::of(&name, message));
-            }
             Ok(format) => format,
             Err(unrecognised) => {
                 let keys = reading.keys.map(|keys| (keys, format_of(keys)));
@@ -71,6 +68,8 @@ impl Stored {
         {
             return Err(wording::error(&name, &format.wrong_length(found, expected)));
         }
+        let partitions = args.partitions.as_deref().map(|path| partitions(path, format));
+        let partitions = partitions.transpose()?;
         let own_bar;
         let bar = match reading.bar {
             Some(bar) => bar,
@@ -80,14 +79,18 @@ impl Stored {
             }
         };
         let bytes = source.bytes(format, bar)?;
-        Ok(Stored { name, bytes, format, cassandra_version: args.cassandra_version })
+        Ok(Stored { name, bytes, format, cassandra_version: args.cassandra_version, partitions })
     }
 
     /// The filter, verified.
     pub(crate) fn open(&self) -> Result<Opened<'_>, Failure> {
         let file = FileRanges::from(&self.bytes[..]);
         let opened = Opened::new(&self.name, &file, self.format, self.cassandra_version);
-        opened.map_err(|error| wording::error(&self.name, &error))
+        let opened = opened.map_err(|error| wording::error(&self.name, &error))?;
+        let Some((name, partitions)) = &self.partitions else { return Ok(opened) };
+        // The index is sound: what is wrong is with the partitions.
+        let opened = Opened::partitioned(&self.name, &self.bytes, partitions);
+        opened.map_err(|error| wording::error(name, &error))
     }
 
     /// A native filter, verified.
@@ -105,7 +108,21 @@ impl Stored {
 fn format_of(path: &Path) -> Option<Format> {
     // A pipe must not be read for that.
     let source = path.is_file().then(|| Source::open(path).ok())??;
-    source.format(path).ok().filter(|&format| format != Format::PARTITION_INDEX)
+    source.format(path).ok()
+}
+
+/// The partitions of an index: name and bytes of their file.
+fn partitions(path: &Path, format: Format) -> Result<(String, Bytes), Failure> {
+    let expected = Format::PARTITION_INDEX;
+    if format != expected {
+        return Err(wording::not_of_format("--partitions", &[expected.name()], format.name()));
+    }
+    if path == Path::new(STDIO) {
+        return Err(Failure::new("--partitions: give a file, not standard input"));
+    }
+    let source = Source::open(path)?;
+    let (name, bar) = (source.name.clone(), ProgressBar::hidden());
+    Ok((name, source.bytes(expected, &bar)?))
 }
 
 /// An open file or stream of which no more than both ends are read.

@@ -80,12 +80,8 @@ pub(crate) fn unrecognised(
     Failure::of(file, format!("not a recognised filter file: {hint}")).with_reasons(&reasons)
 }
 
-/// The formats that are read by themselves: an index of partitions is not.
-pub(crate) fn formats() -> impl Iterator<Item = Format> {
-    Format::ALL.into_iter().filter(|&format| format != Format::PARTITION_INDEX)
-}
-
 /// What files are recognised by, a line for each format.
 pub(crate) fn marks() -> String {
-    formats().map(|format| format!("  {:<16}{}\n", format.name(), format.mark())).collect()
+    let formats = Format::ALL.into_iter();
+    formats.map(|format| format!("  {:<16}{}\n", format.name(), format.mark())).collect()
 }

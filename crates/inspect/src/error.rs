@@ -93,6 +93,10 @@ pub struct Damage {
 }
 
 impl Damage {
+    pub(crate) fn of(text: String) -> Self {
+        Damage { text, is_other_magic: false }
+    }
+
     /// Whether the bytes do not begin as a Bloom filter of this project: they may be of another
     /// kind.
     pub fn is_other_magic(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::facts::{About, Facts};
 use crate::message::Message;
 use crate::options::LookupOptions;
 use crate::system::{Answers, Format, Source, Stored, Wanted};
-use crate::systems::{self, ColumnFilters, ColumnNames};
+use crate::systems::{self, ColumnFilters, ColumnNames, Partitioned};
 
 /// A stored filter that borrows its bytes, which were verified. It can be described, and looked up
 /// in any number of times.
@@ -87,6 +87,44 @@ impl<'a> Opened<'a> {
     ) -> Result<Self, Error> {
         let stored = (format.system().open)(&Source { format, name, file, layout })?;
         Ok(Opened { name: name.to_owned(), format, length: file.len(), stored })
+    }
+
+    /// Opens the index of a partitioned filter together with its partitions, which stand one behind
+    /// the other as the index says, and verifies all of them.
+    ///
+    /// A partition that is damaged, or one of another table, is no error: it answers "maybe", with
+    /// a [warning](Lookup::warnings), and [`Facts::damage`] names it. Cost: reads everything once;
+    /// some 200 bytes of memory for each partition.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] for a damaged index, or if the partitions have not as many bytes as the
+    /// index says.
+    ///
+    /// ```
+    /// use blocked_bloom::FilterOptions;
+    /// use blocked_bloom_inspect::{LookupOptions, Opened};
+    /// use blocked_bloom_lsm::PartitionedFilterBuilder;
+    /// let mut partitions = Vec::new();
+    /// let mut builder = PartitionedFilterBuilder::new(FilterOptions::default(), 256)?;
+    /// for key in 1_000..2_000 {
+    ///     if let Some(partition) = builder.insert(key.to_string())? {
+    ///         partition.write_to(&mut partitions)?;
+    ///     }
+    /// }
+    /// let (last, index) = builder.finish()?;
+    /// last.write_to(&mut partitions)?;
+    ///
+    /// let opened = Opened::partitioned("keys.index", &index, &partitions)?;
+    /// let lookup = opened.lookup(&LookupOptions::default())?;
+    /// assert_eq!(lookup.contains(&["1000", "1999", "nobody"])?, [true, true, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn partitioned(name: &str, index: &'a [u8], partitions: &'a [u8]) -> Result<Self, Error> {
+        let format = Format::PARTITION_INDEX;
+        let stored = Partitioned::open(index, partitions);
+        let stored = Box::new(stored.map_err(|damage| format.damaged(damage))?);
+        Ok(Opened { name: name.to_owned(), format, length: index.len() as u64, stored })
     }
 
     /// The format that the file was opened as.

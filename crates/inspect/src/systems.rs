@@ -45,6 +45,7 @@ pub use cassandra::{is_cassandra_name, layout_of_name, layout_of_version, versio
 pub(crate) use compact::may_be as may_be_compact;
 pub use parquet::{ColumnFilters, ColumnNames, RowGroupFilter};
 pub(crate) use parquet::{column, columns_with_filters, missing};
+pub(crate) use partition_index::Partitioned;
 pub use planes::queries;
 pub use spark::{spark_hash, spark_type};
 

@@ -68,8 +68,10 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 
     /// Puts a value in, or none. The value before is dropped when all pins that exist now are gone.
     pub(crate) fn swap(&self, value: Option<T>) {
-        // Written before the pin, whose fence orders it before the swap, as the swap's release
-        // does: a reader that sees the pointer sees the value.
+        // By the swap's release, and nothing else, a reader that sees the pointer sees the value:
+        // the pin's fence is none where the thread is pinned already, as by `FilterSlot::put`. Its
+        // acquire is for nobody here: nothing is read through `old` before it is destroyed, and the
+        // epochs order that after all that other threads did under pins.
         let new = value.map(Owned::new);
         let pin = epoch::pin();
         let new = new.map_or(Shared::null(), |new| new.into_shared(&pin));

@@ -211,7 +211,10 @@ fn prefixes_of_an_sst_are_looked_up_by_its_own_extractor() {
     assert_parts(&dir.fails("query native --prefix own"), &["native: ", "not own"]);
     let block = folder.join("crafted/good_k6.filter").display().to_string();
     let message = dir.fails(&format!("query {block} --prefix fixed:4"));
-    assert_parts(&message, &["--prefix is for native and rocksdb-sst, not for rocksdb-block"]);
+    assert_parts(
+        &message,
+        &["--prefix is for native and partition-index and rocksdb-sst, not for rocksdb-block"],
+    );
 }
 
 #[test]

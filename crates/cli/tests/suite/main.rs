@@ -21,6 +21,7 @@ mod limits;
 mod mapped;
 mod merge;
 mod parquet;
+mod partitions;
 mod plan;
 mod planes;
 mod prefix;

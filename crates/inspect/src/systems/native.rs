@@ -52,26 +52,10 @@ impl Stored for Native<'_> {
 
     fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
         let filter = &self.filter;
-        let contents = filter.contents();
-        let unanswered = match &wanted.options.prefix {
-            None if contents.whole_keys() => None,
-            None => Some("keys".to_owned()),
-            Some(Prefix::Own) => {
-                return Err(Error::Options(Message::new(
-                    "the filter has no more than a hash of its rule's name: give the rule that \
-                     it was built with, not own",
-                )));
-            }
-            Some(Prefix::Rule(rule)) if contents.extractor() == Some(rule.id()) => None,
-            Some(Prefix::Rule(rule)) => {
-                Some(format!("prefixes by {rule} (extractor {:016x})", rule.id()))
-            }
-        };
-        if let Some(looked_up) = unanswered
+        if let Some(warning) = unanswered(filter.contents(), wanted.options.prefix.as_ref())?
             && !filter.is_pass_all()
         {
-            let problem = format!("the filter holds {contents}, not {looked_up}");
-            wanted.warnings.push(Warning::of_pass_all(problem));
+            wanted.warnings.push(warning);
         }
         match wanted.options.prefix.clone() {
             Some(Prefix::Rule(rule)) => {
@@ -88,6 +72,27 @@ impl Stored for Native<'_> {
     fn part(&self, part: usize) -> Option<Part<'_>> {
         (part == 0).then(|| Part::Bloom(self.filter.view()))
     }
+}
+
+/// Why filters with these contents have no answers for whole keys, or for prefixes.
+pub(super) fn unanswered(
+    contents: FilterContents,
+    prefix: Option<&Prefix>,
+) -> Result<Option<Warning>, Error> {
+    let looked_up = match prefix {
+        None if contents.whole_keys() => return Ok(None),
+        None => "keys".to_owned(),
+        Some(Prefix::Own) => {
+            return Err(Error::Options(Message::new(
+                "the filter has no more than a hash of its rule's name: give the rule that it was \
+                 built with, not own",
+            )));
+        }
+        Some(Prefix::Rule(rule)) if contents.extractor() == Some(rule.id()) => return Ok(None),
+        Some(Prefix::Rule(rule)) => format!("prefixes by {rule} (extractor {:016x})", rule.id()),
+    };
+    let problem = format_args!("the filter holds {contents}, not {looked_up}");
+    Ok(Some(Warning::of_pass_all(problem)))
 }
 
 fn describe(about: &About, sealed: &Native<'_>) -> Facts {

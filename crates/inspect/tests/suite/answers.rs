@@ -184,7 +184,7 @@ fn what_cannot_be_answered_is_maybe_with_a_warning() {
     let error = of("removable").open().unwrap().lookup(&prefix).unwrap_err();
     let Error::Options(message) = error else { panic!("{error}") };
     assert_eq!(message.option(), Some(LookupOption::Prefix));
-    let text = "--prefix is for native and rocksdb-sst, not for removable";
+    let text = "--prefix is for native and partition-index and rocksdb-sst, not for removable";
     assert_eq!(message.with_names(|_| "--prefix"), text);
     let mut groups = LookupOptions::default();
     groups.row_groups = vec![0];

@@ -10,6 +10,7 @@ mod damage;
 mod file_index;
 mod numbers;
 mod outside;
+mod partitions;
 mod pictures;
 mod ranges;
 mod recognition;
