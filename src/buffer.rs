@@ -93,11 +93,10 @@ impl BlockBuffer {
     ///
     /// [`AllocError`] if there is no memory.
     pub fn zeroed(blocks: u32, huge_pages: bool) -> Result<Self, AllocError> {
-        let writes = layout(blocks.max(1))?.align() == HUGE_PAGE;
+        let writes = huge_pages && layout(blocks.max(1))?.align() == HUGE_PAGE;
         let take = if writes { alloc } else { alloc_zeroed };
         let buffer = Self::allocate(blocks, huge_pages, take)?;
-        // For this alignment the allocator would write the zeros itself, before the advice, which
-        // is too late for pages in use.
+        // The allocator may write zeros itself, before the advice: too late for pages in use.
         if writes {
             // SAFETY: `start` begins `len` new blocks that nothing refers to; zeros are blocks.
             unsafe { buffer.start.write_bytes(0, buffer.len as usize) };

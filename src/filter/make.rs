@@ -32,8 +32,9 @@ impl BloomFilter {
         BloomFilter::of(blocks, meta, Kernel::default())
     }
 
-    /// The same filter with this many additions, which holds `contents` unless it is pass-all.
-    pub(crate) fn with_facts(mut self, keys_inserted: u64, contents: FilterContents) -> Self {
+    /// The same filter with this many additions and, unless it is pass-all, these contents.
+    #[must_use]
+    pub fn with_facts(mut self, keys_inserted: u64, contents: FilterContents) -> Self {
         self.meta.keys_inserted = keys_inserted;
         let contents = if self.meta.pass_all { FilterContents::WholeKeys } else { contents };
         BloomFilter::of(self.data, Meta { contents, ..self.meta }, self.kernel)

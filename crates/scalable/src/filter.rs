@@ -54,6 +54,8 @@ pub struct ScalableBloomFilter<D = BlockBuffer> {
     /// union.
     pub(crate) shape: ScalableOptions,
     pub(crate) kernel: Kernel,
+    /// Whether links to come are advised to be on huge pages.
+    pub(crate) huge_pages: bool,
     /// Keys go into the last one.
     pub(crate) links: Vec<BloomFilter<D>>,
 }
@@ -69,7 +71,7 @@ impl ScalableOptions {
     /// 10^-6 for 30; then adding fails.
     pub fn build(self) -> Result<ScalableBloomFilter, ScalableError> {
         let shape = self.checked()?;
-        let filter = ScalableBloomFilter { shape, kernel: Kernel::default(), links: Vec::new() };
+        let filter = ScalableBloomFilter::of(shape, Vec::new());
         filter.next_link()?;
         Ok(filter)
     }
@@ -116,11 +118,23 @@ impl ScalableOptions {
         links.try_reserve_exact(1).map_err(|_| error)?;
         let kernel = first.kernel();
         links.push(first);
-        Ok(ScalableBloomFilter { shape, kernel, links })
+        Ok(ScalableBloomFilter { kernel, ..ScalableBloomFilter::of(shape, links) })
     }
 }
 
 impl<D> ScalableBloomFilter<D> {
+    pub(crate) fn of(shape: ScalableOptions, links: Vec<BloomFilter<D>>) -> Self {
+        ScalableBloomFilter { shape, kernel: Kernel::default(), huge_pages: true, links }
+    }
+
+    /// Whether links that are made from now on are advised to be on huge pages, as they are unless
+    /// this says otherwise. On small pages a new link of 2 MiB and more is not written, and a page
+    /// of 4 KiB, not of 2 MiB, is cleared when it is first used.
+    #[must_use]
+    pub fn with_huge_pages(self, huge_pages: bool) -> Self {
+        ScalableBloomFilter { huge_pages, ..self }
+    }
+
     /// The same filter, with batches answered by `kernel`.
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Self {
@@ -207,7 +221,8 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     /// [`AllocError`] if there is no memory for the copies.
     pub fn to_filter(&self) -> Result<ScalableBloomFilter, AllocError> {
         let links = self.links.iter().map(BloomFilter::to_filter).collect::<Result<_, _>>()?;
-        Ok(ScalableBloomFilter { shape: self.shape, kernel: self.kernel, links })
+        let ScalableBloomFilter { shape, kernel, huge_pages, .. } = *self;
+        Ok(ScalableBloomFilter { shape, kernel, huge_pages, links })
     }
 }
 

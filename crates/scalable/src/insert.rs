@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::{AllocError, Bitmask, BloomFilter, Filter, HashError, KeyHasher};
 
 use crate::error::ScalableError;
@@ -54,7 +55,8 @@ impl ScalableBloomFilter {
         // Exact, since there are few links, one or two in small filters, and each is much larger
         // than its entry.
         self.links.try_reserve_exact(1).map_err(|_| error)?;
-        let link = BloomFilter::new(params, self.shape.key_hash)?;
+        let blocks = BlockBuffer::zeroed(params.blocks(), self.huge_pages)?;
+        let link = BloomFilter::from_blocks(blocks, params.probes(), self.shape.key_hash)?;
         self.links.push(link.with_kernel(self.kernel));
         self.shape.items = params.expected_items();
         Ok(())

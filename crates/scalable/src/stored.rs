@@ -6,7 +6,7 @@ use core::error::Error;
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::parts::{self, HEADER_BYTES, Header, HeaderError};
-use blocked_bloom::{AllocError, Block, BloomFilter, FormatError, Kernel, KeyHash, Stored};
+use blocked_bloom::{AllocError, Block, BloomFilter, FormatError, KeyHash, Stored};
 
 use crate::filter::ScalableBloomFilter;
 use crate::options::ScalableOptions;
@@ -149,11 +149,61 @@ impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
         let found = bytes.len() as u64;
         Header::check_length(found, found - rest.len() as u64)?;
         header.check_body(LINKS_CHECKSUM, &sums)?;
-        Ok(ScalableBloomFilter { shape, kernel: Kernel::default(), links })
+        Ok(ScalableBloomFilter::of(shape, links))
     }
 }
 
 impl<D> ScalableBloomFilter<D> {
+    /// The filter of these [`stored_headers`](Self::stored_headers) and links, for those who read
+    /// it in pieces, each link into the memory where it stays. That each link is the one of its
+    /// header, and its blocks are undamaged, is for the caller to see.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`from_bytes`](ScalableBloomFilter::from_bytes) for the first header, and for links
+    /// of another number, another hash or with other headers than it was stored with.
+    ///
+    /// ```
+    /// use blocked_bloom::parts::BlockBuffer;
+    /// use blocked_bloom::{BloomFilter, Filter};
+    /// use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
+    /// let mut filter = ScalableOptions::new(0.01, 100).build()?;
+    /// filter.insert("apple")?;
+    /// let (headers, stored) = (filter.stored_headers(), filter.to_bytes());
+    ///
+    /// // The blocks of the only link, which begin behind two headers.
+    /// let mut blocks = BlockBuffer::zeroed(stored.len() as u32 / 64 - 2, true)?;
+    /// blocks.as_flattened_mut().copy_from_slice(&stored[128..]);
+    /// let link = &filter.links()[0];
+    /// let read = BloomFilter::from_blocks(blocks, link.params().probes(), link.key_hash())?
+    ///     .with_facts(1, link.contents());
+    /// let read = ScalableBloomFilter::from_stored_headers(&headers, vec![read])?;
+    /// assert!(read == filter && read.contains("apple"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_stored_headers(
+        headers: &[[u8; HEADER_BYTES]],
+        links: Vec<BloomFilter<D>>,
+    ) -> Result<Self, ScalableFormatError> {
+        let (first, of_links) = headers.split_first().unwrap_or((&[0; HEADER_BYTES], &[]));
+        let header = Header::read(first, MAGIC, VERSION)?;
+        let shape = decode(&header)?;
+        let (count, allowed) = (header.u32_at(12), "must be that of the links that were read");
+        if [links.len(), of_links.len()] != [count as usize; 2] {
+            return Err(HeaderError::field(12, "number of links", count, allowed).into());
+        }
+        let sums = of_links.iter().flat_map(|link| &link[LINK_CHECKSUM..]);
+        header.check_body(LINKS_CHECKSUM, &sums.copied().collect::<Vec<u8>>())?;
+        let filter = ScalableBloomFilter::of(shape, links);
+        match filter.links.iter().find(|link| link.key_hash() != shape.key_hash) {
+            Some(link) => Err(ScalableFormatError::HashMismatch {
+                found: link.key_hash(),
+                expected: shape.key_hash,
+            }),
+            None => Ok(filter),
+        }
+    }
+
     /// The same filter if it was made with this hash and seed: to be called once where a filter is
     /// opened that will be looked up by hash.
     ///

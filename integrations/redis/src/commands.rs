@@ -24,6 +24,9 @@ const FULL: &str = "ERR non scaling filter is full";
 const LOADING: RedisError = RedisError::Str("ERR filter is not completely loaded");
 const BAD_DATA: RedisError = RedisError::Str("ERR received bad data");
 
+/// Most bytes of a piece of a dump, as in RedisBloom.
+pub(crate) const PIECE: usize = 16 << 20;
+
 /// A command: its reply, or the error that it replies.
 type Command = fn(&Context, &[Argument]) -> RedisResult;
 
@@ -339,7 +342,7 @@ fn bf_scandump(context: &Context, arguments: &[Argument]) -> RedisResult {
     let iterator = iterator.integer().ok_or(RedisError::Str("Second argument must be numeric"))?;
     let (next, data) = match iterator {
         0 => (1, filter.header()),
-        _ => filter.piece(iterator).unwrap_or_default(),
+        _ => filter.piece(iterator, PIECE).unwrap_or_default(),
     };
     reply_array(context, 2);
     context.reply(Ok(RedisValue::Integer(next)));
@@ -355,7 +358,8 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
     let iterator =
         iterator.integer().ok_or(RedisError::Str("ERR Second argument must be numeric"))?;
     let begin = || {
-        let loading = Loading::begin(data.as_slice()).map(Box::new);
+        let may_take = |bytes| memory::has(context, bytes);
+        let loading = Loading::begin(data.as_slice(), may_take).map(Box::new);
         loading.map_err(|error| RedisError::Str(error.text()))
     };
     let key = name.open_writable(context);

@@ -12,6 +12,7 @@ use redis_module::native_types::RedisType;
 use redis_module::raw;
 
 use crate::allocator::{self, move_box};
+use crate::commands::PIECE;
 use crate::filter::Filter;
 use crate::loading::Loading;
 
@@ -49,11 +50,14 @@ pub(crate) static FILTER: RedisType = RedisType::new(
     },
 );
 
+/// Most bytes of a piece in an RDB file, which the server reads into memory of its own.
+const PIECE_OF_FILE: usize = 1 << 20;
+
 /// Calls `callback` with each piece of the dump, the header first.
-fn for_each_piece(filter: &Filter, mut callback: impl FnMut(i64, &[u8])) {
+fn for_each_piece(filter: &Filter, most: usize, mut callback: impl FnMut(i64, &[u8])) {
     callback(1, &filter.header());
     let mut iterator = 1;
-    while let Some((next, piece)) = filter.piece(iterator) {
+    while let Some((next, piece)) = filter.piece(iterator, most) {
         callback(next, &piece);
         iterator = next;
     }
@@ -64,9 +68,9 @@ fn load(rdb: *mut raw::RedisModuleIO) -> Option<Filter> {
     if raw::load_signed(rdb).ok()? != 1 {
         return None;
     }
-    let mut filter = Filter::Loading(Box::new(
-        Loading::begin(raw::load_string_buffer(rdb).ok()?.as_ref()).ok()?,
-    ));
+    // Whatever `maxmemory` says, as of all keys of a file; without memory it is an error.
+    let loading = Loading::begin(raw::load_string_buffer(rdb).ok()?.as_ref(), |_| true);
+    let mut filter = Filter::Loading(Box::new(loading.ok()?));
     loop {
         let iterator = raw::load_signed(rdb).ok()?;
         match (iterator, &mut filter) {
@@ -108,7 +112,7 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
     // it in another process.
     let filter = unsafe { filter(value) };
     let saved = catch_unwind(AssertUnwindSafe(|| {
-        for_each_piece(filter, |iterator, piece| {
+        for_each_piece(filter, PIECE_OF_FILE, |iterator, piece| {
             raw::save_signed(rdb, iterator);
             raw::save_slice(rdb, piece);
         });
@@ -128,7 +132,7 @@ unsafe extern "C" fn aof_rewrite(
     // SAFETY: as in `rdb_save`.
     let filter = unsafe { filter(value) };
     let rewritten = catch_unwind(AssertUnwindSafe(|| {
-        for_each_piece(filter, |iterator, piece| {
+        for_each_piece(filter, PIECE, |iterator, piece| {
             // SAFETY: the pointer is set before any callback; the format is of a string of Redis, a
             // number, and bytes with their length.
             unsafe {

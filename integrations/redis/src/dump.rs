@@ -5,7 +5,6 @@
 use std::borrow::Cow;
 
 use crate::filter::Filter;
-use crate::loading::PIECE;
 
 impl Filter {
     /// The header.
@@ -19,25 +18,20 @@ impl Filter {
         }
     }
 
-    /// The piece that begins where `iterator` says, and its iterator; none behind the end. Of a
-    /// filter that is being loaded, what has come.
-    pub(crate) fn piece(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
+    /// The piece that begins where `iterator` says, of at most so many bytes, and its iterator; none
+    /// behind the end. Of a filter that is being loaded, what has come.
+    pub(crate) fn piece(&self, iterator: i64, most: usize) -> Option<(i64, Cow<'_, [u8]>)> {
         let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
         let piece: Cow<'_, [u8]> = match self {
-            Filter::Own(filter) => filter.piece(offset, PIECE)?.into(),
+            Filter::Own(filter) => filter.piece(offset, most)?.into(),
             Filter::Redis(filter) => filter.dump().skip(1).find_map(|(end, data)| {
                 let start = (end as u64 - 1).checked_sub(data.len() as u64)?;
                 let within = usize::try_from(offset.checked_sub(start)?).ok()?;
-                match data {
-                    Cow::Borrowed(data) => {
-                        data.get(within..).filter(|data| !data.is_empty()).map(Cow::Borrowed)
-                    }
-                    Cow::Owned(mut data) => {
-                        (within < data.len()).then(|| data.split_off(within).into())
-                    }
-                }
+                let Cow::Borrowed(data) = data else { return None };
+                let data = data.get(within..).filter(|data| !data.is_empty())?;
+                Some(Cow::Borrowed(&data[..data.len().min(most)]))
             })?,
-            Filter::Loading(loading) => Cow::Borrowed(loading.piece(offset)?),
+            Filter::Loading(loading) => Cow::Borrowed(loading.piece(offset, most)?),
         };
         let end = iterator.checked_add(piece.len() as i64)?;
         Some((end, piece))

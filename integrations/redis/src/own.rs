@@ -4,7 +4,7 @@
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::OnceCell;
 
-use blocked_bloom::parts::{HEADER_BYTES, Header};
+use blocked_bloom::parts::{BlockBuffer, HEADER_BYTES, Header};
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash, Params,
     Sizing,
@@ -13,6 +13,7 @@ use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions
 
 use crate::allocator::{counted_bytes, move_box};
 use crate::reserve::Reserve;
+use crate::settings::huge_pages;
 
 /// The first reply of a dump begins with this. RedisBloom's loader rejects the reply: its own
 /// header has 20 bytes and 53 for each link, which is never 64, and the four bytes of its options
@@ -119,7 +120,10 @@ impl Own {
         if !may_take(params.stored_bytes()) {
             return Err(CreateError::Memory);
         }
-        let link = BloomFilter::new(params, options.key_hash()).map_err(|_| CreateError::Memory)?;
+        let blocks = BlockBuffer::zeroed(params.blocks(), huge_pages());
+        let blocks = blocks.map_err(|_| CreateError::Memory)?;
+        let link = BloomFilter::from_blocks(blocks, params.probes(), options.key_hash())
+            .map_err(|_| CreateError::Shape)?;
         Ok(Own {
             body: One { link, rate },
             stored_headers: OnceCell::new(),
@@ -330,7 +334,7 @@ impl Own {
             // fail.
             let chain = options.continue_from(link);
             let chain = chain.unwrap_or_else(|_| handle_alloc_error(Layout::new::<BloomFilter>()));
-            self.body = Chain(Box::new(chain));
+            self.body = Chain(Box::new(chain.with_huge_pages(huge_pages())));
         }
         self.insert_into_chain(key)
     }
@@ -454,24 +458,39 @@ impl Own {
         valid.then(|| (flags & FLAG_FIXED == 0, header.u64_at(LENGTH)))
     }
 
-    /// The filter of a stored chain. None if it is damaged, or if its keys are hashed by the
-    /// caller.
-    pub(crate) fn load(grows: bool, stored: &[u8]) -> Option<Self> {
-        let chain = ScalableBloomFilter::from_bytes(stored).ok()?;
-        if !grows && chain.links().len() > 1 || chain.hasher().is_err() {
-            return None;
-        }
+    /// Whether a stored chain of these headers and links is a filter: not if its first header is
+    /// damaged or of other links, or if its keys are hashed by the caller.
+    pub(crate) fn loads(
+        grows: bool,
+        headers: &[[u8; HEADER_BYTES]],
+        links: Vec<BloomFilter<&[Block]>>,
+    ) -> bool {
+        let chain = ScalableBloomFilter::from_stored_headers(headers, links);
+        chain.is_ok_and(|chain| (grows || chain.links().len() <= 1) && chain.hasher().is_ok())
+    }
+
+    /// The filter of a stored chain that [`loads`](Self::loads).
+    pub(crate) fn load(
+        grows: bool,
+        headers: &[[u8; HEADER_BYTES]],
+        mut links: Vec<BloomFilter>,
+    ) -> Option<Self> {
+        let views = links.iter().map(BloomFilter::view).collect();
+        let chain = ScalableBloomFilter::from_stored_headers(headers, views).ok()?;
         let rate = chain.false_positive_rate();
         let keys = chain.keys_inserted().saturating_add(chain.capacity_left());
-        // A chain of one link becomes a link again, if it is such as this module makes.
-        let (body, keys) = match (chain.links(), u32::try_from(keys)) {
-            ([link], Ok(keys)) if rate < 1.0 && link.contents() == FilterContents::WholeKeys => {
-                (One { link: link.to_filter().ok()?, rate }, keys)
-            }
-            _ => (Chain(Box::new(chain.to_filter().ok()?)), 0),
-        };
         // 2 to 16.
         let growth = chain.growth() as u8;
+        // A chain of one link becomes a link again, if it is such as this module makes.
+        let (body, keys) = match (&links[..], u32::try_from(keys)) {
+            ([link], Ok(keys)) if rate < 1.0 && link.contents() == FilterContents::WholeKeys => {
+                (One { link: links.pop()?, rate }, keys)
+            }
+            _ => {
+                let chain = ScalableBloomFilter::from_stored_headers(headers, links).ok()?;
+                (Chain(Box::new(chain.with_huge_pages(huge_pages()))), 0)
+            }
+        };
         Some(Own { body, stored_headers: OnceCell::new(), keys, growth, grows })
     }
 

@@ -1,5 +1,5 @@
-//! What filters are made for where a command does not say it: RedisBloom's three settings, as load
-//! arguments, and as configuration where the server has it.
+//! What filters are made for where a command does not say it: RedisBloom's three settings, and how
+//! filters lie in memory; as load arguments, and as configuration where the server has it.
 //!
 //! They are of this server at this moment alone: a command that makes a filter is sent to replicas
 //! and the AOF with all numbers that it used, whichever it named.
@@ -12,11 +12,28 @@ use redis_module::{Context, raw};
 
 use crate::reserve::{MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve};
 
-static SETTINGS: Mutex<Reserve> = Mutex::new(Reserve::BUILT_IN);
+#[derive(Clone, Copy)]
+struct Settings {
+    reserve: Reserve,
+    huge_pages: bool,
+}
 
-/// What the settings say now.
-pub(crate) fn settings() -> Reserve {
+static SETTINGS: Mutex<Settings> =
+    Mutex::new(Settings { reserve: Reserve::BUILT_IN, huge_pages: false });
+
+fn now() -> Settings {
     *SETTINGS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// What the settings say now of a filter that a command makes.
+pub(crate) fn settings() -> Reserve {
+    now().reserve
+}
+
+/// Whether links of 2 MiB and more that are made now are advised to be on huge pages. Each is
+/// cleared as a whole, which the command that uses it first waits for.
+pub(crate) fn huge_pages() -> bool {
+    now().huge_pages
 }
 
 struct Setting {
@@ -24,40 +41,53 @@ struct Setting {
     name: &'static CStr,
     /// Another name, of the load argument.
     argument: &'static str,
-    read: fn(&Reserve) -> String,
+    read: fn(&Settings) -> String,
     /// The error, if the text is none of its values.
-    write: fn(&mut Reserve, &[u8]) -> Result<(), String>,
+    write: fn(&mut Settings, &[u8]) -> Result<(), String>,
 }
 
-static ALL: [Setting; 3] = [
+static ALL: [Setting; 4] = [
     Setting {
         name: c"bf-error-rate",
         argument: "ERROR_RATE",
-        read: |settings| settings.error_rate.to_string(),
+        read: |settings| settings.reserve.error_rate.to_string(),
         write: |settings, text| {
             let rate = number::<f64>(text)?;
             if !(rate > 0.0 && rate < 1.0) {
                 return Err("must be in the range (0.000000, 1.000000)".into());
             }
-            settings.error_rate = rate.min(MAX_ERROR_RATE);
+            settings.reserve.error_rate = rate.min(MAX_ERROR_RATE);
             Ok(())
         },
     },
     Setting {
         name: c"bf-initial-size",
         argument: "INITIAL_SIZE",
-        read: |settings| settings.capacity.to_string(),
+        read: |settings| settings.reserve.capacity.to_string(),
         write: |settings, text| {
-            settings.capacity = within(text, 1, MAX_CAPACITY)?;
+            settings.reserve.capacity = within(text, 1, MAX_CAPACITY)?;
             Ok(())
         },
     },
     Setting {
         name: c"bf-expansion-factor",
         argument: "EXPANSION",
-        read: |settings| settings.expansion.to_string(),
+        read: |settings| settings.reserve.expansion.to_string(),
         write: |settings, text| {
-            settings.expansion = within(text, 0, MAX_EXPANSION)?;
+            settings.reserve.expansion = within(text, 0, MAX_EXPANSION)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: c"bf-huge-pages",
+        argument: "HUGE_PAGES",
+        read: |settings| if settings.huge_pages { "yes" } else { "no" }.into(),
+        write: |settings, text| {
+            settings.huge_pages = match text.to_ascii_lowercase().as_slice() {
+                b"yes" => true,
+                b"no" => false,
+                _ => return Err("must be yes or no".into()),
+            };
             Ok(())
         },
     },
@@ -122,7 +152,7 @@ pub(crate) fn register(context: &Context) -> bool {
     let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
     let unprefixed = if version >= 8 << 16 { raw::REDISMODULE_CONFIG_UNPREFIXED } else { 0 };
     for setting in &ALL {
-        let default = CString::new((setting.read)(&settings())).unwrap_or_default();
+        let default = CString::new((setting.read)(&now())).unwrap_or_default();
         for flags in [unprefixed, 0] {
             // SAFETY: called while the module is loaded; names and values end with 0, and the
             // server copies them; the private data is static.
@@ -157,7 +187,7 @@ static HELD: Mutex<Held> = Mutex::new(Held(null_mut()));
 unsafe extern "C" fn get(_: *const c_char, data: *mut c_void) -> *mut raw::RedisModuleString {
     // SAFETY: what `register` passed, an element of `ALL`.
     let setting = unsafe { &*data.cast::<Setting>() };
-    let text = (setting.read)(&settings());
+    let text = (setting.read)(&now());
     let mut held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     // SAFETY: as in `register`. The string before is the module's, and the server no longer uses
     // it.

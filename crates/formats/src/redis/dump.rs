@@ -87,6 +87,37 @@ impl RedisFilter {
         Ok(RedisFilter { options, growth, links })
     }
 
+    /// The filter of a dump's header and the bits of each link, which become the filter's without a
+    /// copy: for programs that read them apart.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load) for the header; [`RedisError::Missing`] unless there are as
+    /// many links as it says, each of as many bytes.
+    ///
+    /// ```
+    /// use blocked_bloom_formats::redis::RedisFilter;
+    /// let mut filter = RedisFilter::new(100, 0.01, Some(2))?;
+    /// filter.insert("apple")?;
+    /// let header = filter.dump().next().map(|(_, header)| header.into_owned()).unwrap_or_default();
+    /// let bits = filter.links()[0].as_bytes().to_vec();
+    /// assert_eq!(RedisFilter::from_links(&header, vec![bits])?, filter);
+    /// # Ok::<(), blocked_bloom_formats::redis::RedisError>(())
+    /// ```
+    pub fn from_links(header: &[u8], links: Vec<Vec<u8>>) -> Result<Self, RedisError> {
+        let (options, growth, facts) = read_header(header)?;
+        let sum = |bytes: &mut dyn Iterator<Item = u64>| bytes.fold(0, u64::saturating_add);
+        let expected = sum(&mut facts.iter().map(|link| link.stored_bytes()));
+        let found = sum(&mut links.iter().map(|link| link.len() as u64));
+        let lengths = links.iter().map(|link| link.len() as u64);
+        if !lengths.eq(facts.iter().map(|link| link.stored_bytes())) {
+            return Err(RedisError::Missing { found, expected });
+        }
+        let links = facts.into_iter().zip(links);
+        let links = links.map(|(facts, bits)| ClassicalFilter::of(facts, bits)).collect();
+        Ok(RedisFilter { options, growth, links })
+    }
+
     /// The replies of `BF.SCANDUMP`, each an iterator and data, without the last one, of iterator 0
     /// and no data: what `BF.LOADCHUNK` takes.
     ///

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::common::Random;
 use crate::{filled, new};
 use blocked_bloom::parts::HeaderError;
-use blocked_bloom::{Bitmask, Filter, FilterOptions, FormatError, KeyHash, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, Sizing};
 use blocked_bloom_scalable::{
     ScalableBloomFilter, ScalableError, ScalableFormatError, ScalableOptions,
 };
@@ -62,6 +62,70 @@ fn filters_read_back_as_they_were_written() {
         }
         assert_eq!(read.to_bytes(), filter.to_bytes());
     }
+}
+
+#[test]
+fn headers_and_links_that_were_read_apart_are_the_filter() {
+    for filter in specimens() {
+        let headers = filter.stored_headers();
+        let read = |links: &[BloomFilter]| {
+            ScalableBloomFilter::from_stored_headers(&headers, links.to_vec())
+        };
+        let mut again = read(filter.links()).unwrap();
+        assert_eq!(again, filter);
+        let mut filter = filter;
+        for hash in Random(9).hashes(500) {
+            assert_eq!(again.insert_hash(hash), filter.insert_hash(hash));
+        }
+        assert_eq!(again.to_bytes(), filter.to_bytes());
+        // Another number of links, or of headers, and none.
+        let fewer = &filter.links()[..headers.len().saturating_sub(2)];
+        assert_eq!(read(fewer).is_err(), headers.len() > 1);
+        assert!(read(&[filter.links(), filter.links()].concat()).is_err());
+        for headers in [&headers[..headers.len() - 1], &[], &[headers[0]; 9]] {
+            let links = filter.links()[..headers.len().saturating_sub(1)].to_vec();
+            assert!(ScalableBloomFilter::from_stored_headers(headers, links).is_err());
+        }
+    }
+    // Headers of other links, any damage of the first, and links of another hash.
+    let filter = filled(0.02, 10, 60).0;
+    let headers = filter.stored_headers();
+    let mut swapped = headers.clone();
+    swapped.swap(1, 2);
+    let error = ScalableBloomFilter::from_stored_headers(&swapped, filter.links().to_vec());
+    let sum = |error| matches!(error, HeaderError::BodyChecksum { offset: 40, .. });
+    assert!(matches!(error, Err(ScalableFormatError::Header(error)) if sum(error)));
+    for bit in 0..512 {
+        let mut damaged = headers.clone();
+        damaged[0][bit / 8] ^= 1 << (bit % 8);
+        let links = filter.links().to_vec();
+        assert!(ScalableBloomFilter::from_stored_headers(&damaged, links).is_err(), "{bit}");
+    }
+    let other = KeyHash::Xxh3 { seed: 5 };
+    let links = filter.links().iter().map(|link| {
+        BloomFilter::from_blocks(link.blocks(), link.params().probes(), other).unwrap()
+    });
+    let error = ScalableBloomFilter::from_stored_headers(&headers, links.collect());
+    assert_eq!(
+        error.unwrap_err(),
+        ScalableFormatError::HashMismatch { found: other, expected: filter.key_hash() }
+    );
+}
+
+/// On either kind of pages links have the same bits, whether or not they were written when made.
+#[test]
+fn pages_make_no_difference() {
+    let [small, huge] = [false, true].map(|huge_pages| {
+        let options = ScalableOptions::new(0.01, 150_000).with_growth(16);
+        let mut filter = options.build().unwrap().with_huge_pages(huge_pages);
+        for hash in Random(7).hashes(160_000) {
+            filter.insert_hash(hash).unwrap();
+        }
+        filter
+    });
+    // The second is for 2.4 million keys.
+    assert!(small.links().len() == 2 && small.links()[1].memory_bytes() > 2 << 20);
+    assert!(small == huge && small.to_filter().unwrap() == small);
 }
 
 #[test]

@@ -3,15 +3,19 @@
 
 use std::process::Command;
 
-use blocked_bloom::parts::Header;
+use blocked_bloom::FilterOptions;
+use blocked_bloom::parts::{Header, MAGIC};
 use blocked_bloom_formats::redis::RedisFilter;
 use blocked_bloom_scalable::ScalableOptions;
 use redis::Connection;
 
-use crate::loading::{BAD, Dump, LOADING, NO_LINK, keys, own, redis_bloom};
+use crate::loading::{BAD, Dump, LOADING, keys, own, redis_bloom};
+use crate::operator::resident;
 use crate::server::{
     Server, call, command, error_text, info, items, load, load_chunk, reply, wait_until,
 };
+
+const NO_MEMORY: &str = "ERR Insufficient memory to create filter";
 
 #[test]
 fn every_damage_of_an_own_dump_is_an_error() {
@@ -138,42 +142,66 @@ fn damaged_headers_of_redisbloom_are_errors_or_what_they_say() {
 }
 
 #[test]
-fn what_a_header_announces_takes_no_memory() {
+fn what_a_header_announces_must_be_there_and_takes_no_memory() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
-    let before = info(&mut connection, "used_memory");
+    let before = resident(&server);
     let (_, dump) = redis_bloom(100, 10);
     let mut header = dump[0].1.clone();
-    for (at, number) in [(20, 1_u64 << 59), (28, 1 << 62)] {
-        header[at..at + 8].copy_from_slice(&number.to_le_bytes());
-    }
-    let mut own = Header::new(*b"\x89BBRDIS\n", 1);
-    own.put(12, &u32::MAX.to_le_bytes());
-    own.put(24, &(i64::MAX as u64 - 1).to_le_bytes());
-    let own = own.seal();
-    for i in 0..1_000 {
-        for (kind, header) in [("redis", &header[..]), ("own", &own)] {
-            let name = format!("{kind}:{i}");
-            load_chunk(&mut connection, &name, 1, header).unwrap();
-            load_chunk(&mut connection, &name, 101, &[1; 100]).unwrap();
-            load_chunk(&mut connection, &name, 201, &[1; 100]).unwrap();
-            assert_eq!(
-                load_chunk(&mut connection, &name, 1 << 60, &[1; 100]).unwrap_err(),
-                if kind == "own" { BAD } else { NO_LINK }
-            );
-            assert_eq!(reply(&mut connection, &["BF.EXISTS", &name, "a"]), LOADING);
+    let mut announce = |bytes: u64| {
+        for (at, number) in [(20, bytes), (28, 8 * bytes)] {
+            header[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        let mut own = Header::new(*b"\x89BBRDIS\n", 1);
+        own.put(12, &u32::MAX.to_le_bytes());
+        own.put(24, &bytes.to_le_bytes());
+        [("redis", header.clone()), ("own", own.seal().to_vec())]
+    };
+    for bytes in [1 << 46, 1 << 59] {
+        for (kind, header) in announce(bytes) {
+            let error = load_chunk(&mut connection, "f", 1, &header).unwrap_err();
+            assert_eq!(error, NO_MEMORY, "{kind}: {bytes}");
+            assert_eq!(reply(&mut connection, &["EXISTS", "f"]), "0");
         }
     }
-    let taken = info(&mut connection, "used_memory") - before;
-    assert!(taken < 4 << 20, "{taken} bytes for 2000 headers");
-    println!("2000 headers that announce exabytes take {taken} bytes");
+    // Until the machine has no more, as of `BF.RESERVE`.
+    let (mut taken, mut refused) = (0, 0);
+    let container = ScalableOptions::new(0.01, 10).build().unwrap().to_bytes();
+    let link = FilterOptions::default().empty_filter(1).unwrap().stored_header();
+    let mut link = Header::read(&link, MAGIC, 1).unwrap();
+    link.put(24, &((1_u32 << 24) - 2).to_le_bytes());
+    let own = [&container[..], &link.seal(), &[1; 8]].concat();
+    for i in 0..1_000 {
+        for (kind, header) in announce(1 << 30) {
+            let name = format!("{kind}:{i}");
+            let data = if kind == "own" { &own[..] } else { &[1; 100] };
+            let sent = load_chunk(&mut connection, &name, 1, &header).and_then(|()| {
+                load_chunk(&mut connection, &name, 1 + data.len() as i64, data)?;
+                load_chunk(&mut connection, &name, 101 + data.len() as i64, &[1; 100])
+            });
+            match sent {
+                Ok(()) => {
+                    assert_eq!(reply(&mut connection, &["BF.EXISTS", &name, "a"]), LOADING);
+                    taken += 1;
+                }
+                Err(error) => {
+                    assert_eq!(error, NO_MEMORY, "{name}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    let resident = resident(&server).saturating_sub(before);
+    println!("{taken} filters of 1 GB announced take {resident} bytes, {refused} were refused");
+    assert!(taken > 0 && refused > 0 && resident < 16 << 20, "{taken} {refused} {resident}");
+    call::<()>(&mut connection, &["FLUSHALL"]);
     // More than there can be.
     own_rejected(&mut connection, i64::MAX as u64);
     own_rejected(&mut connection, u64::MAX);
     own_rejected(&mut connection, 0);
     // More links than any chain has.
     let links = 100_000_u32;
-    let mut many = header[..20].to_vec();
+    let mut many = dump[0].1[..20].to_vec();
     many[..8].copy_from_slice(&(10 * u64::from(links)).to_le_bytes());
     many[8..12].copy_from_slice(&links.to_le_bytes());
     for _ in 0..links {

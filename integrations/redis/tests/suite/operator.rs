@@ -168,7 +168,7 @@ fn settings_are_configuration_and_go_with_the_command_that_used_them() {
     let configuration: Vec<String> = call(&mut connection, &["CONFIG", "GET", "*bf-*"]);
     let prefix =
         if configuration.contains(&"bf-error-rate".into()) { "" } else { "blocked-bloom." };
-    assert_eq!(configuration.len(), 6, "{configuration:?}");
+    assert_eq!(configuration.len(), 8, "{configuration:?}");
     println!("the server's configuration: {configuration:?}");
     let names = ["bf-error-rate", "bf-initial-size", "bf-expansion-factor"]
         .map(|name| format!("{prefix}{name}"));
@@ -480,6 +480,14 @@ fn milliseconds(server: &Server, connection: &mut Connection, words: &[&str]) ->
     (server.cpu_nanoseconds() - before) as f64 / 1e6
 }
 
+/// Memory of the server's process; that of `INFO` is a tenth of a second old.
+pub(crate) fn resident(server: &Server) -> u64 {
+    let path = format!("/proc/{}/status", server.process());
+    let status = std::fs::read_to_string(path).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    resident.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]
@@ -489,7 +497,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 fn a_large_filter_is_reserved_and_begun_without_writing_it() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
-    let before = info(&mut connection, "used_memory_rss");
+    let before = resident(&server);
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..9 {
         call::<()>(&mut connection, &["DEL", "f"]);
@@ -503,7 +511,7 @@ fn a_large_filter_is_reserved_and_begun_without_writing_it() {
             assert!(info(&mut connection, "used_memory") > size);
         }
     }
-    let grown = info(&mut connection, "used_memory_rss").saturating_sub(before);
+    let grown = resident(&server).saturating_sub(before);
     let [reserve, add] = times.map(median);
     println!(
         "300 million keys: BF.RESERVE {reserve:.2} ms, the first BF.ADD {add:.2} ms, {grown} bytes"
@@ -528,10 +536,70 @@ fn a_large_filter_is_reserved_and_begun_without_writing_it() {
     });
     let add = median(times.collect());
     let [size]: [u64; 1] = call(&mut connection, &["BF.INFO", "f", "SIZE"]);
-    let grown = info(&mut connection, "used_memory_rss").saturating_sub(before);
+    let grown = resident(&server).saturating_sub(before);
     println!("RedisBloom's filter, {size} bytes: BF.ADD {add:.2} ms, {grown} bytes");
     assert!(size > 500_000_000 && add < 1.0 && grown < 20_000_000, "{size} {add} {grown}");
     assert!(server.is_sound());
+}
+
+#[test]
+fn a_large_filter_takes_the_pages_that_its_keys_use() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    // Below 2 MiB, below 64 MiB, above.
+    for capacity in ["1000000", "10000000", "40000000", "300000000"] {
+        let before = resident(&server);
+        let reserve =
+            milliseconds(&server, &mut connection, &["BF.RESERVE", capacity, "0.01", capacity]);
+        items(&mut connection, "BF.MADD", capacity, &keys(0, 1_000));
+        let grown = resident(&server).saturating_sub(before);
+        println!("{capacity} keys: BF.RESERVE {reserve:.2} ms; with 1000 of them {grown} bytes");
+        // A page of 4 KiB for each key; huge pages would be up to 400 MB.
+        assert!(grown < 10_000_000, "{capacity}: {grown}");
+    }
+    // The second link, of 55 MB, after one of 2 MB.
+    call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", "1600000", "EXPANSION", "16"]);
+    for first in (0..1_590_000).step_by(30_000) {
+        items(&mut connection, "BF.MADD", "f", &keys(first, first + 30_000));
+    }
+    let mut first = 1_590_000;
+    let grown = loop {
+        let before = resident(&server);
+        items(&mut connection, "BF.MADD", "f", &keys(first, first + 1_000));
+        first += 1_000;
+        let [links]: [u64; 1] = call(&mut connection, &["BF.INFO", "f", "FILTERS"]);
+        if links == 2 {
+            break resident(&server).saturating_sub(before);
+        }
+    };
+    println!("the second link after at most 1000 of its keys: {grown} bytes");
+    assert!(grown < 10_000_000, "{grown}");
+    assert!(server.is_sound());
+}
+
+#[test]
+fn huge_pages_are_a_setting() {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let huge = std::fs::read_to_string(path).unwrap_or_default();
+    if !huge.contains("[madvise]") {
+        println!("NOT RUN: the system's huge pages are not by advice: {huge:?}");
+        return;
+    }
+    let mut grown = [0; 2];
+    for (grown, word) in grown.iter_mut().zip(["no", "yes"]) {
+        let Some(server) = Server::start(&["--module-arguments", "HUGE_PAGES", word]) else {
+            return;
+        };
+        let mut connection = server.connect();
+        let before = resident(&server);
+        call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", "100000000"]);
+        items(&mut connection, "BF.MADD", "f", &keys(0, 1_000));
+        *grown = resident(&server).saturating_sub(before);
+    }
+    println!("bytes with a thousand keys on small pages and on huge ones: {grown:?}");
+    assert!(grown[1] > 8 * grown[0], "{grown:?}");
+    let log = Server::log_of_failure(&["--module-arguments", "HUGE_PAGES", "2"]);
+    assert!(log.contains("value for `bf-huge-pages` must be yes or no"), "{log}");
 }
 
 #[test]

@@ -525,3 +525,59 @@ fn a_replica_that_loads_a_copy_goes_on_to_answer() {
     compare(&mut follower, &filters);
     assert!(replica.is_sound());
 }
+
+/// Most memory that the server had: resident, and by its own count beyond what it counts now.
+fn peaks(server: &Server) -> [u64; 2] {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process())).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let resident: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    let [peak, now] =
+        ["used_memory_peak", "used_memory"].map(|field| info(&mut server.connect(), field));
+    [resident << 10, peak.saturating_sub(now)]
+}
+
+#[test]
+fn loading_takes_little_more_than_the_filter() {
+    let Some(server) = Server::start(&[]) else { return };
+    let [empty, _] = peaks(&server);
+    let mut redis = RedisFilter::new(150_000_000, 0.01, Some(2)).unwrap();
+    keys(0, 1_000).iter().for_each(|key| assert!(redis.insert(key).is_ok()));
+    for name in ["own", "redis"] {
+        let mut server = Server::start(&["--rdbcompression", "no"]).unwrap();
+        let mut connection = server.connect();
+        if name == "own" {
+            call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", "150000000"]);
+            items(&mut connection, "BF.MADD", "f", &keys(0, 1_000));
+        } else {
+            redis.dump().for_each(|(i, data)| load_chunk(&mut connection, "f", i, &data).unwrap());
+        }
+        let [size]: [u64; 1] = call(&mut connection, &["BF.INFO", "f", "SIZE"]);
+        call::<()>(&mut connection, &["SAVE"]);
+        let dump = dump(&mut connection, "f");
+        server.kill();
+        server.start_again();
+        let from_file = peaks(&server);
+        assert!(crate::server::dump(&mut server.connect(), "f") == dump, "{name}");
+        let other = Server::start(&[]).unwrap();
+        let mut connection = other.connect();
+        let mut times = Vec::new();
+        for (iterator, data) in &dump {
+            let before = other.cpu_nanoseconds();
+            load_chunk(&mut connection, "f", *iterator, data).unwrap();
+            times.push((other.cpu_nanoseconds() - before) / 1_000);
+        }
+        let from_pieces = peaks(&other);
+        println!(
+            "{name}: {size} bytes; from a file at most {from_file:?}, from pieces {from_pieces:?}, \
+             {times:?} us; a server without keys {empty:?}"
+        );
+        let [resident, counted] = from_file;
+        assert!(resident < empty + size + size / 10 && counted < size / 10, "{from_file:?}");
+        // The connection has pieces too.
+        let [resident, counted] = from_pieces;
+        assert!(resident < empty + size + size / 5 && counted < size / 5, "{from_pieces:?}");
+        // The last piece takes no longer than those before.
+        let [before @ .., last] = &times[1..] else { panic!("{times:?}") };
+        assert!(last <= before.iter().max().unwrap(), "{name}: {times:?}");
+    }
+}

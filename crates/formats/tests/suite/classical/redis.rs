@@ -213,6 +213,16 @@ fn a_loaded_chain_grows_as_the_one_that_was_dumped() {
         assert_eq!((loaded.expansion(), opened.expansion()), (expansion, expansion));
         assert_eq!((loaded.capacity(), loaded.size(), loaded.hash_bits()), (7, filter.size(), 64));
         assert!(loaded == filter && opened == filter, "{expansion:?}");
+        // Or from its header and bits; not from those of another number of links or bytes.
+        let (_, header) = filter.dump().next().unwrap();
+        let bits: Vec<_> = filter.links().iter().map(|link| link.as_bytes().to_vec()).collect();
+        for wrong in [vec![], [&bits[..], &bits].concat(), vec![bits[0][1..].to_vec()]] {
+            let (found, expected) = (wrong.concat().len() as u64, bits.concat().len() as u64);
+            let error = RedisFilter::from_links(&header, wrong).unwrap_err();
+            assert_eq!(error, RedisError::Missing { found, expected });
+        }
+        assert!(RedisFilter::from_links(&header[1..], bits.clone()).is_err());
+        assert!(RedisFilter::from_links(&header, bits).unwrap() == filter, "{expansion:?}");
         // Into the third link, where there is one.
         add(&mut [&mut filter, &mut loaded, &mut opened], 60);
         let entries = |filter: &RedisFilter| -> Vec<u64> {
