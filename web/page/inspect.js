@@ -19,8 +19,9 @@ const NO_FILTERS = [
   {
     start: 'REDIS',
     text:
-      'It is a database of Redis (RDB). Export one filter with BF.SCANDUMP: its pieces, ' +
-      'written one after another by “blocked-bloom”, are a file that this page reads.',
+      'It is a database of Redis (RDB). Export a filter: call BF.SCANDUMP KEY 0, and again with ' +
+      'each iterator that comes back, until that is 0. The page reads a file of all replies, each ' +
+      'as its iterator and its length (8 bytes each, little-endian) and then its data.',
   },
   { start: '\x1f\x8b', text: 'It is compressed by gzip: unpack it first.' },
   { start: '\x28\xb5\x2f\xfd', text: 'It is compressed by Zstandard: unpack it first.' },
@@ -335,13 +336,14 @@ function drawLoads(loads, width) {
     );
   }
   const gap = bars.length > 1 ? Math.min(2, (x(1) - x(0)) / 4) : 0;
+  const wide = Math.max(1, Math.min(60, x(1) - x(0) - gap));
   bars.forEach(
     (count, at) =>
       count &&
       svg.append(
         s('rect', {
-          class: 'counted', x: x(at).toFixed(1),
-          width: Math.max(1, Math.min(60, x(1) - x(0) - gap)).toFixed(1), y: y(count).toFixed(1),
+          class: 'counted', x: (x(at + 0.5) - wide / 2).toFixed(1), width: wide.toFixed(1),
+          y: y(count).toFixed(1),
           height: (height - bottom - y(count)).toFixed(1),
         }),
       ),
@@ -373,6 +375,7 @@ function drawLoads(loads, width) {
 // Whether the blocks look as evenly hashed keys leave them: how far apart the two are, beside how
 // far chance would put them.
 function verdictOf({ counted: bars, expected, blocks, fill_ratio: fill }) {
+  if (!fill) return 'No bit is set: the filter has no keys.';
   const total = expected.reduce((sum, count) => sum + count, 0);
   if (!total && fill >= 1) return 'Every bit is set: the filter answers “maybe” to every key.';
   if (!total) return '';

@@ -20,6 +20,8 @@ function readLevels(query) {
   const levels = query.get('levels');
   if (levels !== null || !tree.length)
     tree = (levels || LEVELS).split(',').slice(0, 64).map(levelOf);
+  // On a narrow screen it is long.
+  if (innerWidth > 736 || (levels ?? LEVELS) !== LEVELS) $('levels-view').open = true;
   drawLevels();
 }
 

@@ -99,12 +99,11 @@ const calls = {
         if (answer.error) return answer;
         for (const one of answer.answers) sum[one === '1' ? 'maybe' : 'absent']++;
         if (sum.answers.length < shown) {
-          sum.lines.push(
-            ...new TextDecoder()
-              .decode(kept.subarray(0, 1 << 16))
-              .split('\n')
-              .slice(0, Math.min(answer.answers.length, shown - sum.answers.length)),
-          );
+          const count = Math.min(answer.answers.length, shown - sum.answers.length);
+          let end = 0;
+          for (let line = 0; line < count; line++) end = kept.indexOf(10, end) + 1 || kept.length;
+          const lines = new TextDecoder().decode(kept.subarray(0, end)).split('\n');
+          sum.lines.push(...lines.slice(0, count));
           sum.answers = (sum.answers + answer.answers).slice(0, sum.lines.length);
         }
         answer.warnings.forEach(warning => sum.warnings.add(warning));

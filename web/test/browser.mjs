@@ -127,6 +127,11 @@ say('filters of the tool');
   await open(join(SCRATCH, 'cut.bloom'));
   check(!!await problem(), 'a filter that is cut off is an error');
   // What the picture of the blocks shows: too many keys; blocks that no key falls into.
+  const picture = () => page.evaluate(() => {
+    const middle = element => { const box = element.getBoundingClientRect(); return box.x + box.width / 2; };
+    const labels = [...document.querySelectorAll('#found svg text[text-anchor=middle]')].slice(0, -1).map(middle);
+    return [...document.querySelectorAll('#found rect.counted')].map(bar => Math.min(...labels.map(label => Math.abs(label - middle(bar)))));
+  });
   const verdict = () => page.evaluate(() => document.querySelector('#found svg')?.parentElement.textContent ?? '');
   await open(join(folder, 'words.bloom'));
   check(/They agree/.test(await verdict()), `a sound filter: ${await verdict()}`);
@@ -141,6 +146,17 @@ say('filters of the tool');
   await page.click('#file-problem button');
   await page.waitForFunction(() => performance.getEntriesByName('opened').length);
   check(/far apart/.test(await verdict()), `half of the blocks without keys: ${await verdict()}`);
+  // Few bars, each with a label, which it stands over.
+  execFileSync(TOOL, ['build', '-', '-q', '-o', join(SCRATCH, 'few.bloom')], { input: 'apple\nfig\nplum\n' });
+  await open(join(SCRATCH, 'few.bloom'));
+  const apart = await picture();
+  check(apart.length > 0 && Math.max(...apart) < 1.5, `bars are ${apart} px from their labels`);
+  execFileSync(TOOL, ['build', '-', '--keys', '1000', '-q', '-o', join(SCRATCH, 'empty.bloom')], { input: '', stdio: ['pipe', 'ignore', 'ignore'] });
+  await open(join(SCRATCH, 'empty.bloom'));
+  check(/has no keys/.test(await verdict()) && !/agree/.test(await verdict()), `an empty filter: ${await verdict()}`);
+  writeFileSync(join(SCRATCH, 'dump.rdb'), 'REDIS0011\xfa\x09redis-ver\x058.0.0', 'latin1');
+  await open(join(SCRATCH, 'dump.rdb'));
+  check(/BF.SCANDUMP.*until that is 0.*iterator and its length.*then its data\.$/.test(await problem()), `a database of Redis: ${await problem()}`);
 }
 
 say('a dropped file, a file of keys, one key in its block');
@@ -160,6 +176,11 @@ say('a dropped file, a file of keys, one key in its block');
   await page.waitForFunction(() => performance.getEntriesByName('looked-up').length);
   const count = words.trim().split('\n').length;
   check((await page.textContent('.tally')).includes(`0 certainly absent${count.toLocaleString('en-US')} maybe`), `all words of a file are there: ${await page.textContent('.tally')}`);
+  const long = Array.from({ length: 3000 }, (_, at) => `${String(at).padStart(6, '0')}${'x'.repeat(200)}é`);
+  await drop('#typed', 'long.txt', `${long.join('\n')}\n`);
+  await page.waitForFunction(() => performance.getEntriesByName('looked-up').length);
+  const shown = await page.locator('#answers .key').allTextContents();
+  check(shown.length === 1000 && shown.every((key, at) => key === long[at]), `of 3,000 long keys ${shown.length} are shown, the last as ${shown.at(-1)}`);
   await page.click('#to-inspect');
   await page.evaluate(() => performance.clearMarks('opened'));
   await page.click('#example');
@@ -177,6 +198,10 @@ say('a dropped file, a file of keys, one key in its block');
 {
   const two = recorded().find(({ file }) => file.endsWith('_2rg.parquet'))?.file ?? check(false, 'no file of two row groups');
   await open(two);
+  // Columns as the file has them, each with its row groups together.
+  const chunks = (await facts()).column_chunks, names = [...new Set(chunks.map(({ column }) => column))];
+  equal(chunks.map(({ column, row_group }) => [column, row_group]), names.flatMap(name => [[name, 0], [name, 1]]), 'chunks by column');
+  equal(await page.evaluate(() => [...document.querySelectorAll('#column option')].map(option => option.value)), [...new Set(chunks.filter(chunk => chunk.filter_offset !== null).map(({ column }) => column))], 'columns in the order of the file');
   await chooseIn('column', 'i64');
   await chooseIn('row-groups', '0,zz');
   await lookUp(['7']);
@@ -244,10 +269,15 @@ say('states, errors and the keyboard');
   equal(await other.evaluate(() => [document.getElementById('keys').value, document.getElementById('rate').value, document.querySelector('[name=kind]:checked').value, document.getElementById('answer').textContent]), changed, 'a state that was sent');
   await on.fill('#keys', 'many');
   check(/whole number/.test(await on.textContent('#keys-problem')) && await on.getAttribute('#keys', 'aria-invalid') === 'true', 'what is no number is said');
-  const isStale = () => on.evaluate(() => getComputedStyle(document.querySelector('#size .answer')).opacity < 0.5);
-  check(await isStale(), 'figures of the keys before are dimmed');
+  const isStale = () => on.evaluate(() => ['.answer', 'figure', '#kinds', '#code'].every(part => getComputedStyle(document.querySelector(`#size ${part}`)).visibility === 'hidden'));
+  check(await isStale(), 'figures of the keys before cannot be read');
   await on.fill('#keys', '50M');
-  check(!await isStale(), 'and no longer when the keys are mended');
+  check(!await isStale(), 'and can when the keys are mended');
+  await on.fill('#budget', 'much');
+  const hasLevels = () => on.evaluate(() => ['[data-result]', '#levels-sentence', '#levels-code'].some(part => getComputedStyle(document.querySelector(`#levels-view ${part}`)).visibility === 'visible'));
+  check(!await hasLevels(), 'nor those of the levels before');
+  await on.fill('#budget', '1GiB');
+  check(await hasLevels(), 'and those of the levels');
   await on.check('[name=kind][value=blocked]');
   await on.fill('#rate', '1%');
   await on.fill('#load', '100k');
@@ -345,6 +375,9 @@ say('accessibility, widths and pictures');
         for (const { id, nodes } of result.violations) check(false, `${name}, ${width} px, ${colorScheme}: ${id}: ${nodes.map(node => `${node.html} ${node.failureSummary}`).join('\n').slice(0, 600)}`);
       };
       await look('size');
+      const long = await on.evaluate(() => document.documentElement.scrollHeight);
+      figures[`size_${width}_px`] = long;
+      check(width > 400 || long < 3000, `the sizes are ${long} px long at ${width} px`);
       await on.click('#to-inspect');
       await look('inspect');
       for (const [name, path] of [['sst', 'rocksdb/bloom_b10_n5000_partitioned.sst'], ['parquet', 'parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet']]) {

@@ -53,27 +53,26 @@ impl Stored for ParquetFile<'_> {
         let mut list = List::new(2, &heads);
         let (mut columns, mut damage, mut filters, mut bytes) = (Vec::new(), None, 0_u64, 0_u64);
         let mut left_out = 0_u64;
-        for (row_group, group) in self.row_groups().iter().enumerate() {
-            for (at, column) in group.columns().iter().enumerate() {
-                let filter = self.filter(row_group, at);
-                if let Ok(Some(filter)) = filter {
-                    filters += 1;
-                    bytes += 32 * filter.blocks().len() as u64;
-                }
-                if columns.len() < MOST_CHUNKS {
-                    list.lines.push(cells(row_group, column, &filter));
-                    columns.push(column_json(row_group, column, &filter));
-                } else {
-                    left_out += 1;
-                }
-                if let Err(error) = filter
-                    && !is_not_loaded(&filter)
-                {
-                    damage.get_or_insert_with(|| {
-                        let column = column.name();
-                        Format::PARQUET.damaged(ColumnDamage { column, row_group, error })
-                    });
-                }
+        for (row_group, at) in chunks(self) {
+            let column = &self.row_groups()[row_group].columns()[at];
+            let filter = self.filter(row_group, at);
+            if let Ok(Some(filter)) = filter {
+                filters += 1;
+                bytes += 32 * filter.blocks().len() as u64;
+            }
+            if columns.len() < MOST_CHUNKS {
+                list.lines.push(cells(row_group, column, &filter));
+                columns.push(column_json(row_group, column, &filter));
+            } else {
+                left_out += 1;
+            }
+            if let Err(error) = filter
+                && !is_not_loaded(&filter)
+            {
+                damage.get_or_insert_with(|| {
+                    let column = column.name();
+                    Format::PARQUET.damaged(ColumnDamage { column, row_group, error })
+                });
             }
         }
         let rows: i64 =
@@ -170,10 +169,17 @@ impl Stored for ParquetFile<'_> {
     }
 }
 
-/// Row group and column of every part.
+/// Row group and column of every part, column by column. Row groups may have fewer columns than
+/// others.
 fn chunks(file: &ParquetFile<'_>) -> impl Iterator<Item = (usize, usize)> {
-    let groups = file.row_groups().iter().enumerate();
-    groups.flat_map(|(group, columns)| (0..columns.columns().len()).map(move |at| (group, at)))
+    let mut of_column: Vec<Vec<usize>> = Vec::new();
+    for (group, columns) in file.row_groups().iter().enumerate() {
+        let count = columns.columns().len();
+        of_column.resize(of_column.len().max(count), Vec::new());
+        of_column[..count].iter_mut().for_each(|groups| groups.push(group));
+    }
+    let columns = of_column.into_iter().enumerate();
+    columns.flat_map(|(at, groups)| groups.into_iter().map(move |group| (group, at)))
 }
 
 /// The error for a filter that is damaged, where others of its column may be whole.
@@ -396,7 +402,7 @@ pub(crate) fn missing(file: &ParquetFile<'_>, column: Option<&str>) -> Vec<(u64,
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ColumnNames {
-    /// In alphabetic order.
+    /// In the order of the file.
     pub names: Vec<String>,
     /// How many are left out.
     pub more: usize,
@@ -419,11 +425,14 @@ const MOST_NAMES: usize = 20;
 const MOST_CHUNKS: usize = 10_000;
 
 pub(crate) fn columns_with_filters(file: &ParquetFile<'_>) -> ColumnNames {
-    let columns = file.row_groups().iter().flat_map(|row_group| row_group.columns());
+    let columns = chunks(file).map(|(group, at)| &file.row_groups()[group].columns()[at]);
     let with = columns.filter(|column| column.filter_offset().is_some());
-    let names: BTreeSet<String> = with.map(Column::name).collect();
+    let mut seen = BTreeSet::new();
+    let mut names: Vec<String> =
+        with.map(Column::name).filter(|name| seen.insert(name.clone())).collect();
     let more = names.len().saturating_sub(MOST_NAMES);
-    ColumnNames { names: names.into_iter().take(MOST_NAMES).collect(), more }
+    names.truncate(MOST_NAMES);
+    ColumnNames { names, more }
 }
 
 type Found<'a> = Result<Option<SplitBlockFilter<&'a [SplitBlock]>>, ParquetError>;
