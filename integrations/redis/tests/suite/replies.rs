@@ -216,9 +216,8 @@ fn to_too_few_and_too_many_arguments() {
         "BF.EXISTS f",
         "BF.EXISTS f a b",
         "BF.MEXISTS f",
-        "BF.INSERT f",
+        "BF.INSERT",
         "BF.INSERT f ITEMS",
-        "BF.INSERT f NOCREATE",
         "BF.INSERT f CAPACITY",
         "BF.INSERT f ERROR",
         "BF.INSERT f EXPANSION",
@@ -231,6 +230,8 @@ fn to_too_few_and_too_many_arguments() {
         "BF.SCANDUMP f 0 1",
         "BF.LOADCHUNK f 1",
         "BF.LOADCHUNK f 1 data more",
+        "BF.LOAD f",
+        "BF.LOAD f data more",
     ] {
         let name = command.split(' ').next().unwrap();
         let expected =
