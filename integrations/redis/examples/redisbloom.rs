@@ -1,6 +1,7 @@
-//! `compare.sh`, or `cargo run --locked --release --example redisbloom PATH-OF-REDISBLOOM.SO
-//! [keys]`: CPU time of two servers, one with this module and one with RedisBloom, for commands of
-//! few items, by one client that sends many of them in a pipeline.
+//! `compare.sh`, or `cargo run --locked --release --example redisbloom PATH-OF-REDISBLOOM.SO [keys
+//! [load arguments of this module]]`: CPU time of two servers, one with this module and one with
+//! RedisBloom or valkey-bloom, for commands of few items, by one client that sends many of them in
+//! a pipeline.
 //!
 //! The time is what the kernel counts for the server's threads, user and system. Both servers run
 //! on one CPU, the client on another, where `taskset` can say so: CPUs of a guest differ. Rounds
@@ -80,7 +81,7 @@ fn first_add(modules: &mut [Module; 2]) {
     let [ours, theirs] = times.map(median);
     println!(
         "us until the first key of a filter for 300 million is added: \
-         {ours:.0} (at most {:.0}); RedisBloom {theirs:.0} ({:.0})",
+         {ours:.0} (at most {:.0}); the other {theirs:.0} ({:.0})",
         most[0], most[1]
     );
 }
@@ -94,7 +95,16 @@ fn main() {
         let client = Client::new(server.port);
         Module { server, client }
     };
-    let mut modules = [start(Server::start(&[])), start(Server::start_with(Path::new(&path), &[]))];
+    let loaded: Vec<String> = arguments.collect();
+    let loaded: Vec<&str> = loaded.iter().map(String::as_str).collect();
+    let loaded = [&["--module-arguments"][..], &loaded].concat();
+    // valkey-bloom limits its filters to 128 MiB.
+    let theirs: &[&str] = match path.contains("valkey") {
+        true => &["--module-arguments", "bloom-memory-usage-limit", "10000000000"],
+        false => &[],
+    };
+    let theirs = Server::start_with(Path::new(&path), theirs);
+    let mut modules = [start(Server::start(&loaded)), start(theirs)];
     pin(std::process::id(), "0");
     modules.iter().for_each(|module| pin(module.server.process(), "1"));
     first_add(&mut modules);
@@ -103,7 +113,7 @@ fn main() {
     for module in &mut modules {
         module.fill("large", large + most_new, large);
     }
-    println!("ns of the server's CPU for a command, and the ratio    ours  RedisBloom   ratio");
+    println!("ns of the server's CPU for a command, and the ratio    ours       other   ratio");
     let (mut fresh, mut worst) = (2 * large, 0.0_f64);
     for (filter, keys) in [("small", SMALL / 2), ("large", large)] {
         for (name, items) in [

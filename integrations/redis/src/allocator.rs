@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use redis_module::raw;
 
+use crate::counters;
+
 /// What every allocator of a server aligns to.
 const SERVER_ALIGN: usize = 8;
 
@@ -71,6 +73,23 @@ fn take(bytes: usize, zeros: bool) -> *mut u8 {
         free(trial);
         calloc(1, bytes).cast()
     }
+}
+
+/// A string of an RDB file in the memory that the server reads it into; none if there is none.
+pub(crate) fn load_bytes(rdb: *mut raw::RedisModuleIO) -> Option<Vec<u8>> {
+    let mut length = 0;
+    // SAFETY: as in `take`; `rdb` is what the server passed to the callback that runs.
+    let start = unsafe {
+        let start: *mut u8 = raw::RedisModule_LoadStringBuffer?(rdb, &raw mut length).cast();
+        if start.is_null() || raw::RedisModule_IsIOError?(rdb) != 0 || length == 0 {
+            raw::RedisModule_Free?(start.cast());
+            return None;
+        }
+        start
+    };
+    // SAFETY: the server allocated `length` bytes, wrote them and gave them up. Memory of alignment
+    // 1 is what its `free` takes, whatever its size: `dealloc` passes it on (`start_of`).
+    Some(unsafe { Vec::from_raw_parts(start, length, length) })
 }
 
 /// Whether running out of memory is an error instead of ending the server.
@@ -169,6 +188,8 @@ unsafe fn moved(block: *mut u8) -> *mut u8 {
     let moved = unsafe {
         raw::RedisModule_DefragAlloc.map_or(null_mut(), |move_to| move_to(context, block.cast()))
     };
+    let count = if moved.is_null() { &counters::NOT_MOVED } else { &counters::MOVED };
+    count.fetch_add(1, Ordering::Relaxed);
     if moved.is_null() { block } else { moved.cast() }
 }
 

@@ -1,6 +1,7 @@
 //! Arguments of commands, as the server has them: nothing is allocated or counted for one, unlike
 //! for a `RedisString`, which took a tenth of a command's time.
 
+use std::ffi::{CStr, c_int};
 use std::ptr::NonNull;
 use std::slice;
 
@@ -61,6 +62,19 @@ impl Argument {
         // SAFETY: the context is the command's, and nothing else has the key, which is closed at
         // the latest when the command ends.
         unsafe { RedisKey::from_raw_parts(context.ctx, key) }
+    }
+
+    /// Tells clients that wait for events of the keyspace that this happened to the key.
+    #[inline]
+    pub(crate) fn notify(&self, context: &Context, event: &CStr) {
+        // SAFETY: the pointer is set before the first command; the context is the command's, the
+        // name its argument, and the event ends with 0.
+        unsafe {
+            if let Some(notify) = raw::RedisModule_NotifyKeyspaceEvent {
+                let generic = raw::REDISMODULE_NOTIFY_GENERIC as c_int;
+                notify(context.ctx, generic, event.as_ptr(), self.0.as_ptr());
+            }
+        }
     }
 
     /// The key of this name, to be changed.

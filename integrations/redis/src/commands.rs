@@ -1,19 +1,27 @@
 //! The commands, with RedisBloom's arguments, replies and texts of errors.
 
-use std::ffi::{c_int, c_long};
+use std::cell::Cell;
+use std::ffi::{CStr, c_int, c_long};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redis_module::raw;
 use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, RedisValue};
 
 use crate::arguments::{self, Argument};
-use crate::data_type::FILTER;
-use crate::filter::Filter;
-use crate::loading::Loading;
+use crate::counters::{self, Facts};
+use crate::data_type;
+use crate::filter::{self, Filter};
+use crate::loading::{LoadError, Loading};
 use crate::memory;
 use crate::own::{AddError, Added, CreateError, FEW, Own};
 use crate::reserve::{MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve};
-use crate::settings::settings;
+use crate::scaling::Scaling;
+use crate::settings::{makes_filters_of_redisbloom, memory_limit, settings};
+use crate::valkey::{BytesError, FIXED_SEED, Seed, Shaping, ValkeyFilter};
+
+/// Events of the keyspace, by valkey-bloom's names.
+const ADDED: &CStr = c"bloom.add";
+const RESERVED: &CStr = c"bloom.reserve";
 
 const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
 const EXISTS: RedisError = RedisError::Str("ERR item exists");
@@ -22,6 +30,7 @@ const CANNOT_CREATE: RedisError = RedisError::Str("ERR could not create filter")
 const CANNOT_ADD: RedisError = RedisError::Str("ERR problem inserting into filter");
 const FULL: &str = "ERR non scaling filter is full";
 const LOADING: RedisError = RedisError::Str("ERR filter is not completely loaded");
+const OVER_LIMIT: RedisError = RedisError::Str("ERR operation exceeds bloom object memory limit");
 const BAD_DATA: RedisError = RedisError::Str("ERR received bad data");
 
 /// Most bytes of a piece of a dump, as in RedisBloom.
@@ -65,6 +74,7 @@ commands! {
     debug = bf_debug;
     scan_dump = bf_scandump;
     load_chunk = bf_loadchunk;
+    load = bf_load;
 }
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION expansion] [NONSCALING]`
@@ -105,7 +115,7 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
         }
     };
     let key = name.open_writable(context);
-    if key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)?.is_some() {
+    if data_type::get_mut(&key)?.is_some() {
         return Err(EXISTS);
     }
     let reserve = Reserve {
@@ -113,11 +123,10 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
         capacity: capacity as u64,
         expansion,
     };
-    key.set_value(&FILTER, create(context, &reserve)?)?;
-    let Numbers { error_rate, capacity, growth } = Numbers::of(&reserve);
-    let mut arguments = vec![name.as_slice(), error_rate.as_bytes(), capacity.as_bytes()];
-    arguments.extend(growth.iter().map(String::as_bytes));
-    context.replicate("BF.RESERVE", &arguments[..]);
+    let makes = Makes::Own(reserve);
+    let filter = create(&Allowance::new(context, 0), &makes)?;
+    data_type::set(&key, filter)?;
+    replicate_as_made(context, name, &[], &makes);
     REDIS_OK
 }
 
@@ -127,16 +136,19 @@ fn bf_add(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open_writable(context);
-    if let Some(filter) = key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)?
+    if let Some(filter) = data_type::get_mut(&key)?
         && let Some(is_new) = filter.add_one(item.as_slice())
     {
         if is_new {
+            counters::added_one();
             context.replicate_verbatim();
+            name.notify(context, ADDED);
         }
         return Ok(RedisValue::Bool(is_new));
     }
     drop(key);
-    let added = add_items(context, name, std::slice::from_ref(item), Some(settings()))?;
+    let makes = Some(Makes::Own(settings()));
+    let added = add_items(context, name, std::slice::from_ref(item), makes)?;
     match added.is_new.first() {
         Some(&is_new) => Ok(RedisValue::Bool(is_new)),
         None => Err(RedisError::Str(FULL)),
@@ -151,39 +163,48 @@ fn bf_madd(context: &Context, arguments: &[Argument]) -> RedisResult {
     if items.is_empty() {
         return Err(RedisError::WrongArity);
     }
-    let added = add_items(context, name, items, Some(settings()))?;
+    let added = add_items(context, name, items, Some(Makes::Own(settings())))?;
     Ok(reply_added(context, &added))
 }
 
 /// `BF.INSERT key [CAPACITY capacity] [ERROR error] [EXPANSION expansion] [NOCREATE] [NONSCALING]
-/// ITEMS item [item ...]`
+/// [TIGHTENING ratio] [SEED seed] [VALIDATESCALETO capacity] [ITEMS item [item ...]]`
 fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
-    let ([_, name, options @ ..], 4..) = (arguments, arguments.len()) else {
+    let [_, name, options @ ..] = arguments else {
         return Err(RedisError::WrongArity);
     };
-    let (mut reserve, mut creates, mut is_fixed) = (settings(), true, false);
+    let (mut reserve, mut creates, mut is_fixed, mut has_items) = (settings(), true, false, false);
+    let (mut tightening, mut seed, mut scales_to) = (None, None, None);
     let mut options = options.iter();
-    loop {
-        let option = options.next().ok_or(RedisError::WrongArity)?;
+    while let Some(option) = options.next() {
+        let mut value = || options.next().ok_or(RedisError::WrongArity);
         if option.is("ITEMS") {
+            has_items = true;
             break;
         } else if option.is("NOCREATE") {
             creates = false;
         } else if option.is("NONSCALING") {
             is_fixed = true;
         } else if option.is("CAPACITY") {
-            let value = options.next().ok_or(RedisError::WrongArity)?.integer();
-            let value = value.filter(|value| (1..=MAX_CAPACITY).contains(value));
-            reserve.capacity = value.ok_or(RedisError::Str("Bad capacity"))? as u64;
+            reserve.capacity = capacity(value()?)?;
         } else if option.is("ERROR") {
-            let value = options.next().ok_or(RedisError::WrongArity)?.float();
-            let value = value.filter(|&value| is_rate(value));
-            reserve.error_rate =
-                value.ok_or(RedisError::Str("Bad error rate"))?.min(MAX_ERROR_RATE);
+            let value = value()?.float().filter(|&value| is_rate(value));
+            reserve.error_rate = value.ok_or(RedisError::Str("Bad error rate"))?;
         } else if option.is("EXPANSION") {
-            let value = options.next().ok_or(RedisError::WrongArity)?.integer();
+            let value = value()?.integer();
             let value = value.filter(|value| (0..=MAX_EXPANSION).contains(value));
             reserve.expansion = value.ok_or(RedisError::Str("Bad expansion"))? as u64;
+        } else if option.is("TIGHTENING") {
+            let value = value()?.float().ok_or(RedisError::Str("ERR bad tightening ratio"))?;
+            if !is_rate(value) {
+                return Err(RedisError::Str("ERR (0 < tightening ratio range < 1)"));
+            }
+            tightening = Some(value);
+        } else if option.is("SEED") {
+            let value = Seed::try_from(value()?.as_slice());
+            seed = Some(value.map_err(|_| RedisError::Str("ERR invalid seed"))?);
+        } else if option.is("VALIDATESCALETO") {
+            scales_to = Some(capacity(value()?)?);
         } else {
             return Err(RedisError::Str("Unknown argument received"));
         }
@@ -192,11 +213,67 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
         reserve.expansion = 0;
     }
     let items = options.as_slice();
-    if items.is_empty() {
+    if has_items && items.is_empty() {
         return Err(RedisError::WrongArity);
     }
-    let added = add_items(context, name, items, creates.then_some(reserve))?;
+    let makes = match (tightening, seed) {
+        (None, None) => {
+            reserve.error_rate = reserve.error_rate.min(MAX_ERROR_RATE);
+            Makes::Own(reserve)
+        }
+        _ => Makes::Valkey(Shaping {
+            rate: reserve.error_rate,
+            tightening: tightening.unwrap_or(0.5),
+            capacity: reserve.capacity,
+            expansion: reserve.expansion as u32,
+            seed: seed.unwrap_or(FIXED_SEED),
+        }),
+    };
+    if let Some(capacity) = scales_to {
+        if reserve.expansion == 0 {
+            return Err(RedisError::Str(
+                "ERR cannot use NONSCALING and VALIDATESCALETO options together",
+            ));
+        }
+        if !memory::follows(context) {
+            let scaled = match makes {
+                Makes::Own(reserve) => Scaling::of_own(reserve),
+                Makes::Valkey(shaping) => Scaling::of_valkey(shaping),
+            };
+            scaled.to(capacity).map_err(|error| RedisError::Str(error.text()))?;
+        }
+    }
+    let added = add_items(context, name, items, creates.then_some(makes))?;
     Ok(reply_added(context, &added))
+}
+
+fn capacity(argument: &Argument) -> Result<u64, RedisError> {
+    let value = argument.integer().filter(|value| (1..=MAX_CAPACITY).contains(value));
+    value.map(|value| value as u64).ok_or(RedisError::Str("Bad capacity"))
+}
+
+/// `BF.LOAD key bytes`
+fn bf_load(context: &Context, arguments: &[Argument]) -> RedisResult {
+    let [_, name, bytes] = arguments else {
+        return Err(RedisError::WrongArity);
+    };
+    let key = name.open_writable(context);
+    if data_type::get_mut(&key)?.is_some() {
+        return Err(RedisError::Str("BUSYKEY Target key name already exists."));
+    }
+    let allowance = Allowance::new(context, 0);
+    let filter = ValkeyFilter::from_bytes(bytes.as_slice(), |bytes| allowance.may_take(bytes));
+    let filter = filter.map_err(|error| match error {
+        BytesError::Damaged => RedisError::Str("ERR bloom object decoding failed"),
+        BytesError::Version => {
+            RedisError::Str("ERR bloom object decoding failed. Unsupported version")
+        }
+        BytesError::Memory => allowance.error(NO_MEMORY),
+    })?;
+    data_type::set(&key, Filter::Valkey(Box::new(filter)))?;
+    context.replicate_verbatim();
+    name.notify(context, RESERVED);
+    REDIS_OK
 }
 
 /// `BF.EXISTS key item`
@@ -205,7 +282,7 @@ fn bf_exists(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)?;
+    let filter = data_type::get(&key)?;
     let hit = filter.map_or(Some(false), |filter| filter.contains(item.as_slice()));
     hit.map(RedisValue::Bool).ok_or(LOADING)
 }
@@ -219,7 +296,7 @@ fn bf_mexists(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     }
     let key = name.open(context);
-    match key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)? {
+    match data_type::get(&key)? {
         Some(filter) => {
             // Before the first reply nothing can fail.
             let (mut replies, mut count) = ([false; FEW], 0);
@@ -244,13 +321,15 @@ fn bf_mexists(context: &Context, arguments: &[Argument]) -> RedisResult {
     Ok(RedisValue::NoReply)
 }
 
-/// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
+/// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION | ERROR | TIGHTENING |
+/// MAXSCALEDCAPACITY]`: all of these on Valkey, the first five elsewhere, as the server's own
+/// module replies.
 fn bf_info(context: &Context, arguments: &[Argument]) -> RedisResult {
     let ([_, name, wanted @ ..], 2..=3) = (arguments, arguments.len()) else {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = complete(key.get_value(&FILTER))?.ok_or(NOT_FOUND)?;
+    let filter = complete(data_type::get(&key))?.ok_or(NOT_FOUND)?;
     let number = |number: u64| RedisValue::Integer(number.min(i64::MAX as u64) as i64);
     let expansion =
         filter.expansion().map_or(RedisValue::Null, |expansion| number(expansion.into()));
@@ -261,6 +340,14 @@ fn bf_info(context: &Context, arguments: &[Argument]) -> RedisResult {
         ("ITEMS", "Number of items inserted", number(filter.keys())),
         ("EXPANSION", "Expansion rate", expansion),
     ];
+    if !wanted.is_empty() || memory::is_on_valkey() {
+        fields.insert(4, ("ERROR", "Error rate", RedisValue::Float(filter.rate())));
+        if filter.expansion().is_some() {
+            let scaled = number(filter.scaling().most());
+            fields.push(("TIGHTENING", "Tightening ratio", RedisValue::Float(filter.tightening())));
+            fields.push(("MAXSCALEDCAPACITY", "Max scaled capacity", scaled));
+        }
+    }
     if let [wanted] = wanted {
         fields.retain(|(argument, ..)| wanted.is(argument));
         if fields.is_empty() {
@@ -285,7 +372,7 @@ fn bf_card(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let keys = complete(key.get_value(&FILTER))?.map_or(0, Filter::keys);
+    let keys = complete(data_type::get(&key))?.map_or(0, Filter::keys);
     Ok(RedisValue::Integer(keys.min(i64::MAX as u64) as i64))
 }
 
@@ -295,7 +382,7 @@ fn bf_debug(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = complete(key.get_value(&FILTER))?.ok_or(NOT_FOUND)?;
+    let filter = complete(data_type::get(&key))?.ok_or(NOT_FOUND)?;
     let mut lines = vec![format!("size:{}", filter.keys())];
     lines.extend(filter.shapes().iter().map(|link| {
         format!(
@@ -338,8 +425,11 @@ fn bf_scandump(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = complete(key.get_value(&FILTER))?.ok_or(NOT_FOUND)?;
+    let filter = complete(data_type::get(&key))?.ok_or(NOT_FOUND)?;
     let iterator = iterator.integer().ok_or(RedisError::Str("Second argument must be numeric"))?;
+    if matches!(filter, Filter::Valkey(_)) {
+        return Err(RedisError::Str("ERR a filter of valkey-bloom has no dump"));
+    }
     let (next, data) = match iterator {
         0 => (1, filter.header()),
         _ => filter.piece(iterator, PIECE).unwrap_or_default(),
@@ -357,25 +447,29 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
     };
     let iterator =
         iterator.integer().ok_or(RedisError::Str("ERR Second argument must be numeric"))?;
+    let allowance = Allowance::new(context, 0);
+    let failed = |error: LoadError| match error {
+        LoadError::Memory => allowance.error(NO_MEMORY),
+        error => RedisError::Str(error.text()),
+    };
     let begin = || {
-        let may_take = |bytes| memory::has(context, bytes);
-        let loading = Loading::begin(data.as_slice(), may_take).map(Box::new);
-        loading.map_err(|error| RedisError::Str(error.text()))
+        let loading = Loading::begin(data.as_slice(), |bytes| allowance.may_take(bytes));
+        loading.map(Box::new).map_err(failed)
     };
     let key = name.open_writable(context);
-    match key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)? {
-        None if iterator == 1 => key.set_value(&FILTER, Filter::Loading(begin()?))?,
+    match data_type::get_mut(&key)? {
+        None if iterator == 1 => data_type::set(&key, Filter::Loading(begin()?))?,
         None => return Err(NOT_FOUND),
         Some(filter) => match filter {
-            Filter::Own(_) | Filter::Redis(_) => return Err(BAD_DATA),
             // From the beginning.
             Filter::Loading(loading) if iterator == 1 => *loading = begin()?,
             Filter::Loading(loading) => {
-                let taken = loading.take(iterator, data.as_slice());
-                if let Some(complete) = taken.map_err(|error| RedisError::Str(error.text()))? {
-                    *filter = complete.into();
+                let complete = loading.take(iterator, data.as_slice()).map_err(failed)?;
+                if let Some(complete) = complete {
+                    data_type::replace(&key, filter, complete.into())?;
                 }
             }
+            _ => return Err(BAD_DATA),
         },
     }
     context.replicate_verbatim();
@@ -388,20 +482,67 @@ fn is_rate(rate: f64) -> bool {
 
 /// The filter of a key that is there, unless it is still being loaded.
 fn complete(value: Result<Option<&Filter>, RedisError>) -> Result<Option<&Filter>, RedisError> {
-    match value.map_err(|_| RedisError::WrongType)? {
+    match value? {
         Some(Filter::Loading(_)) => Err(LOADING),
         filter => Ok(filter),
     }
 }
 
+/// What a command makes where there is no key.
+#[derive(Clone, Copy)]
+enum Makes {
+    Own(Reserve),
+    /// A filter of valkey-bloom's.
+    Valkey(Shaping),
+}
+
+/// Whether a filter may take more memory: by the limit for one filter, and by the server's memory.
+struct Allowance<'a> {
+    context: &'a Context,
+    /// Bytes that the filter has, and those that it has taken since.
+    taken: Cell<u64>,
+    is_over_limit: Cell<bool>,
+}
+
+impl<'a> Allowance<'a> {
+    fn new(context: &'a Context, has: u64) -> Self {
+        Allowance { context, taken: Cell::new(has), is_over_limit: Cell::new(false) }
+    }
+
+    /// A replica, and a server that reads its AOF, does what it is told.
+    fn may_take(&self, bytes: u64) -> bool {
+        let taken = self.taken.get().saturating_add(bytes);
+        if taken > memory_limit() && !memory::follows(self.context) {
+            self.is_over_limit.set(true);
+            return false;
+        }
+        self.taken.set(taken);
+        memory::has(self.context, bytes)
+    }
+
+    /// The limit's error, if it was that, or this one.
+    fn error(&self, otherwise: RedisError) -> RedisError {
+        if self.is_over_limit.get() { OVER_LIMIT } else { otherwise }
+    }
+}
+
 /// An empty filter.
-fn create(context: &Context, reserve: &Reserve) -> Result<Filter, RedisError> {
-    let own = Own::new(reserve, |bytes| memory::has(context, bytes));
-    own.map(Filter::Own).map_err(|error| match error {
+fn create(allowance: &Allowance<'_>, makes: &Makes) -> Result<Filter, RedisError> {
+    let may_take = |bytes| allowance.may_take(bytes);
+    let filter = match makes {
+        Makes::Own(reserve) if makes_filters_of_redisbloom() => {
+            filter::new_of_redisbloom(reserve, may_take)
+        }
+        Makes::Own(reserve) => Own::new(reserve, may_take).map(Filter::Own),
+        Makes::Valkey(shaping) => {
+            ValkeyFilter::new(shaping, may_take).map(|filter| Filter::Valkey(Box::new(filter)))
+        }
+    };
+    filter.map_err(|error| match error {
         CreateError::Shape => CANNOT_CREATE,
         CreateError::Memory => {
-            end_if_it_follows(context);
-            NO_MEMORY
+            end_if_it_follows(allowance.context);
+            allowance.error(NO_MEMORY)
         }
     })
 }
@@ -412,24 +553,32 @@ fn add_items(
     context: &Context,
     name: &Argument,
     items: &[Argument],
-    creates: Option<Reserve>,
+    creates: Option<Makes>,
 ) -> Result<Added, RedisError> {
-    let may_take = |bytes| memory::has(context, bytes);
     let key = name.open_writable(context);
-    let Some(filter) = key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)? else {
-        let reserve = creates.ok_or(NOT_FOUND)?;
-        let mut filter = create(context, &reserve)?;
-        let added = filter.add(items, may_take).ok_or(LOADING)?;
-        let added = added.map_err(|error| failed(context, &error))?;
-        key.set_value(&FILTER, filter)?;
-        replicate_as_made(context, name, items, &reserve);
+    let Some(filter) = data_type::get_mut(&key)? else {
+        let makes = creates.ok_or(NOT_FOUND)?;
+        let allowance = Allowance::new(context, 0);
+        let mut filter = create(&allowance, &makes)?;
+        let added = filter.add(items, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
+        let added = added.map_err(|error| failed(&allowance, &error))?;
+        data_type::set(&key, filter)?;
+        replicate_as_made(context, name, items, &makes);
+        if added.is_new.contains(&true) {
+            name.notify(context, ADDED);
+        }
         return Ok(added);
     };
-    match filter.add(items, may_take).ok_or(LOADING)? {
+    let allowance = Allowance::new(context, filter.size());
+    let before = Facts::of(filter);
+    let added = filter.add(items, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
+    counters::changed(&before, &Facts::of(filter));
+    match added {
         Ok(added) => {
             // Otherwise the filter is what it was.
             if added.is_new.contains(&true) {
                 context.replicate_verbatim();
+                name.notify(context, ADDED);
             }
             Ok(added)
         }
@@ -440,51 +589,56 @@ fn add_items(
                 arguments.extend(items[..error.before].iter().map(Argument::as_slice));
                 context.replicate("BF.MADD", &arguments[..]);
             }
-            Err(failed(context, &error))
+            Err(failed(&allowance, &error))
         }
     }
 }
 
-/// Replicates a command that made a filter with all that it was made for.
-fn replicate_as_made(context: &Context, name: &Argument, items: &[Argument], reserve: &Reserve) {
-    let Numbers { error_rate, capacity, growth } = Numbers::of(reserve);
+/// Replicates a command that made a filter with all that it was made for, as words that make the
+/// same one by any settings: those of a replica, or of the server that reads the AOF, may be others.
+fn replicate_as_made(context: &Context, name: &Argument, items: &[Argument], makes: &Makes) {
+    // The shortest texts that are read as the same numbers.
+    let (error_rate, capacity, expansion) = match makes {
+        Makes::Own(reserve) => (reserve.error_rate, reserve.capacity, reserve.expansion),
+        Makes::Valkey(shaping) => (shaping.rate, shaping.capacity, shaping.expansion.into()),
+    };
+    let (error_rate, capacity) = (error_rate.to_string(), capacity.to_string());
+    // RedisBloom 2.8 does not take an expansion of 0.
+    let expansion = (expansion > 0).then(|| expansion.to_string());
+    let growth: &[&[u8]] = match &expansion {
+        None => &[b"NONSCALING"],
+        Some(expansion) => &[b"EXPANSION", expansion.as_bytes()],
+    };
     let mut arguments = vec![name.as_slice()];
-    arguments.extend(["CAPACITY", &capacity, "ERROR", &error_rate].map(str::as_bytes));
-    arguments.extend(growth.iter().map(String::as_bytes));
-    arguments.push(b"ITEMS");
-    arguments.extend(items.iter().map(Argument::as_slice));
-    context.replicate("BF.INSERT", &arguments[..]);
-}
-
-/// What a filter was made for, as the words of a command that makes the same one by any settings:
-/// those of a replica, or of the server that reads the AOF, may be others.
-struct Numbers {
-    error_rate: String,
-    capacity: String,
-    /// `NONSCALING`, or `EXPANSION` and its number: RedisBloom 2.8 does not take 0.
-    growth: Vec<String>,
-}
-
-impl Numbers {
-    fn of(reserve: &Reserve) -> Self {
-        Numbers {
-            // The shortest text that is read as the same number.
-            error_rate: reserve.error_rate.to_string(),
-            capacity: reserve.capacity.to_string(),
-            growth: match reserve.expansion {
-                0 => vec!["NONSCALING".into()],
-                expansion => vec!["EXPANSION".into(), expansion.to_string()],
-            },
-        }
+    if let (Makes::Own(_), []) = (makes, items) {
+        arguments.extend([error_rate.as_bytes(), capacity.as_bytes()]);
+        arguments.extend(growth);
+        context.replicate("BF.RESERVE", &arguments[..]);
+        name.notify(context, RESERVED);
+        return;
     }
+    arguments.extend(["CAPACITY", &capacity, "ERROR", &error_rate].map(str::as_bytes));
+    arguments.extend(growth);
+    let tightening;
+    if let Makes::Valkey(shaping) = makes {
+        tightening = shaping.tightening.to_string();
+        let words: [&[u8]; 4] = [b"TIGHTENING", tightening.as_bytes(), b"SEED", &shaping.seed];
+        arguments.extend(words);
+    }
+    if !items.is_empty() {
+        arguments.push(b"ITEMS");
+        arguments.extend(items.iter().map(Argument::as_slice));
+    }
+    context.replicate("BF.INSERT", &arguments[..]);
+    name.notify(context, RESERVED);
 }
 
 /// The error for keys that could not be added.
-fn failed(context: &Context, error: &AddError) -> RedisError {
+fn failed(allowance: &Allowance<'_>, error: &AddError) -> RedisError {
     if error.is_memory {
-        end_if_it_follows(context);
+        end_if_it_follows(allowance.context);
     }
-    CANNOT_ADD
+    allowance.error(CANNOT_ADD)
 }
 
 /// Ends the server for want of memory where that must not be an error: a replica, or a server that

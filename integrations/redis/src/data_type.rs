@@ -6,15 +6,20 @@
 
 use std::ffi::{c_char, c_int, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::null_mut;
+use std::ptr::{self, null_mut};
 
+use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::native_types::RedisType;
-use redis_module::raw;
+use redis_module::{RedisError, raw};
 
 use crate::allocator::{self, move_box};
 use crate::commands::PIECE;
+use crate::counters::{self, Facts};
 use crate::filter::Filter;
 use crate::loading::Loading;
+use crate::redisbloom::REDISBLOOM;
+use crate::settings;
+use crate::valkey::VALKEY_BLOOM;
 
 /// The version of what an RDB file has.
 const ENCODING: i32 = 1;
@@ -22,15 +27,19 @@ const ENCODING: i32 = 1;
 const COMPLETE: i64 = 0;
 const STILL_LOADING: i64 = -1;
 
-/// Filters, as RDB files name them. RedisBloom's name is another one: neither module takes the keys
-/// of the other's RDB files.
-pub(crate) static FILTER: RedisType = RedisType::new(
-    "BlkdBloom",
-    ENCODING,
+/// Filters, as RDB files name them, but for those of the types of RedisBloom and valkey-bloom.
+pub(crate) static FILTER: RedisType =
+    RedisType::new("BlkdBloom", ENCODING, methods(rdb_load, rdb_save));
+
+type Load = unsafe extern "C" fn(*mut raw::RedisModuleIO, c_int) -> *mut c_void;
+type Save = unsafe extern "C" fn(*mut raw::RedisModuleIO, *mut c_void);
+
+/// Methods of a type whose values are boxes of [`Filter`].
+pub(crate) const fn methods(load: Load, save: Save) -> raw::RedisModuleTypeMethods {
     raw::RedisModuleTypeMethods {
         version: redis_module::TYPE_METHOD_VERSION,
-        rdb_load: Some(rdb_load),
-        rdb_save: Some(rdb_save),
+        rdb_load: Some(load),
+        rdb_save: Some(save),
         aof_rewrite: Some(aof_rewrite),
         mem_usage: Some(mem_usage),
         free: Some(free),
@@ -47,8 +56,69 @@ pub(crate) static FILTER: RedisType = RedisType::new(
         unlink2: None,
         copy2: None,
         aux_save2: None,
-    },
-);
+    }
+}
+
+/// The other types that the module has registered.
+fn others() -> impl Iterator<Item = &'static RedisType> {
+    let all = [&REDISBLOOM, &VALKEY_BLOOM].into_iter();
+    all.filter(|of| !of.raw_type.borrow().is_null())
+}
+
+/// The filter of a key; none if there is no key.
+#[inline]
+pub(crate) fn get(key: &RedisKey) -> Result<Option<&Filter>, RedisError> {
+    key.get_value(&FILTER)
+        .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType))
+}
+
+/// The same to be changed.
+#[inline]
+pub(crate) fn get_mut<'a>(key: &RedisKeyWritable) -> Result<Option<&'a mut Filter>, RedisError> {
+    key.get_value(&FILTER)
+        .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType))
+}
+
+/// Sets a filter as the value of a key that is not there, or that has a value of the same type.
+pub(crate) fn set(key: &RedisKeyWritable, filter: Filter) -> Result<(), RedisError> {
+    let (of, facts) = (type_of(&filter), Facts::of(&filter));
+    key.set_value(of, filter)?;
+    counters::came(&facts);
+    Ok(())
+}
+
+/// Sets a filter in place of one of which the last piece has come.
+pub(crate) fn replace(
+    key: &RedisKeyWritable,
+    loading: &mut Filter,
+    filter: Filter,
+) -> Result<(), RedisError> {
+    if ptr::eq(type_of(loading), type_of(&filter)) {
+        counters::changed(&Facts::of(loading), &Facts::of(&filter));
+        *loading = filter;
+        return Ok(());
+    }
+    key.delete()?;
+    set(key, filter)
+}
+
+/// The type of a key with this filter.
+pub(crate) fn type_of(filter: &Filter) -> &'static RedisType {
+    match filter {
+        Filter::Redis(_) if settings::makes_filters_of_redisbloom() => &REDISBLOOM,
+        Filter::Valkey(_) => &VALKEY_BLOOM,
+        Filter::Own(_) | Filter::Redis(_) | Filter::Loading(_) => &FILTER,
+    }
+}
+
+/// What `rdb_load` returns for a filter that `load` reads: null if there is none.
+pub(crate) fn loaded(load: impl FnOnce() -> Option<Filter>) -> *mut c_void {
+    let filter = catch_unwind(AssertUnwindSafe(|| load().map(Box::new)));
+    filter.ok().flatten().map_or(null_mut(), |filter| {
+        counters::came(&Facts::of(&filter));
+        Box::into_raw(filter).cast()
+    })
+}
 
 /// Most bytes of a piece in an RDB file, which the server reads into memory of its own.
 const PIECE_OF_FILE: usize = 1 << 20;
@@ -92,8 +162,7 @@ unsafe extern "C" fn rdb_load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> 
     if encoding != ENCODING {
         return null_mut();
     }
-    let filter = catch_unwind(AssertUnwindSafe(|| load(rdb).map(Box::new)));
-    filter.ok().flatten().map_or(null_mut(), |filter| Box::into_raw(filter).cast())
+    loaded(|| load(rdb))
 }
 
 /// The filter that Redis has for a key.
@@ -102,7 +171,7 @@ unsafe extern "C" fn rdb_load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> 
 ///
 /// `value` is what a command set or [`rdb_load`] returned, and nothing changes it while the filter
 /// is in use.
-unsafe fn filter<'a>(value: *const c_void) -> &'a Filter {
+pub(crate) unsafe fn filter<'a>(value: *const c_void) -> &'a Filter {
     // SAFETY: the caller's promise; both are boxes of filters.
     unsafe { &*value.cast() }
 }
@@ -132,6 +201,17 @@ unsafe extern "C" fn aof_rewrite(
     // SAFETY: as in `rdb_save`.
     let filter = unsafe { filter(value) };
     let rewritten = catch_unwind(AssertUnwindSafe(|| {
+        if let Filter::Valkey(filter) = filter {
+            let bytes = filter.to_bytes();
+            // SAFETY: as below.
+            unsafe {
+                if let Some(emit) = raw::RedisModule_EmitAOF {
+                    let data = bytes.as_ptr().cast::<c_char>();
+                    emit(aof, c"BF.LOAD".as_ptr(), c"sb".as_ptr(), key, data, bytes.len());
+                }
+            }
+            return;
+        }
         for_each_piece(filter, PIECE, |iterator, piece| {
             // SAFETY: the pointer is set before any callback; the format is of a string of Redis, a
             // number, and bytes with their length.
@@ -180,7 +260,10 @@ unsafe extern "C" fn copy(
     // SAFETY: as in `rdb_save`.
     let filter = unsafe { filter(value) };
     let copy = catch_unwind(AssertUnwindSafe(|| filter.copy().map(Box::new)));
-    copy.ok().flatten().map_or(null_mut(), |copy| Box::into_raw(copy).cast())
+    copy.ok().flatten().map_or(null_mut(), |copy| {
+        counters::came(&Facts::of(&copy));
+        Box::into_raw(copy).cast()
+    })
 }
 
 /// Has the server move what is not large out of fragmented memory: the value, the lists, and the
@@ -212,6 +295,7 @@ unsafe extern "C" fn defrag(
 unsafe extern "C" fn free(value: *mut c_void) {
     // SAFETY: Redis frees each value once, and it is a box of a filter.
     let filter: Box<Filter> = unsafe { Box::from_raw(value.cast()) };
+    counters::left(&Facts::of(&filter));
     // Dropping a filter runs no code that panics.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(filter)));
 }

@@ -15,6 +15,8 @@ impl Filter {
                 filter.dump().next().map(|(_, header)| header).unwrap_or_default()
             }
             Filter::Loading(loading) => Cow::Borrowed(loading.header()),
+            // It has no dump: `BF.SCANDUMP` is an error.
+            Filter::Valkey(_) => Cow::default(),
         }
     }
 
@@ -32,6 +34,7 @@ impl Filter {
                 Some(Cow::Borrowed(&data[..data.len().min(most)]))
             })?,
             Filter::Loading(loading) => Cow::Borrowed(loading.piece(offset, most)?),
+            Filter::Valkey(_) => return None,
         };
         let end = iterator.checked_add(piece.len() as i64)?;
         Some((end, piece))

@@ -8,12 +8,17 @@ use blocked_bloom_formats::redis::{Link, RedisError as FormatError, RedisFilter}
 
 use crate::allocator::{counted_bytes, move_box};
 use crate::loading::{Loaded, Loading};
-use crate::own::{AddError, Added, Own};
+use crate::own::{AddError, Added, CreateError, Own, TIGHTENING};
+use crate::reserve::Reserve;
+use crate::scaling::Scaling;
+use crate::valkey::ValkeyFilter;
 
 pub(crate) enum Filter {
     Own(Own),
     /// A filter of RedisBloom's, which answers, grows and is dumped as there.
     Redis(Box<RedisFilter>),
+    /// One of valkey-bloom's, likewise.
+    Valkey(Box<ValkeyFilter>),
     Loading(Box<Loading>),
 }
 
@@ -35,6 +40,7 @@ impl Filter {
         match self {
             Filter::Own(filter) => Some(filter.contains(key)),
             Filter::Redis(filter) => Some(filter.contains(key)),
+            Filter::Valkey(filter) => Some(filter.contains(key)),
             Filter::Loading(_) => None,
         }
     }
@@ -52,6 +58,7 @@ impl Filter {
         match self {
             Filter::Own(filter) => filter.contains_batch(keys, &mut hits),
             Filter::Redis(filter) => filter.contains_batch(keys, &mut hits),
+            Filter::Valkey(filter) => filter.contains_batch(keys, &mut hits),
             Filter::Loading(_) => return None,
         }
         Some(hits)
@@ -77,6 +84,7 @@ impl Filter {
         match self {
             Filter::Own(filter) => Some(filter.add(keys, may_take)),
             Filter::Redis(filter) => Some(add_to_redis(filter, keys, may_take)),
+            Filter::Valkey(filter) => Some(filter.add(keys, may_take)),
             Filter::Loading(_) => None,
         }
     }
@@ -86,6 +94,7 @@ impl Filter {
         match self {
             Filter::Own(filter) => filter.keys(),
             Filter::Redis(filter) => filter.size(),
+            Filter::Valkey(filter) => filter.keys(),
             Filter::Loading(_) => 0,
         }
     }
@@ -95,6 +104,7 @@ impl Filter {
         match self {
             Filter::Own(filter) => filter.capacity(),
             Filter::Redis(filter) => filter.capacity(),
+            Filter::Valkey(filter) => filter.capacity(),
             Filter::Loading(_) => 0,
         }
     }
@@ -105,6 +115,7 @@ impl Filter {
         match self {
             Filter::Own(filter) => filter.links().len().max(1),
             Filter::Redis(filter) => filter.links().len(),
+            Filter::Valkey(filter) => filter.links(),
             Filter::Loading(_) => 0,
         }
     }
@@ -114,6 +125,7 @@ impl Filter {
         match self {
             Filter::Own(filter) => filter.expansion(),
             Filter::Redis(filter) => filter.expansion(),
+            Filter::Valkey(filter) => filter.expansion(),
             Filter::Loading(_) => None,
         }
     }
@@ -145,7 +157,53 @@ impl Filter {
                 };
                 filter.links().iter().map(shape).collect()
             }
+            Filter::Valkey(filter) => filter.shapes(),
             Filter::Loading(_) => Vec::new(),
+        }
+    }
+
+    /// The rate that all links together keep; of RedisBloom's and valkey-bloom's what they say.
+    pub(crate) fn rate(&self) -> f64 {
+        match self {
+            Filter::Own(filter) => filter.rate(),
+            Filter::Redis(filter) => {
+                let first = filter.links().first().map_or(0.0, Link::error_rate);
+                if filter.expansion().is_some() { 2.0 * first } else { first }
+            }
+            Filter::Valkey(filter) => filter.shaping().rate,
+            Filter::Loading(_) => 0.0,
+        }
+    }
+
+    /// The part of the rate of a link that the next one has, and of own filters the part of what is
+    /// left of the rate that a link leaves.
+    pub(crate) fn tightening(&self) -> f64 {
+        match self {
+            Filter::Own(_) => TIGHTENING,
+            Filter::Valkey(filter) => filter.shaping().tightening,
+            Filter::Redis(_) | Filter::Loading(_) => 0.5,
+        }
+    }
+
+    /// How it would go on to grow.
+    pub(crate) fn scaling(&self) -> Scaling<'_> {
+        let from = |next| Scaling::from(self.capacity(), self.size(), next);
+        match self {
+            Filter::Own(filter) => {
+                Scaling::from(self.capacity(), self.size(), filter.links_to_come())
+            }
+            Filter::Valkey(filter) => Scaling::of_valkey(filter.shaping()),
+            Filter::Redis(filter) => {
+                let last = filter.links().last();
+                let (mut keys, mut rate) =
+                    last.map_or((0, 0.0), |link| (link.entries(), link.error_rate()));
+                let growth = u64::from(filter.expansion().unwrap_or(1));
+                from(Box::new(move || {
+                    (keys, rate) = (keys.saturating_mul(growth), 0.5 * rate);
+                    (rate > 0.0).then(|| (keys, redis_bytes(keys, rate)))
+                }) as Box<dyn FnMut() -> Option<(u64, u64)>>)
+            }
+            Filter::Loading(_) => from(Box::new(|| None)),
         }
     }
 
@@ -158,6 +216,7 @@ impl Filter {
                 let bits = links.iter().map(|link| link.shape().bits() / 8).sum::<u64>();
                 bits + (size_of_val(links) + size_of::<RedisFilter>()) as u64
             }
+            Filter::Valkey(filter) => filter.bytes() + size_of::<ValkeyFilter>() as u64,
             Filter::Loading(loading) => loading.memory_bytes() + size_of::<Loading>() as u64,
         };
         parts.saturating_add(size_of::<Filter>() as u64)
@@ -175,6 +234,9 @@ impl Filter {
                 let filter = counted_bytes(Layout::new::<RedisFilter>());
                 bits + (size_of_val(links) + filter) as u64
             }
+            Filter::Valkey(filter) => {
+                filter.bytes() + counted_bytes(Layout::new::<ValkeyFilter>()) as u64
+            }
             Filter::Loading(loading) => {
                 loading.memory_bytes() + counted_bytes(Layout::new::<Loading>()) as u64
             }
@@ -190,6 +252,7 @@ impl Filter {
             Filter::Redis(filter) => {
                 RedisFilter::load(filter.dump()).ok().map(|filter| Filter::Redis(Box::new(filter)))
             }
+            Filter::Valkey(filter) => filter.copy().map(|filter| Filter::Valkey(Box::new(filter))),
             Filter::Loading(_) => None,
         }
     }
@@ -199,6 +262,7 @@ impl Filter {
         match self {
             Filter::Own(filter) => filter.reallocate(),
             Filter::Redis(filter) => move_box(filter),
+            Filter::Valkey(filter) => move_box(filter),
             Filter::Loading(loading) => move_box(loading),
         }
     }
@@ -235,10 +299,31 @@ fn redis_next_link(filter: &RedisFilter) -> u64 {
     if options & ENTRIES_IS_BITS != 0 {
         return u64::MAX;
     }
-    let rounding = if options & NO_ROUND != 0 { 1.0 } else { 2.0 };
-    let entries = last.entries().saturating_mul(growth.into()).max(1) as f64;
-    // The conversion saturates.
-    (entries * -(last.error_rate() * 0.5).ln() / LN_2_SQUARED / 8.0 * rounding) as u64
+    let rounding = if options & NO_ROUND != 0 { 1 } else { 2 };
+    let entries = last.entries().saturating_mul(growth.into()).max(1);
+    redis_bytes(entries, last.error_rate() * 0.5).saturating_mul(rounding)
+}
+
+/// Bytes of a link of RedisBloom's. The conversion saturates.
+fn redis_bytes(entries: u64, rate: f64) -> u64 {
+    (entries as f64 * -rate.ln() / LN_2_SQUARED / 8.0) as u64
+}
+
+/// An empty filter as RedisBloom makes it, if its bytes may be taken.
+pub(crate) fn new_of_redisbloom(
+    reserve: &Reserve,
+    may_take: impl FnOnce(u64) -> bool,
+) -> Result<Filter, CreateError> {
+    let expansion = u32::try_from(reserve.expansion).ok().filter(|&expansion| expansion > 0);
+    let rate = if expansion.is_some() { 0.5 } else { 1.0 } * reserve.error_rate;
+    if !may_take(redis_bytes(reserve.capacity, rate)) {
+        return Err(CreateError::Memory);
+    }
+    let filter = RedisFilter::new(reserve.capacity, reserve.error_rate, expansion);
+    filter.map(|filter| Filter::Redis(Box::new(filter))).map_err(|error| match error {
+        FormatError::Alloc(_) => CreateError::Memory,
+        _ => CreateError::Shape,
+    })
 }
 
 fn add_to_redis<K: AsRef<[u8]>>(

@@ -3,36 +3,41 @@
 //!
 //! `commands` are the commands, with their `arguments`; `register` is what the server lists of
 //! them, and `settings` what it configures. `data_type` is what Redis calls to save, load and free
-//! keys. `filter` is what a key holds: a filter of its own (`own`), one of RedisBloom's, or one
-//! that is being loaded (`loading`); `dump` is how it is stored, and `reserve` what it is made for.
+//! keys. `filter` is what a key holds: a filter of its own (`own`), one of RedisBloom's, one of
+//! valkey-bloom's (`valkey`), or one that is being loaded (`loading`); `dump` is how it is stored, and `reserve` what it is made for.
 //!
 //! No panic leaves the module: commands and callbacks catch it, and reply or log an error.
 
 mod allocator;
 mod arguments;
 mod commands;
+mod counters;
 mod data_type;
 mod dump;
 mod filter;
 mod loading;
 mod memory;
 mod own;
+mod redisbloom;
 mod register;
 mod reserve;
+mod scaling;
 mod settings;
 mod start;
+mod valkey;
 
 use redis_module::redis_module;
 
 use crate::allocator::ServerMemory;
 use crate::data_type::FILTER;
 use crate::start::on_load;
+use crate::valkey::VALKEY_BLOOM;
 
 redis_module! {
     name: "blocked-bloom",
     version: 1,
     allocator: (ServerMemory, ServerMemory),
-    data_types: [FILTER],
+    data_types: [FILTER, VALKEY_BLOOM],
     init: on_load,
     commands: [],
 }

@@ -16,8 +16,8 @@ const MAX_HEADER: usize = 1 << 20;
 
 /// Where RedisBloom's header has the growth and the first link, and how far the next one is.
 const GROWTH: usize = 16;
-const FIRST_LINK: usize = 20;
-const LINK: usize = 53;
+pub(crate) const FIRST_LINK: usize = 20;
+pub(crate) const LINK: usize = 53;
 
 /// Where the header of a stored filter has its number of blocks and their checksum, and which
 /// version it has.

@@ -1,13 +1,14 @@
 //! What the server tells of itself, and whether it has memory for what a command is about to make.
 
 use std::ffi::{CStr, c_int};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use redis_module::{Context, ContextFlags, raw};
 
 /// Fewer bytes are not checked.
 const SMALL: u64 = 1 << 20;
 /// More than this no server has.
-const MOST: u64 = 1 << 46;
+pub(crate) const MOST: u64 = 1 << 46;
 
 /// Whether this many more bytes stay within `maxmemory`, or, if that is not set, within the memory
 /// of the machine. Where keys are evicted, all memory may be in use, and eviction frees what is
@@ -77,9 +78,18 @@ pub(crate) fn allocator(context: &Context) -> Vec<u8> {
     text(context, c"memory", c"mem_allocator")
 }
 
+static IS_VALKEY: AtomicBool = AtomicBool::new(false);
+
+/// What [`is_valkey`] said when the module was loaded.
+pub(crate) fn is_on_valkey() -> bool {
+    IS_VALKEY.load(Relaxed)
+}
+
 /// Whether the server is Valkey, which calls itself a version of Redis elsewhere.
 pub(crate) fn is_valkey(context: &Context) -> bool {
-    text(context, c"server", c"server_name") == b"valkey"
+    let is_valkey = text(context, c"server", c"server_name") == b"valkey";
+    IS_VALKEY.store(is_valkey, Relaxed);
+    is_valkey
 }
 
 /// A field of `INFO`; empty if the server has none of this name.

@@ -37,7 +37,7 @@ const ONLY_SHARE: f64 = 0.95;
 
 /// Which part of the remaining rate each later link leaves. Dumps of filters that do not grow have
 /// another number, without a meaning.
-const TIGHTENING: f64 = 0.85;
+pub(crate) const TIGHTENING: f64 = 0.85;
 const TIGHTENING_FIXED: f64 = 0.05;
 
 /// Lower rates are not taken: the first link of a filter that grows would need more probes than a
@@ -379,6 +379,23 @@ impl Own {
         self.grows.then_some(self.growth.into())
     }
 
+    /// The rate that all links together keep.
+    pub(crate) fn rate(&self) -> f64 {
+        match &self.body {
+            One { rate, .. } => *rate,
+            Chain(chain) => chain.false_positive_rate(),
+        }
+    }
+
+    /// Keys and bytes of each link to come.
+    pub(crate) fn links_to_come(&self) -> impl FnMut() -> Option<(u64, u64)> + use<> {
+        let capacities: Vec<u64> = self.link_capacities().collect();
+        let rates = self.links().iter().zip(&capacities);
+        let used = rates.map(|(link, &keys)| link.params().false_positive_rate_at(keys)).sum();
+        let keys = capacities.last().copied().unwrap_or(1);
+        further_links(self.rate(), used, keys, self.growth.into())
+    }
+
     /// Bytes of the parts of the filter, without the value itself.
     pub(crate) fn parts_bytes(&self) -> u64 {
         let list = match &self.body {
@@ -529,6 +546,37 @@ impl Own {
             piece.extend_from_slice(&part[..part.len().min(most - piece.len())]);
         }
         (!piece.is_empty()).then_some(piece)
+    }
+}
+
+/// Keys and bytes of each link of a filter that is made so.
+pub(crate) fn links_of(reserve: Reserve) -> impl FnMut() -> Option<(u64, u64)> {
+    let sizing = Sizing::FalsePositiveRate(FIRST_SHARE * reserve.error_rate);
+    let growth = reserve.expansion.clamp(2, 16);
+    let mut first = sizing.params(reserve.capacity).ok();
+    let used = first.map_or(0.0, |params| params.false_positive_rate_at(reserve.capacity));
+    let mut further = further_links(reserve.error_rate, used, reserve.capacity, growth);
+    let capacity = reserve.capacity;
+    move || match first.take() {
+        Some(params) => Some((capacity, params.stored_bytes())),
+        None => further(),
+    }
+}
+
+/// The same of those that follow a link for so many keys, of which all so far have used that much
+/// of the rate.
+fn further_links(
+    rate: f64,
+    mut used: f64,
+    mut keys: u64,
+    growth: u64,
+) -> impl FnMut() -> Option<(u64, u64)> {
+    move || {
+        keys = keys.saturating_mul(growth);
+        let sizing = Sizing::FalsePositiveRate((1.0 - TIGHTENING) * (rate - used));
+        let params = sizing.params(keys).ok()?;
+        used += params.false_positive_rate_at(keys);
+        Some((keys, params.stored_bytes()))
     }
 }
 

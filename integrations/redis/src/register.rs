@@ -56,7 +56,7 @@ enum Kind {
     Double,
 }
 
-static COMMANDS: [Command; 11] = [
+static COMMANDS: [Command; 12] = [
     Command {
         name: c"bf.reserve",
         handler: reserve,
@@ -104,7 +104,7 @@ static COMMANDS: [Command; 11] = [
         handler: insert,
         writes: true,
         fast: false,
-        least: 4,
+        least: 2,
         exact: false,
         since: c"1.0.0",
         summary: c"Adds items to a filter, and makes it as the options say if there is none.",
@@ -115,6 +115,9 @@ static COMMANDS: [Command; 11] = [
             Optional(c"expansion", c"EXPANSION", Integer),
             Flag(c"nocreate", c"NOCREATE"),
             Flag(c"nonscaling", c"NONSCALING"),
+            Optional(c"tightening", c"TIGHTENING", Double),
+            Optional(c"seed", c"SEED", Text),
+            Optional(c"scale_to", c"VALIDATESCALETO", Integer),
             ManyAfter(c"item", c"ITEMS"),
         ],
     },
@@ -160,6 +163,9 @@ static COMMANDS: [Command; 11] = [
                 (c"filters", c"FILTERS"),
                 (c"items", c"ITEMS"),
                 (c"expansion", c"EXPANSION"),
+                (c"error", c"ERROR"),
+                (c"tightening", c"TIGHTENING"),
+                (c"max_scaled_capacity", c"MAXSCALEDCAPACITY"),
             ],
         )],
     },
@@ -210,6 +216,18 @@ static COMMANDS: [Command; 11] = [
         summary: c"Loads a piece of a filter's dump.",
         complexity: c"O(n), where n is the size of the piece; for the last one that of the filter",
         arguments: &[One(c"iterator", Integer), One(c"data", Text)],
+    },
+    Command {
+        name: c"bf.load",
+        handler: load,
+        writes: true,
+        fast: false,
+        least: 3,
+        exact: true,
+        since: c"1.0.0",
+        summary: c"Makes a filter of what valkey-bloom writes to the AOF.",
+        complexity: c"O(n), where n is the size of the filter",
+        arguments: &[One(c"bytes", Text)],
     },
 ];
 

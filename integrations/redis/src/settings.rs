@@ -16,10 +16,28 @@ use crate::reserve::{MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve};
 struct Settings {
     reserve: Reserve,
     huge_pages: bool,
+    /// Most bytes of a filter; 0 for no limit.
+    memory_limit: u64,
+    files: Files,
 }
 
-static SETTINGS: Mutex<Settings> =
-    Mutex::new(Settings { reserve: Reserve::BUILT_IN, huge_pages: false });
+/// What is done with RedisBloom's module type.
+#[derive(Clone, Copy, PartialEq)]
+enum Files {
+    /// It is not known.
+    No,
+    /// Keys of it are read, and stay of it.
+    Read,
+    /// New filters are RedisBloom's, too.
+    Write,
+}
+
+static SETTINGS: Mutex<Settings> = Mutex::new(Settings {
+    reserve: Reserve::BUILT_IN,
+    huge_pages: false,
+    memory_limit: 0,
+    files: Files::No,
+});
 
 fn now() -> Settings {
     *SETTINGS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -36,20 +54,41 @@ pub(crate) fn huge_pages() -> bool {
     now().huge_pages
 }
 
+/// Most bytes of a filter.
+pub(crate) fn memory_limit() -> u64 {
+    match now().memory_limit {
+        0 => u64::MAX,
+        limit => limit,
+    }
+}
+
+/// Whether keys of RedisBloom's module type are read.
+pub(crate) fn reads_files_of_redisbloom() -> bool {
+    now().files != Files::No
+}
+
+/// Whether new filters are RedisBloom's, with keys of its module type.
+pub(crate) fn makes_filters_of_redisbloom() -> bool {
+    now().files == Files::Write
+}
+
 struct Setting {
-    /// RedisBloom's name of the configuration.
+    /// The name of the configuration, which is RedisBloom's or valkey-bloom's.
     name: &'static CStr,
-    /// Another name, of the load argument.
-    argument: &'static str,
+    /// Other names, of the load argument.
+    arguments: &'static [&'static str],
+    /// Whether it is configuration too, and not a load argument alone.
+    is_configuration: bool,
     read: fn(&Settings) -> String,
     /// The error, if the text is none of its values.
     write: fn(&mut Settings, &[u8]) -> Result<(), String>,
 }
 
-static ALL: [Setting; 4] = [
+static ALL: [Setting; 6] = [
     Setting {
         name: c"bf-error-rate",
-        argument: "ERROR_RATE",
+        arguments: &["ERROR_RATE", "bloom-fp-rate"],
+        is_configuration: true,
         read: |settings| settings.reserve.error_rate.to_string(),
         write: |settings, text| {
             let rate = number::<f64>(text)?;
@@ -62,7 +101,8 @@ static ALL: [Setting; 4] = [
     },
     Setting {
         name: c"bf-initial-size",
-        argument: "INITIAL_SIZE",
+        arguments: &["INITIAL_SIZE", "bloom-capacity"],
+        is_configuration: true,
         read: |settings| settings.reserve.capacity.to_string(),
         write: |settings, text| {
             settings.reserve.capacity = within(text, 1, MAX_CAPACITY)?;
@@ -71,7 +111,8 @@ static ALL: [Setting; 4] = [
     },
     Setting {
         name: c"bf-expansion-factor",
-        argument: "EXPANSION",
+        arguments: &["EXPANSION", "bloom-expansion"],
+        is_configuration: true,
         read: |settings| settings.reserve.expansion.to_string(),
         write: |settings, text| {
             settings.reserve.expansion = within(text, 0, MAX_EXPANSION)?;
@@ -80,13 +121,39 @@ static ALL: [Setting; 4] = [
     },
     Setting {
         name: c"bf-huge-pages",
-        argument: "HUGE_PAGES",
+        arguments: &["HUGE_PAGES"],
+        is_configuration: true,
         read: |settings| if settings.huge_pages { "yes" } else { "no" }.into(),
         write: |settings, text| {
             settings.huge_pages = match text.to_ascii_lowercase().as_slice() {
                 b"yes" => true,
                 b"no" => false,
                 _ => return Err("must be yes or no".into()),
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        name: c"bloom-memory-usage-limit",
+        arguments: &[],
+        is_configuration: true,
+        read: |settings| settings.memory_limit.to_string(),
+        write: |settings, text| {
+            settings.memory_limit = within(text, 0, i64::MAX)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: c"redisbloom-type",
+        arguments: &["REDISBLOOM_TYPE"],
+        is_configuration: false,
+        read: |_| String::new(),
+        write: |settings, text| {
+            settings.files = match text.to_ascii_lowercase().as_slice() {
+                b"no" => Files::No,
+                b"read" => Files::Read,
+                b"write" => Files::Write,
+                _ => return Err("must be no, read or write".into()),
             };
             Ok(())
         },
@@ -112,6 +179,11 @@ fn set(setting: &Setting, text: &[u8]) -> Result<(), String> {
         .map_err(|error| format!("value for `{}` {error}", setting.name.to_string_lossy()))
 }
 
+/// How load arguments begin that are of no use here: of cuckoo filters, and how valkey-bloom's own
+/// filters are made and moved.
+const IGNORED: [&str; 5] =
+    ["cf_", "cf-", "bloom-tightening-ratio", "bloom-use-random-seed", "bloom-defrag-enabled"];
+
 /// Reads load arguments, which are names and values. Those of RedisBloom's other types are of no
 /// use here, and do not stop the start.
 pub(crate) fn read_arguments(context: &Context, arguments: &[&[u8]]) -> Result<(), String> {
@@ -122,16 +194,15 @@ pub(crate) fn read_arguments(context: &Context, arguments: &[&[u8]]) -> Result<(
     for [name, value] in pairs {
         let text = String::from_utf8_lossy(name);
         let is = |of: &[u8]| name.eq_ignore_ascii_case(of);
-        let setting = ALL.iter().find(|of| is(of.argument.as_bytes()) || is(of.name.to_bytes()));
+        let setting = ALL.iter().find(|of| {
+            is(of.name.to_bytes()) || of.arguments.iter().any(|name| is(name.as_bytes()))
+        });
         if let Some(setting) = setting {
             set(setting, value)?;
-        } else if name
-            .get(..3)
-            .is_some_and(|start| [b"cf_", b"cf-"].iter().any(|cf| start.eq_ignore_ascii_case(*cf)))
-        {
-            context.log_warning(&format!(
-                "load argument `{text}` is ignored: there are no cuckoo filters"
-            ));
+        } else if IGNORED.iter().any(|start| {
+            name.get(..start.len()).is_some_and(|name| name.eq_ignore_ascii_case(start.as_bytes()))
+        }) {
+            context.log_warning(&format!("load argument `{text}` is ignored"));
         } else {
             return Err(format!("unknown load argument `{text}`"));
         }
@@ -151,7 +222,7 @@ pub(crate) fn register(context: &Context) -> bool {
     // and does not.
     let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
     let unprefixed = if version >= 8 << 16 { raw::REDISMODULE_CONFIG_UNPREFIXED } else { 0 };
-    for setting in &ALL {
+    for setting in ALL.iter().filter(|setting| setting.is_configuration) {
         let default = CString::new((setting.read)(&now())).unwrap_or_default();
         for flags in [unprefixed, 0] {
             // SAFETY: called while the module is loaded; names and values end with 0, and the

@@ -4,7 +4,8 @@ use std::ffi::c_int;
 
 use redis_module::{Context, ModuleOptions, RedisString, Status, raw};
 
-use crate::{allocator, memory, register, settings};
+use crate::redisbloom::REDISBLOOM;
+use crate::{allocator, counters, memory, register, settings};
 
 /// An option that Valkey has and Redis has not.
 const VALKEY_HANDLE_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
@@ -22,7 +23,12 @@ pub(crate) fn on_load(context: &Context, arguments: &[RedisString]) -> Status {
         return Status::Err;
     }
     set_options(context);
-    match register::register(context) && settings::register(context) {
+    if settings::reads_files_of_redisbloom() && REDISBLOOM.create_data_type(context.ctx).is_err() {
+        context.log_warning("the server does not take RedisBloom's module type");
+        return Status::Err;
+    }
+    match register::register(context) && settings::register(context) && counters::register(context)
+    {
         true => Status::Ok,
         false => Status::Err,
     }

@@ -13,3 +13,4 @@ mod persistence;
 mod replies;
 mod server;
 mod servers;
+mod valkey;

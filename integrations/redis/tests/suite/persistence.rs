@@ -581,3 +581,104 @@ fn loading_takes_little_more_than_the_filter() {
         assert!(last <= before.iter().max().unwrap(), "{name}: {times:?}");
     }
 }
+
+/// The value of a key as RedisBloom writes it: numbers as modules write them, with a code for the
+/// kind of each before it.
+fn value_of_redisbloom(dump: &Dump) -> Vec<u8> {
+    let header = &dump[0].1;
+    fn length(number: u64) -> Vec<u8> {
+        match number {
+            0..64 => vec![number as u8],
+            64..16_384 => vec![0x40 | (number >> 8) as u8, number as u8],
+            16_384..=0xffff_ffff => [&[0x80][..], &(number as u32).to_be_bytes()].concat(),
+            _ => [&[0x81][..], &number.to_be_bytes()].concat(),
+        }
+    }
+    let number = |at: usize, bytes: usize| {
+        let mut number = [0; 8];
+        number[..bytes].copy_from_slice(&header[at..at + bytes]);
+        u64::from_le_bytes(number)
+    };
+    let unsigned = |number: u64| [vec![2], length(number)].concat();
+    let double = |at: usize| [&[4][..], &header[at..at + 8]].concat();
+    let mut bits: Vec<u8> = dump[1..].iter().flat_map(|(_, data)| data).copied().collect();
+    let mut value = [(0, 8), (8, 4), (12, 4), (16, 4)]
+        .iter()
+        .flat_map(|&(at, bytes)| unsigned(number(at, bytes)))
+        .collect::<Vec<u8>>();
+    for at in (20..header.len()).step_by(53) {
+        let rest = bits.split_off(number(at, 8) as usize);
+        value.extend(unsigned(number(at + 44, 8)));
+        value.extend(double(at + 24));
+        value.extend(unsigned(number(at + 40, 4)));
+        value.extend(double(at + 32));
+        value.extend(unsigned(number(at + 8, 8)));
+        value.extend(unsigned(number(at + 52, 1)));
+        value.extend([vec![5], length(bits.len() as u64), bits].concat());
+        value.extend(unsigned(number(at + 16, 8)));
+        bits = rest;
+    }
+    value.push(0);
+    value
+}
+
+#[test]
+fn keys_of_redisbloom_are_read_and_written_if_the_operator_says_so() {
+    let arguments = |word: &'static str| ["--module-arguments", "REDISBLOOM_TYPE", word];
+    let options = |word| [&["--rdbcompression", "no"][..], &arguments(word)].concat();
+    let Some(mut server) = Server::start(&options("write")) else { return };
+    let mut connection = server.connect();
+    // What commands make is RedisBloom's.
+    let mut redis = RedisFilter::new(100, 0.01, Some(2)).unwrap();
+    keys(0, 3_000).iter().for_each(|key| assert!(redis.insert(key).is_ok()));
+    items(&mut connection, "BF.MADD", "made", &keys(0, 3_000));
+    let expected: Dump = redis.dump().map(|(i, data)| (i, data.into_owned())).collect();
+    assert!(dump(&mut connection, "made") == expected);
+    load(&mut connection, "loaded", &expected);
+    let words = ["BF.RESERVE", "fixed", "0.001", "500", "NONSCALING"];
+    call::<()>(&mut connection, &words);
+    let full: Vec<bool> = items(&mut connection, "BF.MADD", "fixed", &keys(0, 400));
+    assert!(full.iter().filter(|new| **new).count() > 395);
+    let names = ["made", "loaded", "fixed"];
+    let dumps = names.map(|name| dump(&mut connection, name));
+    for (name, dump) in names.iter().zip(&dumps) {
+        let payload: Vec<u8> = redis::cmd("DUMP").arg(name).query(&mut connection).unwrap();
+        // Behind it are the version of RDB and a checksum.
+        let id = [0x81, 0x30, 0x16, 0xe5, 0xa2, 0x89, 0xbe, 0xf8, 0x04];
+        assert_eq!((payload[0], &payload[1..10]), (7, &id[..]));
+        let (value, _) = payload[10..].split_at(payload.len() - 20);
+        assert!(value == value_of_redisbloom(dump), "{name}");
+        let mut restore = redis::cmd("RESTORE");
+        restore.arg(format!("{name}:restored")).arg(0).arg(&payload).exec(&mut connection).unwrap();
+        assert!(crate::server::dump(&mut connection, &format!("{name}:restored")) == *dump);
+    }
+    // A piece at a time, with the time that it has to live.
+    load_chunk(&mut connection, "half", 1, &expected[0].1).unwrap();
+    call::<()>(&mut connection, &["SAVE"]);
+    for word in ["write", "read"] {
+        server.kill();
+        server.start_again_with(&options(word));
+        let mut connection = server.connect();
+        for (name, expected) in names.iter().zip(&dumps) {
+            assert!(dump(&mut connection, name) == *expected, "{word}: {name}");
+        }
+        assert_eq!(reply(&mut connection, &["BF.EXISTS", "half", "a"]), LOADING);
+        expected[1..].iter().for_each(|(i, data)| {
+            load_chunk(&mut connection, "half", *i, data).unwrap();
+        });
+        assert!(dump(&mut connection, "half") == expected, "{word}");
+        // Only this has the option make filters of RedisBloom's.
+        call::<()>(&mut connection, &["BF.RESERVE", "new", "0.01", "100"]);
+        let shape = reply(&mut connection, &["BF.DEBUG", "new"]);
+        assert_eq!(shape.contains("bytes:144 "), word == "write", "{shape}");
+        items(&mut connection, "BF.MADD", "made", &keys(3_000, 3_500));
+        assert!(server.is_sound());
+    }
+    // Without the option the file is not read, and says what it has.
+    server.kill();
+    let module = crate::server::module();
+    assert!(!server.starts_again_with(module, &[]));
+    assert!(server.log().contains("MBbloom--"), "{}", server.log());
+    let log = Server::log_of_failure(&arguments("maybe"));
+    assert!(log.contains("must be no, read or write"), "{log}");
+}

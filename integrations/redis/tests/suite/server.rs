@@ -210,6 +210,12 @@ impl Server {
         self.start_again();
     }
 
+    /// The same with another module and other options; false if the server ends.
+    pub(crate) fn starts_again_with(&mut self, module: &Path, options: &[&str]) -> bool {
+        self.options = options.iter().map(|&option| option.into()).collect();
+        self.starts_again(module)
+    }
+
     /// The same with another module; false if the server ends.
     pub(crate) fn starts_again(&mut self, module: &Path) -> bool {
         self.process.server.wait().unwrap();

@@ -1,0 +1,86 @@
+//! How far a filter can grow within the limit of memory: for `BF.INSERT ... VALIDATESCALETO` and
+//! `BF.INFO ... MAXSCALEDCAPACITY`.
+
+use crate::memory::MOST;
+use crate::own;
+use crate::reserve::Reserve;
+use crate::settings::memory_limit;
+use crate::valkey::{self, Shaping};
+
+/// Links beyond this many are not counted: each is at least as large as the one before.
+const MOST_LINKS: usize = 1 << 16;
+
+/// A filter that grows, in thought.
+pub(crate) struct Scaling<'a> {
+    /// Keys and bytes of the links so far.
+    capacity: u64,
+    bytes: u64,
+    /// Keys and bytes of the next link; none if there cannot be one.
+    next: Box<dyn FnMut() -> Option<(u64, u64)> + 'a>,
+}
+
+/// Why a filter cannot grow as far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ScaleError {
+    Memory,
+    Rate,
+}
+
+impl ScaleError {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            ScaleError::Memory => {
+                "ERR provided VALIDATESCALETO causes bloom object to exceed memory limit"
+            }
+            ScaleError::Rate => {
+                "ERR provided VALIDATESCALETO causes false positive to degrade to 0"
+            }
+        }
+    }
+}
+
+impl<'a> Scaling<'a> {
+    /// From links of so many keys and bytes.
+    pub(crate) fn from(
+        capacity: u64,
+        bytes: u64,
+        next: impl FnMut() -> Option<(u64, u64)> + 'a,
+    ) -> Self {
+        Scaling { capacity, bytes, next: Box::new(next) }
+    }
+
+    /// Of a filter that is not made yet.
+    pub(crate) fn of_own(reserve: Reserve) -> Self {
+        Scaling::from(0, 0, own::links_of(reserve))
+    }
+
+    /// The same of valkey-bloom's.
+    pub(crate) fn of_valkey(shaping: Shaping) -> Self {
+        Scaling::from(0, 0, valkey::links_of(shaping))
+    }
+
+    /// The keys that the filter can be for.
+    pub(crate) fn most(self) -> u64 {
+        self.grow(u64::MAX).0
+    }
+
+    /// Whether it can be for this many.
+    pub(crate) fn to(self, capacity: u64) -> Result<(), ScaleError> {
+        self.grow(capacity).1.map_or(Ok(()), Err)
+    }
+
+    fn grow(mut self, wanted: u64) -> (u64, Option<ScaleError>) {
+        for _ in 0..MOST_LINKS {
+            if self.capacity >= wanted {
+                return (self.capacity, None);
+            }
+            let Some((capacity, bytes)) = (self.next)() else { break };
+            self.bytes = self.bytes.saturating_add(bytes);
+            if self.bytes > memory_limit().min(MOST) {
+                return (self.capacity, Some(ScaleError::Memory));
+            }
+            self.capacity = self.capacity.saturating_add(capacity);
+        }
+        (self.capacity, Some(ScaleError::Rate))
+    }
+}

@@ -1,0 +1,502 @@
+//! Filters of valkey-bloom, Valkey's own module: what `BF.LOAD` and its RDB files bring, and what
+//! `BF.INSERT` makes with a seed or a ratio of tightening, as its primaries send it to replicas.
+//! They answer, grow and are stored as there.
+//!
+//! A link is the stored form of the crate `bloomfilter` 3: a header of 45 bytes (version 1, bytes
+//! of bits, probes, two keys of SipHash-1-3) and the bits. Probe 0 is the hash by the first key,
+//! probe 1 that by the second, and probe `i` their sum, `i` times the second, modulo a prime; each
+//! modulo the bits. What is hashed is the length of an item, in 8 bytes, and the item.
+
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+
+use blocked_bloom::Bitmask;
+use redis_module::native_types::RedisType;
+use redis_module::raw;
+
+use crate::allocator::load_bytes;
+use crate::data_type::{self, filter};
+use crate::filter::{Filter, Shape};
+use crate::own::{AddError, Added, CreateError};
+
+/// The version of its RDB files since release 1.0.
+const ENCODING: i32 = 1;
+
+pub(crate) static VALKEY_BLOOM: RedisType =
+    RedisType::new("bloomfltr", ENCODING, data_type::methods(rdb_load, rdb_save));
+
+/// The first byte of what `BF.LOAD` takes.
+const VERSION: u8 = 1;
+
+/// Of a link's header: where it has the number of bytes, of probes, and the keys; and its end.
+const BYTES: usize = 1;
+const PROBES: usize = 9;
+const KEYS: usize = 13;
+const BITS: usize = 45;
+
+/// More probes than the least rate that an `f64` can be needs.
+const MAX_PROBES: u32 = 1_100;
+
+/// The largest prime below 2^64.
+const PRIME: u64 = 0xffff_ffff_ffff_ffc5;
+
+/// The two keys of a filter whose seed is not random.
+pub(crate) const FIXED_SEED: Seed = [
+    89, 15, 245, 34, 234, 120, 17, 218, 167, 20, 216, 9, 59, 62, 123, 217, 29, 137, 138, 115, 62,
+    152, 136, 135, 48, 127, 151, 205, 40, 7, 51, 131,
+];
+
+pub(crate) type Seed = [u8; 32];
+
+/// What a filter is made for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shaping {
+    pub(crate) rate: f64,
+    /// Part of the rate of a link that the next one has.
+    pub(crate) tightening: f64,
+    pub(crate) capacity: u64,
+    /// 0 if the filter does not grow.
+    pub(crate) expansion: u32,
+    pub(crate) seed: Seed,
+}
+
+pub(crate) struct ValkeyFilter {
+    rate: f64,
+    tightening: f64,
+    expansion: u32,
+    /// Oldest first, at least one, all of the same seed.
+    links: Vec<Link>,
+}
+
+struct Link {
+    /// Its header, which was checked, and its bits, at least eight.
+    stored: Vec<u8>,
+    items: u64,
+    capacity: u64,
+}
+
+/// SipHash with one round for a word and three at the end.
+fn sip_hash(key: &[u8], item: &[u8]) -> u64 {
+    fn round([a, b, c, d]: [u64; 4]) -> [u64; 4] {
+        let (a, c) = (a.wrapping_add(b), c.wrapping_add(d));
+        let (b, d) = (b.rotate_left(13) ^ a, d.rotate_left(16) ^ c);
+        let a = a.rotate_left(32);
+        let (c, a) = (c.wrapping_add(b), a.wrapping_add(d));
+        let (b, d) = (b.rotate_left(17) ^ c, d.rotate_left(21) ^ a);
+        [a, b, c.rotate_left(32), d]
+    }
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let (first, second) = (word(&key[..8]), word(&key[8..16]));
+    let mut state = [
+        first ^ 0x736f_6d65_7073_6575,
+        second ^ 0x646f_7261_6e64_6f6d,
+        first ^ 0x6c79_6765_6e65_7261,
+        second ^ 0x7465_6462_7974_6573,
+    ];
+    let mut add = |word: u64| {
+        state[3] ^= word;
+        state = round(state);
+        state[0] ^= word;
+    };
+    add(item.len() as u64);
+    let (words, rest) = item.as_chunks::<8>();
+    words.iter().for_each(|bytes| add(u64::from_le_bytes(*bytes)));
+    add(word(rest) | (item.len() as u64 + 8) << 56);
+    state[2] ^= 0xff;
+    state = round(round(round(state)));
+    state[0] ^ state[1] ^ state[2] ^ state[3]
+}
+
+/// Both hashes of an item.
+#[derive(Clone, Copy)]
+struct Hashes(u64, u64);
+
+impl Hashes {
+    fn of(seed: &[u8], item: &[u8]) -> Self {
+        Hashes(sip_hash(&seed[..16], item), sip_hash(&seed[16..], item))
+    }
+
+    fn probe(self, number: u32) -> u64 {
+        match number {
+            0 => self.0,
+            1 => self.1,
+            _ => self.0.wrapping_add(u64::from(number).wrapping_mul(self.1)) % PRIME,
+        }
+    }
+}
+
+/// Bytes of the bits for so many items at this rate; too many to be had if that is no number.
+fn bytes_for(capacity: u64, rate: f64) -> u64 {
+    let bits_per_item = rate.ln() / (-8.0 * std::f64::consts::LN_2 * std::f64::consts::LN_2);
+    ((capacity as f64 * bits_per_item).ceil() as u64).max(1)
+}
+
+impl Link {
+    fn new(capacity: u64, rate: f64, seed: &[u8]) -> Result<Self, CreateError> {
+        let bytes = bytes_for(capacity, rate);
+        let length = usize::try_from(bytes).ok().and_then(|bytes| bytes.checked_add(BITS));
+        let length = length.filter(|&length| length <= isize::MAX as usize);
+        let probes = 8.0 * bytes as f64 / capacity as f64 * std::f64::consts::LN_2;
+        let probes = (probes.round() as u32).clamp(1, MAX_PROBES);
+        let mut stored = zeros(length.ok_or(CreateError::Memory)?).ok_or(CreateError::Memory)?;
+        stored[0] = VERSION;
+        stored[BYTES..PROBES].copy_from_slice(&bytes.to_le_bytes());
+        stored[PROBES..KEYS].copy_from_slice(&probes.to_le_bytes());
+        stored[KEYS..BITS].copy_from_slice(seed);
+        Ok(Link { stored, items: 0, capacity })
+    }
+
+    /// A link whose bytes have come; none if no link has such.
+    fn read(stored: Vec<u8>, items: u64, capacity: u64) -> Option<Self> {
+        let link = Link { stored, items, capacity };
+        let bits = link.stored.get(BITS..)?.len();
+        let bytes = u64::from_le_bytes(*link.stored[BYTES..].first_chunk()?);
+        let is_sound = link.stored[0] == VERSION
+            && bits > 0
+            && bytes == bits as u64
+            && (1..=MAX_PROBES).contains(&link.probes())
+            && (1..=i64::MAX as u64).contains(&capacity)
+            && items <= i64::MAX as u64;
+        is_sound.then_some(link)
+    }
+
+    fn probes(&self) -> u32 {
+        self.stored[PROBES..].first_chunk().map_or(1, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn seed(&self) -> &[u8] {
+        &self.stored[KEYS..BITS]
+    }
+
+    /// Each place of an item: a byte of the bits, and a bit of it.
+    fn places(&self, hashes: Hashes) -> impl Iterator<Item = (usize, u8)> {
+        let bits = 8 * (self.stored.len() - BITS) as u64;
+        (0..self.probes()).map(move |number| {
+            let place = hashes.probe(number) % bits;
+            (BITS + (place / 8) as usize, 1 << (place % 8))
+        })
+    }
+
+    fn contains(&self, hashes: Hashes) -> bool {
+        self.places(hashes).all(|(byte, bit)| self.stored[byte] & bit != 0)
+    }
+
+    fn insert(&mut self, hashes: Hashes) {
+        let places: Vec<(usize, u8)> = self.places(hashes).collect();
+        places.into_iter().for_each(|(byte, bit)| self.stored[byte] |= bit);
+        self.items += 1;
+    }
+}
+
+/// Bytes of zero, which the system has not written yet where they are many; none without memory.
+fn zeros(length: usize) -> Option<Vec<u8>> {
+    // `vec!` would end the server, so that it is first seen whether there is memory.
+    Vec::<u8>::new().try_reserve_exact(length).ok()?;
+    Some(vec![0; length])
+}
+
+impl ValkeyFilter {
+    /// An empty filter, if its bytes may be taken.
+    pub(crate) fn new(
+        shaping: &Shaping,
+        may_take: impl FnOnce(u64) -> bool,
+    ) -> Result<Self, CreateError> {
+        let Shaping { rate, tightening, capacity, expansion, seed } = *shaping;
+        if !may_take(bytes_for(capacity, rate)) {
+            return Err(CreateError::Memory);
+        }
+        let links = vec![Link::new(capacity, rate, &seed)?];
+        Ok(ValkeyFilter { rate, tightening, expansion, links })
+    }
+
+    fn hashes(&self, item: &[u8]) -> Hashes {
+        Hashes::of(self.links[0].seed(), item)
+    }
+
+    fn contains_hashes(&self, hashes: Hashes) -> bool {
+        self.links.iter().rev().any(|link| link.contains(hashes))
+    }
+
+    pub(crate) fn contains(&self, item: &[u8]) -> bool {
+        self.contains_hashes(self.hashes(item))
+    }
+
+    pub(crate) fn contains_batch<K: AsRef<[u8]>>(&self, items: &[K], hits: &mut Bitmask) {
+        hits.write(items.len(), |words| {
+            words.fill(0);
+            for (i, item) in items.iter().enumerate() {
+                words[i / 64] |= u64::from(self.contains(item.as_ref())) << (i % 64);
+            }
+        });
+    }
+
+    /// Adds items in their order. A link is made for one that is not there, if its bytes may be
+    /// taken.
+    pub(crate) fn add<K: AsRef<[u8]>>(
+        &mut self,
+        items: &[K],
+        may_take: impl Fn(u64) -> bool,
+    ) -> Result<Added, AddError> {
+        let mut added = Added::default();
+        for (before, item) in items.iter().enumerate() {
+            let hashes = self.hashes(item.as_ref());
+            if self.contains_hashes(hashes) {
+                added.is_new.push(false);
+                continue;
+            }
+            let is_full = self.links.last().is_none_or(|link| link.items >= link.capacity);
+            if is_full && self.expansion == 0 {
+                added.is_full = true;
+                break;
+            }
+            if is_full {
+                let error = |is_memory| AddError { before, is_memory };
+                let (capacity, rate) = self.next_link().ok_or(error(false))?;
+                if !may_take(bytes_for(capacity, rate)) {
+                    return Err(error(true));
+                }
+                let link = Link::new(capacity, rate, self.links[0].seed());
+                self.links.push(link.map_err(|_| error(true))?);
+            }
+            if let Some(link) = self.links.last_mut() {
+                link.insert(hashes);
+            }
+            added.is_new.push(true);
+        }
+        Ok(added)
+    }
+
+    /// Items and rate of the next link; none if there cannot be one.
+    fn next_link(&self) -> Option<(u64, f64)> {
+        let last = self.links.last()?;
+        link_after(self.rate, self.tightening, self.links.len(), last.capacity, self.expansion)
+    }
+
+    /// What the filter would be made for again.
+    pub(crate) fn shaping(&self) -> Shaping {
+        let mut seed = FIXED_SEED;
+        seed.copy_from_slice(self.links[0].seed());
+        let ValkeyFilter { rate, tightening, expansion, .. } = *self;
+        Shaping { rate, tightening, capacity: self.links[0].capacity, expansion, seed }
+    }
+
+    pub(crate) fn keys(&self) -> u64 {
+        self.links.iter().fold(0, |sum, link| sum.saturating_add(link.items))
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.links.iter().fold(0, |sum, link| sum.saturating_add(link.capacity))
+    }
+
+    pub(crate) fn links(&self) -> usize {
+        self.links.len()
+    }
+
+    pub(crate) fn expansion(&self) -> Option<u32> {
+        (self.expansion > 0).then_some(self.expansion)
+    }
+
+    /// Bytes of all links.
+    pub(crate) fn bytes(&self) -> u64 {
+        let links = self.links.iter().map(|link| link.stored.len() + size_of::<Link>());
+        links.sum::<usize>() as u64
+    }
+
+    pub(crate) fn shapes(&self) -> Vec<Shape> {
+        let rates = (0..).map(|number| self.rate * self.tightening.powi(number));
+        let links = self.links.iter().zip(rates);
+        let shape = |(link, rate): (&Link, f64)| Shape {
+            bytes: (link.stored.len() - BITS) as u64,
+            hashes: link.probes(),
+            hash_bits: 64,
+            capacity: link.capacity,
+            size: link.items,
+            rate,
+        };
+        links.map(shape).collect()
+    }
+
+    /// The same filter in memory of its own; none without memory for it.
+    pub(crate) fn copy(&self) -> Option<Self> {
+        let copy = |link: &Link| {
+            let mut stored = Vec::new();
+            stored.try_reserve_exact(link.stored.len()).ok()?;
+            stored.extend_from_slice(&link.stored);
+            Some(Link { stored, ..*link })
+        };
+        let links = self.links.iter().map(copy).collect::<Option<_>>()?;
+        Some(ValkeyFilter { links, ..*self })
+    }
+
+    /// What `BF.LOAD` takes: a version, the numbers of the filter, and of each link its bytes and
+    /// numbers, all little-endian; lists and bytes with their length before them.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64 + self.bytes() as usize);
+        bytes.push(VERSION);
+        bytes.extend(self.expansion.to_le_bytes());
+        bytes.extend(self.rate.to_le_bytes());
+        bytes.extend(self.tightening.to_le_bytes());
+        bytes.push(self.seed_is_random().into());
+        bytes.extend((self.links.len() as u64).to_le_bytes());
+        for link in &self.links {
+            bytes.extend((link.stored.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(&link.stored);
+            bytes.extend(link.items.to_le_bytes());
+            bytes.extend(link.capacity.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn seed_is_random(&self) -> bool {
+        self.links[0].seed() != FIXED_SEED
+    }
+
+    /// The filter of these bytes, if as many may be taken.
+    pub(crate) fn from_bytes(
+        bytes: &[u8],
+        may_take: impl FnOnce(u64) -> bool,
+    ) -> Result<Self, BytesError> {
+        let Some((&version, mut rest)) = bytes.split_first() else {
+            return Err(BytesError::Damaged);
+        };
+        if version != VERSION {
+            return Err(BytesError::Version);
+        }
+        if !may_take(bytes.len() as u64) {
+            return Err(BytesError::Memory);
+        }
+        Self::read(&mut rest).filter(|_| rest.is_empty()).ok_or(BytesError::Damaged)
+    }
+
+    fn read(rest: &mut &[u8]) -> Option<Self> {
+        fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+            let (bytes, after) = rest.split_first_chunk()?;
+            *rest = after;
+            Some(*bytes)
+        }
+        let expansion = u32::from_le_bytes(take(rest)?);
+        let rate = f64::from_le_bytes(take(rest)?);
+        let tightening = f64::from_le_bytes(take(rest)?);
+        let is_random = take::<1>(rest)?[0];
+        let mut links = Vec::new();
+        for _ in 0..u64::from_le_bytes(take(rest)?) {
+            let length = usize::try_from(u64::from_le_bytes(take(rest)?)).ok()?;
+            let (bytes, after) = rest.split_at_checked(length)?;
+            *rest = after;
+            let mut stored = Vec::new();
+            stored.try_reserve_exact(length).ok()?;
+            stored.extend_from_slice(bytes);
+            let (items, capacity) = (take(rest)?, take(rest)?);
+            links.push(Link::read(
+                stored,
+                u64::from_le_bytes(items),
+                u64::from_le_bytes(capacity),
+            )?);
+        }
+        let filter = ValkeyFilter { rate, tightening, expansion, links };
+        filter.checked(is_random.into())
+    }
+
+    /// The filter, if it is one.
+    fn checked(self, is_random: u64) -> Option<Self> {
+        let first = self.links.first()?;
+        let within = |number: f64| number > 0.0 && number < 1.0;
+        let is_sound = within(self.rate)
+            && within(self.tightening)
+            && self.links.iter().all(|link| link.seed() == first.seed())
+            && is_random <= 1
+            && (is_random == 1 || !self.seed_is_random());
+        is_sound.then_some(self)
+    }
+}
+
+/// Items and rate of the link that follows so many; none if there cannot be one.
+pub(crate) fn link_after(
+    rate: f64,
+    tightening: f64,
+    links: usize,
+    capacity: u64,
+    expansion: u32,
+) -> Option<(u64, f64)> {
+    let rate = rate * tightening.powi(i32::try_from(links).ok()?);
+    let capacity = capacity.checked_mul(expansion.into()).filter(|&items| items < 1 << 63)?;
+    (rate > f64::MIN_POSITIVE).then_some((capacity, rate))
+}
+
+/// Items and bytes of each link of a filter that is made so.
+pub(crate) fn links_of(shaping: Shaping) -> impl FnMut() -> Option<(u64, u64)> {
+    let Shaping { rate, tightening, capacity, expansion, .. } = shaping;
+    let (mut links, mut last) = (0, capacity);
+    move || {
+        let (items, rate) = match links {
+            0 => (capacity, rate),
+            _ => link_after(rate, tightening, links, last, expansion)?,
+        };
+        (links, last) = (links + 1, items);
+        Some((items, bytes_for(items, rate)))
+    }
+}
+
+/// Why bytes are not a filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BytesError {
+    Damaged,
+    Version,
+    Memory,
+}
+
+/// Reads a filter; none if the file ends, is damaged, or there is no memory.
+fn load(rdb: *mut raw::RedisModuleIO) -> Option<ValkeyFilter> {
+    let number = || raw::load_unsigned(rdb).ok();
+    let (count, expansion) = (number()?, u32::try_from(number()?).ok()?);
+    let (rate, tightening) = (raw::load_double(rdb).ok()?, raw::load_double(rdb).ok()?);
+    let is_random = number()?;
+    let mut links = Vec::new();
+    for left in (0..count).rev() {
+        let (stored, capacity) = (load_bytes(rdb)?, number()?);
+        // All but the last are full.
+        let items = if left == 0 { number()? } else { capacity };
+        links.push(Link::read(stored, items, capacity)?);
+    }
+    ValkeyFilter { rate, tightening, expansion, links }.checked(is_random)
+}
+
+unsafe extern "C" fn rdb_load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+    if encoding != ENCODING {
+        return null_mut();
+    }
+    data_type::loaded(|| Some(Filter::Valkey(Box::new(load(rdb)?))))
+}
+
+/// Writes what [`load`] reads.
+fn save(rdb: *mut raw::RedisModuleIO, filter: &ValkeyFilter) {
+    raw::save_unsigned(rdb, filter.links.len() as u64);
+    raw::save_unsigned(rdb, filter.expansion.into());
+    raw::save_double(rdb, filter.rate);
+    raw::save_double(rdb, filter.tightening);
+    raw::save_unsigned(rdb, filter.seed_is_random().into());
+    for (number, link) in filter.links.iter().enumerate() {
+        raw::save_slice(rdb, &link.stored);
+        raw::save_unsigned(rdb, link.capacity);
+        if number + 1 == filter.links.len() {
+            raw::save_unsigned(rdb, link.items);
+        }
+    }
+}
+
+unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
+    // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs
+    // it in another process.
+    let filter = unsafe { filter(value) };
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // No other filter is of this type.
+        if let Filter::Valkey(filter) = filter {
+            save(rdb, filter);
+        }
+    }));
+}
