@@ -12,7 +12,7 @@ export CARGO_PROFILE_TEST_DEBUG=0
 kernels=(--package blocked-bloom --package blocked-bloom-formats --package blocked-bloom-removable \
     --package blocked-bloom-ribbon --package blocked-bloom-split --test suite)
 stored=("${kernels[@]}" --package blocked-bloom-planes --package blocked-bloom-lsm \
-    --package blocked-bloom-scalable)
+    --package blocked-bloom-scalable --package blocked-bloom-file-index)
 all=("${stored[@]}" --package blocked-bloom-resident --lib)
 # NEON and its alignments; and on a big-endian machine the bytes of everything that is stored, and
 # the kernels of the portable scheme. The other tests, and those inside the libraries, run there in

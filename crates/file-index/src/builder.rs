@@ -21,8 +21,32 @@ const FIRST_HASHES: usize = 1024;
 /// Takes files, and gives back the bytes of the index in pieces while it grows: those that
 /// [`FileBuilder::end_row_group`] and [`finish`](Self::finish) return, one behind the other.
 ///
-/// The module's example is that of the [crate](crate). Memory: that of the options, and for each
-/// file its name and some bytes a row group.
+/// Memory: that of the options, and for each file its name and some bytes a row group.
+///
+/// ```
+/// # use blocked_bloom::KeyHash;
+/// # use blocked_bloom_file_index::{Column, FileIdentity, FileIndex, FileIndexOptions};
+/// # let columns = vec![Column::new("id", KeyHash::Caller { tag: 1 })];
+/// let mut builder = FileIndexOptions::new(columns, 7).builder()?;
+/// let mut stored = Vec::new(); // or a file, or an upload
+/// for number in 0..3_u64 {
+///     let name = format!("{number}.parquet");
+///     let mut file = builder.file(FileIdentity::new(&name, 10), &[Some("Int64")], 1)?;
+///     file.insert_hashes(0, &[number << 40])?;
+///     stored.extend(file.end_row_group()?);
+///     file.end()?;
+/// }
+/// assert_eq!((builder.files(), builder.values()), (3, 3));
+/// stored.extend(builder.finish()?);
+///
+/// // Later more files: what comes behind the first bytes of the index that there is.
+/// let index = FileIndex::from_bytes(&stored[..])?;
+/// let builder = index.manifest().appender(8);
+/// let mut appended = stored[..builder.kept_bytes() as usize].to_vec();
+/// appended.extend(builder.finish()?);
+/// assert_eq!(FileIndex::from_bytes(appended)?.manifest().files().len(), 3);
+/// # Ok::<(), blocked_bloom_file_index::FileIndexError>(())
+/// ```
 #[derive(Debug)]
 pub struct FileIndexBuilder {
     tag: u64,
@@ -377,6 +401,20 @@ struct Listed {
 
 /// A file that is being added to an index: [`FileIndexBuilder::file`]. One that is dropped without
 /// [`end`](Self::end), since it could not be read, is not in the index.
+///
+/// ```
+/// # use blocked_bloom::KeyHash;
+/// # use blocked_bloom_file_index::{Column, FileIdentity, FileIndexError, FileIndexOptions};
+/// # let columns = vec![Column::new("id", KeyHash::Caller { tag: 1 })];
+/// # let mut builder = FileIndexOptions::new(columns, 7).builder()?;
+/// let mut file = builder.file(FileIdentity::new("a.parquet", 10), &[Some("Int64")], 2)?;
+/// file.insert_hashes(0, &[1 << 40, 2 << 40])?;
+/// file.insert_hashes(0, &[2 << 40])?;
+/// let _bytes = file.end_row_group()?;
+/// let error = file.end().unwrap_err();
+/// assert_eq!(error, FileIndexError::RowGroups { found: 1, expected: 2 });
+/// # Ok::<(), FileIndexError>(())
+/// ```
 #[derive(Debug)]
 pub struct FileBuilder<'b> {
     builder: &'b mut FileIndexBuilder,

@@ -16,6 +16,20 @@ use crate::part::part;
 ///
 /// Several columns are several lookups, whose candidates are combined by [`Candidates::and`] and
 /// [`Candidates::or`].
+///
+/// ```
+/// # use blocked_bloom::KeyHash;
+/// # use blocked_bloom_file_index::{Column, FileIndex, FileIndexOptions, Lookup};
+/// # let key_hash = KeyHash::Xxh3 { seed: 3 };
+/// # let columns = vec![Column::new("id", key_hash)];
+/// # let index = FileIndex::from_bytes(FileIndexOptions::new(columns, 7).builder()?.finish()?)?;
+/// let manifest = index.manifest();
+/// let hashes = ["a", "b"].map(|value| key_hash.hasher().unwrap().hash(value));
+/// let lookup: Lookup = manifest.lookup(0, key_hash, |own| own == "Utf8", hashes)?;
+/// // Hashed otherwise, nothing would be found.
+/// assert!(manifest.lookup(0, KeyHash::Xxh3 { seed: 1 }, |own| own == "Utf8", hashes).is_err());
+/// # Ok::<(), blocked_bloom_file_index::FileIndexError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Lookup {
     id: u64,
@@ -27,6 +41,21 @@ pub struct Lookup {
 }
 
 /// Which ranges of an index some lookups need: [`Manifest::locate`].
+///
+/// ```
+/// # use blocked_bloom::KeyHash;
+/// # use blocked_bloom_file_index::{Column, FileIndexOptions, Located, Manifest};
+/// # let key_hash = KeyHash::Caller { tag: 1 };
+/// # let columns = vec![Column::new("id", key_hash)];
+/// # let stored = FileIndexOptions::new(columns, 7).builder()?.finish()?;
+/// let manifest = Manifest::from_tail(&stored, stored.len() as u64)?;
+/// let lookups = [manifest.lookup(0, key_hash, |_| true, [42 << 40])?];
+/// let located: Located<'_> = manifest.locate(&lookups)?;
+/// let load = |range: &std::ops::Range<u64>| &stored[range.start as usize..range.end as usize];
+/// let loaded: Vec<&[u8]> = located.ranges().iter().map(load).collect();
+/// assert_eq!(manifest.candidates(&located, &loaded)?[0].count(), 0); // there are no files
+/// # Ok::<(), blocked_bloom_file_index::FileIndexError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Located<'l> {
     id: u64,
@@ -48,6 +77,34 @@ impl Located<'_> {
 }
 
 /// The row groups of all files that may satisfy a lookup, or several.
+///
+/// ```
+/// # use blocked_bloom::KeyHash;
+/// # use blocked_bloom_file_index::{Column, FileIdentity, FileIndex, FileIndexOptions};
+/// # let key_hash = KeyHash::Caller { tag: 1 };
+/// # let columns = vec![Column::new("a", key_hash), Column::new("b", key_hash)];
+/// # let mut builder = FileIndexOptions::new(columns, 7).builder()?;
+/// # let mut file = builder.file(FileIdentity::new("f", 1), &[Some("Int64"); 2], 2)?;
+/// # let (one, two) = (0x1234_5678_9abc_def0, 0xfedc_ba98_7654_3210);
+/// # file.insert_hashes(0, &[one])?;
+/// # file.insert_hashes(1, &[one])?;
+/// # let mut stored = file.end_row_group()?;
+/// # file.insert_hashes(0, &[one])?;
+/// # file.insert_hashes(1, &[two])?;
+/// # stored.extend(file.end_row_group()?);
+/// # file.end()?;
+/// # stored.extend(builder.finish()?);
+/// let index = FileIndex::from_bytes(stored)?;
+/// let candidates = |column, hash: u64| {
+///     index.candidates(&index.manifest().lookup(column, key_hash, |_| true, [hash])?)
+/// };
+/// // a = 1 AND b = 2
+/// let mut found = candidates(0, one)?;
+/// assert_eq!(found.count(), 2);
+/// found.and(&candidates(1, two)?)?;
+/// assert_eq!(found.count(), 1);
+/// # Ok::<(), blocked_bloom_file_index::FileIndexError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Candidates {
     pub(crate) id: u64,
@@ -143,7 +200,13 @@ pub(crate) fn set_range(words: &mut [u64], bits: Range<u32>) {
     }
 }
 
-/// What is to be read of a file: [`Manifest::prune`].
+/// What is to be read of a file: [`Manifest::prune`], which has an example.
+///
+/// ```
+/// use blocked_bloom_file_index::{Pruned, Unknown};
+/// let is_read = |pruned: &Pruned| !matches!(pruned, Pruned::Nothing);
+/// assert!(is_read(&Pruned::Unknown(Unknown::OtherTag)) && !is_read(&Pruned::Nothing));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pruned {

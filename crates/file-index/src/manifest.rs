@@ -177,6 +177,9 @@ impl Manifest {
             }
             columns.push(column);
         }
+        if columns.is_empty() {
+            return Err(reader.error("no column"));
+        }
         let count = reader.number()?;
         let start = reader.offset();
         let (mut chunks, mut offset) = (Vec::new(), HEADER_BYTES as u64);
@@ -315,7 +318,7 @@ impl Chunk {
         rows: &mut [u64],
         offset: u64,
     ) -> Result<Self, FileIndexError> {
-        let last = (columns.len() as u64).checked_sub(1).ok_or(reader.error("no column"))?;
+        let last = columns.len() as u64 - 1;
         let column = reader.number_to(last, "a column past the last")? as usize;
         let length = reader.number()?;
         let record: [u8; HEADER_BYTES] = reader.array()?;
@@ -367,22 +370,24 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// Why it is not known: [`SameFile`] says what must be equal.
+    /// Why it is not known: [`SameFile`] says what must be equal. Of a name that was indexed more
+    /// than once, why it is not the file that was indexed last.
     pub fn file(&self, listed: &FileIdentity<'_>) -> Result<FileEntry<'_>, Unknown> {
         let hash = hash_of_name(listed.name().as_bytes());
-        let first = self.by_name.partition_point(|&(other, _)| other < hash);
-        let mut why = Unknown::NotIndexed;
-        let same = self.by_name[first..].iter().take_while(|(other, _)| *other == hash);
+        let end = self.by_name.partition_point(|&(other, _)| other <= hash);
+        let mut why = None;
+        // Of several that may be meant, the one that was indexed last.
+        let same = self.by_name[..end].iter().rev().take_while(|(other, _)| *other == hash);
         for file in same.map(|&(_, file)| FileEntry { manifest: self, file: file as usize }) {
             let indexed = file.identity();
             if indexed.name() == listed.name() {
                 match indexed.check(listed, self.same_file) {
                     Ok(()) => return Ok(file),
-                    Err(error) => why = error,
+                    Err(error) => why = why.or(Some(error)),
                 }
             }
         }
-        Err(why)
+        Err(why.unwrap_or(Unknown::NotIndexed))
     }
 
     /// Row groups of all files.
@@ -456,7 +461,7 @@ impl Manifest {
 
     /// Columns without rows.
     pub(crate) fn column_builders(&self) -> Vec<ColumnBuilder> {
-        let memory = DEFAULT_MEMORY / self.columns.len().max(1) as u64;
+        let memory = DEFAULT_MEMORY / self.columns.len() as u64;
         let columns = self.columns.iter().map(|indexed| {
             let (column, part_values) = (indexed.column.clone(), indexed.part_values);
             let mut builder = ColumnBuilder::new(column, part_values, indexed.options, memory);
@@ -479,6 +484,28 @@ impl core::fmt::Debug for Manifest {
 }
 
 /// A file as it was indexed: [`Manifest::files`], [`Manifest::file`].
+///
+/// ```
+/// # use blocked_bloom::KeyHash;
+/// # use blocked_bloom_file_index::{Column, FileIdentity, FileIndex, FileIndexOptions};
+/// # let columns = vec![Column::new("id", KeyHash::Caller { tag: 1 })];
+/// let mut builder = FileIndexOptions::new(columns, 7).builder()?;
+/// let listed = FileIdentity::new("a.parquet", 12_345).with_etag("e1");
+/// let mut file = builder.file(listed, &[Some("Int64")], 2)?;
+/// file.insert_hashes(0, &[0x1234_5678_9abc_def0])?;
+/// let mut stored = file.end_row_group()?;
+/// file.set_unknown(0)?; // it could not be read
+/// stored.extend(file.end_row_group()?);
+/// file.end()?;
+/// stored.extend(builder.finish()?);
+///
+/// let index = FileIndex::from_bytes(stored)?;
+/// let file = index.manifest().file(&listed)?;
+/// assert_eq!((file.identity(), file.row_groups()), (listed, 2));
+/// assert_eq!(file.column_type(0), Some("Int64"));
+/// assert!(file.values(0).eq([Some(1), None]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct FileEntry<'m> {
     manifest: &'m Manifest,

@@ -81,4 +81,7 @@ fn a_file_that_was_indexed_again_is_known_as_it_is_now() {
     assert_eq!(prune(&index, SameFile::Tag, later), unknown);
     assert_eq!(index.manifest().file(&new).unwrap().identity(), new);
     assert_eq!(index.manifest().file(&later).unwrap_err(), Unknown::OtherTag);
+    // Where either may be meant, it is the one that was indexed last.
+    let by_name = index.with_same_file(SameFile::Name);
+    assert_eq!(by_name.manifest().file(&later).unwrap().identity(), new);
 }
