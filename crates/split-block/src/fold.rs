@@ -33,11 +33,11 @@ impl SplitBlockFilter {
     /// ```
     pub fn shrink_to_false_positive_rate(&mut self, rate: f64) -> u32 {
         let mut blocks = self.blocks().len();
-        let mut fill = self.fill_ratio();
+        let mut unset = 1.0 - self.fill_ratio();
         while blocks.is_multiple_of(2) {
-            fill = 1.0 - (1.0 - fill) * (1.0 - fill);
-            let folded = fill * fill * fill * fill;
-            let meets = folded * folded <= rate || fill == 0.0;
+            // In the steps of arrow-rs, so that rounding does not decide otherwise.
+            unset *= unset;
+            let meets = eighth_power(1.0 - unset) <= rate || unset == 1.0;
             if !meets {
                 break;
             }
@@ -80,6 +80,13 @@ impl SplitBlockFilter {
         }
         Ok(())
     }
+}
+
+/// What writers take for the rate of a filter with this fill.
+pub(crate) fn eighth_power(fill: f64) -> f64 {
+    let squared = fill * fill;
+    let fourth = squared * squared;
+    fourth * fourth
 }
 
 fn or_of(blocks: &[SplitBlock]) -> SplitBlock {

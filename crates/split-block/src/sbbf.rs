@@ -23,6 +23,7 @@ use blocked_bloom::{AllocError, Filter};
 
 use crate::error::SplitBlockError;
 use crate::filter::{SplitBlockFilter, bits_for};
+use crate::fold::eighth_power;
 use crate::hash::hash_value;
 
 /// A split-block filter by the names that the crate `parquet` has for it.
@@ -107,8 +108,7 @@ impl Sbbf {
     /// The eighth power of the [fill](SplitBlockFilter::fill_ratio), by which they fold. The rate
     /// that the filter really has is [higher](SplitBlockFilter::estimated_false_positive_rate).
     pub fn estimated_fpp(&self) -> f64 {
-        let squared = self.0.fill_ratio() * self.0.fill_ratio();
-        squared * squared * squared * squared
+        eighth_power(self.0.fill_ratio())
     }
 
     /// Blocks of 32 bytes.
