@@ -519,7 +519,7 @@ impl<'m> FileEntry<'m> {
     }
 
     /// How many different values a column has in each row group; `None` where it is not indexed.
-    pub fn values(&self, column: usize) -> impl Iterator<Item = Option<u64>> {
+    pub fn values(&self, column: usize) -> impl Iterator<Item = Option<u64>> + use<'m> {
         let known = self.manifest.columns.get(column).map_or(&[][..], |column| &column.known);
         self.numbers().map(|number| {
             let place = known.binary_search_by_key(&number, |group| group.number).ok()?;

@@ -18,7 +18,7 @@ use crate::message::Message;
 /// options.column = Some("customer.id".to_owned());
 /// assert_eq!(Format::PARQUET.check(&options), Ok(()));
 /// let message = Format::NATIVE.check(&options).unwrap_err();
-/// assert_eq!(message.to_string(), "`column` is for parquet, not for native");
+/// assert_eq!(message.to_string(), "`column` is for file-index and parquet, not for native");
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -27,7 +27,8 @@ pub struct LookupOptions {
     /// files.
     pub prefix: Option<Prefix>,
     /// Column of a Parquet file, its path joined by dots. The keys are values of the column's
-    /// physical type, as [`value_of_text`](crate::value_of_text) reads them.
+    /// physical type, as [`value_of_text`](crate::value_of_text) reads them. Or column of an index
+    /// of files, if it has several.
     pub column: Option<String>,
     /// Row groups of a Parquet file, from 0; none means all. A value may be present if any of them
     /// may have it.

@@ -24,6 +24,7 @@
 mod cassandra;
 mod classical;
 mod compact;
+mod file_index;
 mod growing;
 mod guava;
 mod native;
@@ -49,7 +50,7 @@ pub use spark::{spark_hash, spark_type};
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 15] = [
+    pub const ALL: [Format; 16] = [
         Format::NATIVE,
         Format::COMPACT,
         Format::GROWING,
@@ -57,6 +58,7 @@ impl Format {
         Format::RIBBON,
         Format::REMOVABLE,
         Format::PLANES,
+        Format::FILE_INDEX,
         Format::ROCKSDB_BLOCK,
         Format::ROCKSDB_SST,
         Format::PARQUET_FILTER,

@@ -7,6 +7,7 @@ mod stored;
 
 mod answers;
 mod damage;
+mod file_index;
 mod numbers;
 mod outside;
 mod pictures;

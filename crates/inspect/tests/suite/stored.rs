@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
+use blocked_bloom_file_index::{Column, FileIdentity, FileIndexOptions};
 use blocked_bloom_formats::rocksdb::RibbonBlockBuilder;
 use blocked_bloom_inspect::{
     Error, FileRanges, Format, Layout, LookupOptions, Opened, PhysicalType, recognise,
@@ -42,6 +43,7 @@ impl StoredFilter {
     /// Whether the bytes have a checksum for everything that answers depend on.
     pub(crate) fn has_checksums(&self) -> bool {
         let with = [
+            Format::FILE_INDEX,
             Format::GROWING,
             Format::NATIVE,
             Format::PARTITION_INDEX,
@@ -246,6 +248,22 @@ fn own(all: &mut Vec<StoredFilter>) {
     let rows: Vec<Vec<u64>> = rows.collect();
     let planes = Planes::from_hashes(&planes, rows).unwrap();
     add("planes", Format::PLANES, planes.as_bytes().to_vec());
+    let column = Column::new("id", options.key_hash());
+    let mut builder = FileIndexOptions::new(vec![column], 1).builder().unwrap();
+    let mut stored = Vec::new();
+    for (number, keys) in keys.chunks(500).enumerate() {
+        let name = format!("part-{number}.parquet");
+        let file = FileIdentity::new(&name, 1).with_etag("1");
+        let mut file = builder.file(file, &[Some("Utf8")], 2).unwrap();
+        for keys in keys.chunks(250) {
+            let hashes: Vec<u64> = keys.iter().map(|key| hasher.hash(key)).collect();
+            file.insert_hashes(0, &hashes).unwrap();
+            stored.extend(file.end_row_group().unwrap());
+        }
+        file.end().unwrap();
+    }
+    stored.extend(builder.finish().unwrap());
+    add("file-index", Format::FILE_INDEX, stored);
 }
 
 /// Those outside of the repository, which are files of Cassandra and RedisBloom.

@@ -1,0 +1,207 @@
+//! The index of the files of a data set, of `blocked-bloom-file-index`: `docs/file-index.md`.
+
+use blocked_bloom::KeyHasher;
+use blocked_bloom_file_index::{Candidates, FileIndex, MAGIC, Manifest};
+use blocked_bloom_formats::parquet::{PhysicalType, Value as Typed};
+
+use crate::error::{BadKey, Error, Warning};
+use crate::facts::{About, Facts, List, hash_parts, sizes};
+use crate::message::{LookupOption, Message};
+use crate::options::LookupOptions;
+use crate::system::{Answers, Format, Stored, System, Wanted, pass_all};
+use crate::typed::value_of;
+use crate::value::{Value, object};
+
+impl Format {
+    /// The index of the files of a data set, of `blocked-bloom-file-index`.
+    pub const FILE_INDEX: Format = Format::new(&System {
+        options: &[LookupOption::Column, LookupOption::ValueType],
+        ..System::own("file-index", "The index of the files of a data set", MAGIC, |source| {
+            source.boxed(FileIndex::from_bytes(source.all()?))
+        })
+    });
+}
+
+/// Names of Arrow's types whose values are hashed as their bytes.
+const BYTES: [&str; 6] = ["Utf8", "LargeUtf8", "Utf8View", "Binary", "LargeBinary", "BinaryView"];
+
+/// Those whose values are hashed as eight bytes, little-endian.
+const INTEGERS: [&str; 8] =
+    ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"];
+
+/// What is known of a column in all files together.
+struct Total {
+    known: u64,
+    unknown: u64,
+    values: u64,
+}
+
+impl Total {
+    fn of(manifest: &Manifest, column: usize) -> Self {
+        let known: Vec<u64> =
+            manifest.files().flat_map(|file| file.values(column).flatten()).collect();
+        let (count, values) = (known.len() as u64, known.iter().sum());
+        Total { known: count, unknown: manifest.row_groups() - count, values }
+    }
+}
+
+impl Stored for FileIndex<&[u8]> {
+    fn describe(&self, about: &About) -> Facts {
+        let manifest = self.manifest();
+        let heads = [
+            "column",
+            "types",
+            "key hash",
+            "row groups",
+            "unknown",
+            "values",
+            "bits a value",
+            "read in vain",
+        ];
+        let mut list = List::new(3, &heads);
+        let mut columns = Vec::new();
+        for (number, column) in manifest.columns().enumerate() {
+            let Total { known, unknown, values } = Total::of(manifest, number);
+            let types: Vec<&str> = manifest.types(number).collect();
+            let bytes = manifest.column_bytes(number);
+            let bits = (values > 0).then(|| 8.0 * bytes as f64 / values as f64);
+            let in_vain = manifest.expected_false_row_groups(number);
+            let (hash, seed, tag) = hash_parts(column.key_hash());
+            let shape = manifest.shape(number);
+            list.lines.push(vec![
+                column.name().to_owned(),
+                types.join(", "),
+                column.key_hash().to_string(),
+                known.to_string(),
+                unknown.to_string(),
+                values.to_string(),
+                bits.map_or_else(String::new, |bits| format!("{bits:.1}")),
+                format!("{in_vain:.3}"),
+            ]);
+            columns.push(object! {
+                "name": column.name().to_owned(),
+                "field_id": column.field_id().map(i64::from),
+                "types": types.into_iter().map(Value::from).collect::<Vec<_>>(),
+                "hash": hash,
+                "seed": seed,
+                "tag_of_hash": tag,
+                "part_values": shape.map(|(_, part_values)| part_values),
+                "shape": shape.map(|(shape, _)| shape.to_string()),
+                "row_groups": known,
+                "row_groups_unknown": unknown,
+                "values": values,
+                "bytes": bytes,
+                "bits_per_value": bits,
+                "row_groups_read_in_vain": in_vain,
+            });
+        }
+        let files = manifest.files().len();
+        let json = object! {
+            "stored_bytes": about.length,
+            "files": files as u64,
+            "row_groups": manifest.row_groups(),
+            "columns": columns,
+            "checksums_ok": true,
+        };
+        let rows = vec![
+            ("format", about.format.to_owned()),
+            ("files", files.to_string()),
+            ("row groups", manifest.row_groups().to_string()),
+            ("columns", manifest.columns().len().to_string()),
+            ("stored size", sizes(about.length)),
+            ("checksums", "ok".to_owned()),
+        ];
+        Facts { list: Some(list), ..Facts::new(about, json, rows) }
+    }
+
+    /// Values in any row group of any file.
+    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+        let manifest = self.manifest();
+        let column = chosen(manifest, wanted.options.column.as_deref())?;
+        let keys = keys(manifest, column, wanted.options)?;
+        let unknown = Total::of(manifest, column).unknown;
+        if unknown > 0 {
+            let problem = format!("values of {unknown} row groups are not known");
+            wanted.warnings.push(Warning::of_pass_all(problem));
+            return pass_all();
+        }
+        let Some(key_hash) = manifest.columns().nth(column).map(|column| column.key_hash()) else {
+            return pass_all();
+        };
+        let Ok(hasher) = key_hash.hasher() else {
+            wanted.warnings.push(Warning::of_pass_all(format_args!("a column of {key_hash}")));
+            return pass_all();
+        };
+        let text = "the answers are of the files as they were when they were indexed";
+        wanted.warnings.push(Warning::new(Message::new(text), false));
+        Ok(Box::new(move |values, hits| {
+            let hash = |(index, value): (usize, &&[u8])| {
+                keys.hash(hasher, value).map_err(|problem| BadKey { index, problem })
+            };
+            let hashes = values.iter().enumerate().map(hash).collect::<Result<Vec<_>, _>>()?;
+            hits.write(values.len(), |words| {
+                words.fill(0);
+                for (i, hash) in hashes.into_iter().enumerate() {
+                    let lookup = manifest.lookup(column, key_hash, |_| true, [hash]);
+                    let found = lookup.and_then(|lookup| self.candidates(&lookup));
+                    // Nothing is an error here; if it were, nothing would be absent.
+                    let is_hit = found.as_ref().map_or(1, Candidates::count) > 0;
+                    words[i / 64] |= u64::from(is_hit) << (i % 64);
+                }
+            });
+            Ok(())
+        }))
+    }
+}
+
+/// How the bytes that are hashed follow from a key.
+enum Keys {
+    Bytes,
+    /// Decimal text, as eight bytes.
+    Integer,
+}
+
+impl Keys {
+    fn hash(&self, hasher: KeyHasher, key: &[u8]) -> Result<u64, Message> {
+        match self {
+            Keys::Bytes => Ok(hasher.hash(key)),
+            Keys::Integer => match value_of(PhysicalType::Int64, key, false)? {
+                Typed::Int64(number) => Ok(hasher.hash(number.to_le_bytes())),
+                _ => Ok(hasher.hash(key)),
+            },
+        }
+    }
+}
+
+/// The number of the column of this name, or of the only one.
+fn chosen(manifest: &Manifest, name: Option<&str>) -> Result<usize, Error> {
+    let found = match name {
+        Some(name) => manifest.column(name),
+        None => (manifest.columns().len() == 1).then_some(0),
+    };
+    found.ok_or_else(|| {
+        let names = manifest.columns().map(|column| format!("{:?}", column.name()));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let after = format!(": columns of the index are {names}");
+        Error::Options(Message::naming("give ", LookupOption::Column, after))
+    })
+}
+
+/// How keys of a column are hashed, if its types say so.
+fn keys(manifest: &Manifest, column: usize, wanted: &LookupOptions) -> Result<Keys, Error> {
+    if wanted.encoded {
+        return Ok(Keys::Bytes);
+    }
+    let types: Vec<&str> = manifest.types(column).collect();
+    let all = |names: &[&str]| types.iter().all(|own| names.contains(own));
+    match wanted.value_type {
+        None | Some(PhysicalType::ByteArray) if all(&BYTES) => Ok(Keys::Bytes),
+        None | Some(PhysicalType::Int32 | PhysicalType::Int64) if all(&INTEGERS) => {
+            Ok(Keys::Integer)
+        }
+        _ => Err(Error::Options(Message::new(format_args!(
+            "no text is looked up in values of {}: give the bytes that were hashed",
+            types.join(", ")
+        )))),
+    }
+}
