@@ -4,7 +4,10 @@
 # integrations/datafusion/test.sh --if-changed   the same, unless `tested` says that these files and this interface of the core passed before
 set -euo pipefail
 cd "$(dirname "$0")"
-tested=(integrations/datafusion tools/public-api/blocked-bloom.txt)
+tested=(
+    integrations/datafusion tools/public-api/blocked-bloom.txt
+    tools/public-api/blocked-bloom-file-index.txt
+)
 
 if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
 cargo fmt --check

@@ -4,6 +4,8 @@
 //!   [`bloom_filter_contains`](bloom_filter_contains()).
 //! - As join pre-filters: [`BloomJoinRule`] drops rows without a partner before they are shuffled,
 //!   which in a cluster means before they cross the network.
+//! - As one index over the Parquet files of a table: `with_file_index` (feature `file-index`) leaves
+//!   out files and row groups that do not have the values of a query.
 //!
 //! ```
 //! use blocked_bloom_datafusion::with_bloom_filters;
@@ -29,6 +31,8 @@ mod build_side;
 mod columns;
 mod contains;
 mod cost;
+#[cfg(feature = "file-index")]
+mod file_index;
 mod filter;
 mod gate;
 mod keys;
@@ -42,6 +46,10 @@ mod session;
 
 pub use aggregate::{BLOOM_FILTER_AGG, bloom_filter_agg};
 pub use contains::{BLOOM_FILTER_CONTAINS, bloom_filter_contains};
+#[cfg(feature = "file-index")]
+pub use file_index::{
+    FileIndexReport, StoredFileIndex, build_file_index, file_index_column, with_file_index,
+};
 pub use filter::filters_opened;
 pub use keys::{KeyType, hash_array};
 pub use options::{BloomJoinOptions, Enabled};

@@ -12,10 +12,14 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 /// operator to below it changes which rows these are. The engine's scans and merges with a limit do
 /// not refuse such predicates.
 pub(crate) fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    ends_early(plan) || plan.children().into_iter().any(has_limit)
+}
+
+/// Whether this operator ends after some rows.
+pub(crate) fn ends_early(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let aggregate = plan.downcast_ref::<AggregateExec>();
     plan.fetch().is_some()
         || aggregate.is_some_and(|aggregate| aggregate.limit_options().is_some())
-        || plan.children().into_iter().any(has_limit)
 }
 
 /// Whether an operator computes something that its rows do not determine, such as a count of calls.

@@ -19,22 +19,27 @@ use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
 use ballista_scheduler::scheduler_process::start_server;
-use blocked_bloom_datafusion::ballista;
+use blocked_bloom_datafusion::{StoredFileIndex, ballista, with_file_index};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::object_store::ObjectStore;
+use datafusion::object_store::local::LocalFileSystem;
+use datafusion::object_store::path::Path as Location;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 /// Where all processes listen, and nowhere else.
 const LOOPBACK: &str = "127.0.0.1";
 
-/// Runs the scheduler or an executor. The command lines are `scheduler PORT EXECUTORS` and
-/// `executor PORT GRPC_PORT SCHEDULER_PORT DIRECTORY CORES`.
+/// Runs the scheduler or an executor. The command lines are `scheduler PORT EXECUTORS [INDEX]`,
+/// with the path of an index over local files, and `executor PORT GRPC_PORT SCHEDULER_PORT
+/// DIRECTORY CORES`.
 pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Failure> {
     thread::spawn(|| {
         _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
     match (role, arguments) {
-        ("scheduler", [port, executors]) => {
+        ("scheduler", [port, executors, index @ ..]) => {
             let config = SchedulerConfig {
                 bind_port: port.parse()?,
                 min_ready_executors: executors.parse()?,
@@ -44,7 +49,16 @@ pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Fai
                 expire_dead_executor_interval_seconds: 5,
                 ..Default::default()
             };
-            let config = ballista::scheduler(config);
+            let mut config = ballista::scheduler(config);
+            if let [index] = index {
+                let files: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new());
+                let index = StoredFileIndex::open(files, &Location::from(index.as_str())).await?;
+                let (index, url) = (Arc::new(index), ObjectStoreUrl::local_filesystem());
+                config.override_session_builder = Some(Arc::new(move |config| {
+                    let state = ballista::session_state(config)?;
+                    Ok(with_file_index(state, url.clone(), index.clone()))
+                }));
+            }
             let address = format!("{LOOPBACK}:{port}").parse()?;
             let cluster = BallistaCluster::new_from_config(&config).await?;
             Ok(start_server(cluster, address, Arc::new(config)).await?)
@@ -89,8 +103,21 @@ impl Cluster {
         executors: usize,
         cores: usize,
     ) -> Result<Self, Failure> {
+        Cluster::start_with(binary, directory, executors, cores, None)
+    }
+
+    /// The same with an index over files for the scheduler.
+    pub(crate) fn start_with(
+        binary: &Path,
+        directory: &Path,
+        executors: usize,
+        cores: usize,
+        index: Option<&Path>,
+    ) -> Result<Self, Failure> {
         let ports = free_ports(1 + 2 * executors)?;
-        let arguments = ["scheduler".into(), ports[0].to_string(), executors.to_string()];
+        let mut arguments =
+            vec!["scheduler".to_string(), ports[0].to_string(), executors.to_string()];
+        arguments.extend(index.map(|index| index.display().to_string()));
         let log = directory.join("scheduler.log");
         let mut cluster = Cluster {
             url: format!("df://{LOOPBACK}:{}", ports[0]),

@@ -3,17 +3,20 @@
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use blocked_bloom_datafusion::ballista::{connect, session_config};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::Result;
+use datafusion::object_store::local::LocalFileSystem;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use tokio::time::timeout;
 
 use self::processes::{Cluster, Process};
 use crate::common::{error, number, rows, run, sorted_lines};
+use crate::files::{self, Files, Random};
 use crate::limits;
 use crate::tpch::generated;
 
@@ -330,6 +333,47 @@ async fn tpch_in_a_cluster() {
     }
     println!("filters, added up: {filters:?}");
     assert!(filters[1] > filters[0] + 20 && filters[3] > filters[2] + 20, "{filters:?}");
+}
+
+/// The scheduler prunes files by an index before it sends scans to executors: the rows are those of
+/// the plain engine, on files that changed since it was built.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_over_files_in_a_cluster() {
+    let (mut random, mut asked) = (Random(31), 0);
+    for change in ["nothing", "all"] {
+        let mut files = Files::new(42);
+        let directory = files.directory.path().to_path_buf();
+        let spans = directory.join("spans").display().to_string();
+        let index = directory.join("spans.index");
+        let name = index.display().to_string();
+        files::build(Arc::new(LocalFileSystem::new()), &spans, &name, &files::COLUMNS).await;
+        std::thread::sleep(Duration::from_millis(20));
+        files::change(&mut files, change, &mut random);
+        let cluster = Cluster::start_with(&binary(), &directory, 2, 2, Some(&index)).unwrap();
+        let table = || Arc::new(files::listing(&format!("{spans}/"), &files::nullable()));
+        let local = SessionContext::new();
+        local.register_table("spans", table()).unwrap();
+        files::write_keys(&local, &directory, &files.traces).await;
+        for adaptive in [true, false] {
+            let context = connect(&cluster.url, config(false, adaptive)).await.unwrap();
+            context.register_table("spans", table()).unwrap();
+            files::register_keys_file(&context, &directory).await;
+            let absent = "SELECT * FROM spans WHERE trace_id = 'absent'";
+            let explained = rows(&context, &format!("EXPLAIN {absent}")).await.join("\n");
+            let none = explained.contains("file_index_left=[0 of 20 files]");
+            assert_eq!(none, change == "nothing", "adaptive {adaptive}: {explained}");
+            for _ in 0..files::queries(120) / 10 {
+                asked += 1;
+                let sql = files::query(asked % files::KINDS, &mut random, &files.traces);
+                let what = format!("{change}, adaptive {adaptive}: {sql}");
+                let expected = rows(&local, &sql).await;
+                let answer = timeout(Duration::from_secs(120), rows(&context, &sql)).await;
+                assert_eq!(answer.expect(&what), expected, "{what}");
+            }
+        }
+        let log = std::fs::read_to_string(&cluster.scheduler.log).unwrap();
+        assert!(log.contains("an index left 0 of 20 files") == (change == "nothing"), "{log}");
+    }
 }
 
 /// The query ends with the right rows or with an error. Ballista may run the tasks again on the

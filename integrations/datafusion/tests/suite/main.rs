@@ -1,9 +1,11 @@
 //! Keys and functions, joins in one process, what the rule refuses, and a cluster of processes.
 
 mod awkward;
-#[cfg(feature = "cluster")]
+#[cfg(all(feature = "cluster", feature = "file-index"))]
 mod cluster;
 mod common;
+#[cfg(feature = "file-index")]
+mod files;
 mod functions;
 mod joins;
 mod keys;

@@ -1,0 +1,295 @@
+//! Builds an index from Parquet files: [`build_file_index`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use blocked_bloom_file_index::{Column, FileBuilder, FileIndexBuilder, FileIndexOptions};
+use bytes::Bytes;
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::{Result, exec_err};
+use datafusion::object_store::buffered::BufWriter;
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{
+    GetOptions, OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, coalesce_ranges,
+};
+use datafusion::parquet::arrow::ProjectionMask;
+use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use datafusion::parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
+use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
+use datafusion::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use tokio::io::AsyncWriteExt;
+
+use super::stored::{external, identity};
+use crate::keys::{KeyType, hash_array};
+
+/// How many footers are read ahead.
+const FOOTERS_AHEAD: usize = 8;
+
+/// What has been built of an index.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct FileIndexReport {
+    /// Files that are done, indexed or left out.
+    pub files: u64,
+    /// Different values of the row groups, added up.
+    pub values: u64,
+    /// Bytes of the index.
+    pub bytes: u64,
+    /// Files that are not in the index, and why. Queries read them.
+    pub left_out: Vec<(Path, String)>,
+}
+
+/// A column of an index for a field of a table: its name, and the hash that values of its type have
+/// as a [`KeyType`].
+///
+/// # Errors
+///
+/// As [`KeyType::of`]; structs too are no columns of an index.
+///
+/// ```
+/// use blocked_bloom_datafusion::file_index_column;
+/// use datafusion::arrow::datatypes::{DataType, Field};
+///
+/// let column = file_index_column(&Field::new("trace_id", DataType::Utf8, true))?;
+/// assert_eq!(column.name(), "trace_id");
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// ```
+pub fn file_index_column(field: &Field) -> Result<Column> {
+    if field.data_type().is_nested() {
+        return exec_err!("blocked-bloom: {} is of type {}", field.name(), field.data_type());
+    }
+    Ok(Column::new(field.name().as_str(), KeyType::of(field.data_type())?.key_hash()))
+}
+
+/// Builds an index of these files of a store, as they are listed, and puts it there.
+///
+/// The columns are read row group by row group, a batch of rows at a time, so that memory is
+/// bounded by [`FileIndexOptions::with_memory`] whatever the size of a file. After each file
+/// `progress` is called. A file that cannot be read, or that was replaced while it was read, is
+/// left out.
+///
+/// # Errors
+///
+/// Those of the store in writing, and of [`FileIndexOptions::builder`].
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use blocked_bloom_datafusion::{build_file_index, file_index_column};
+/// use blocked_bloom_file_index::FileIndexOptions;
+/// use datafusion::arrow::datatypes::Schema;
+/// use datafusion::object_store::ObjectStore;
+/// use futures::TryStreamExt;
+///
+/// async fn build(store: Arc<dyn ObjectStore>, schema: &Schema) -> datafusion::error::Result<()> {
+///     let files = store.list(Some(&"spans".into())).try_collect().await?;
+///     let column = file_index_column(schema.field_with_name("trace_id")?)?;
+///     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+///     let tag = now.unwrap_or_default().as_nanos() as u64;
+///     let options = FileIndexOptions::new(vec![column], tag);
+///     let done = |report: &_| println!("{report:?}");
+///     build_file_index(store, files, &options, &"spans.index".into(), done).await?;
+///     Ok(())
+/// }
+/// ```
+pub async fn build_file_index(
+    store: Arc<dyn ObjectStore>,
+    files: Vec<ObjectMeta>,
+    options: &FileIndexOptions,
+    index: &Path,
+    mut progress: impl FnMut(&FileIndexReport),
+) -> Result<FileIndexReport> {
+    let mut builder = options.builder().map_err(external)?;
+    let mut output = Output { writer: BufWriter::new(store.clone(), index.clone()), bytes: 0 };
+    let mut report = FileIndexReport::default();
+    let opened = futures::stream::iter(files).map(|file| async {
+        let opened = Opened::new(&store, &file).await;
+        (file, opened)
+    });
+    let mut opened = opened.buffered(FOOTERS_AHEAD);
+    while let Some((file, opened)) = opened.next().await {
+        let added = match opened {
+            Ok(opened) => opened.add(&file, options, &mut builder, &mut output).await?,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = added {
+            report.left_out.push((file.location, error.to_string()));
+        }
+        report.files += 1;
+        report.values = builder.values();
+        report.bytes = output.bytes;
+        progress(&report);
+    }
+    output.write(builder.finish().map_err(external)?).await?;
+    output.writer.shutdown().await?;
+    report.bytes = output.bytes;
+    Ok(report)
+}
+
+struct Output {
+    writer: BufWriter,
+    bytes: u64,
+}
+
+impl Output {
+    async fn write(&mut self, bytes: Vec<u8>) -> Result<()> {
+        self.bytes += bytes.len() as u64;
+        Ok(self.writer.put(bytes.into()).await?)
+    }
+}
+
+/// A file whose footer has been read.
+struct Opened {
+    reader: Reader,
+    metadata: ArrowReaderMetadata,
+}
+
+impl Opened {
+    async fn new(store: &Arc<dyn ObjectStore>, file: &ObjectMeta) -> Result<Self> {
+        let mut reader = Reader { store: store.clone(), file: file.clone() };
+        let metadata = ArrowReaderMetadata::load_async(&mut reader, ArrowReaderOptions::new());
+        let metadata = metadata.await?;
+        Ok(Opened { reader, metadata })
+    }
+
+    /// Adds the file. The outer error is one of writing, the inner one leaves the file out.
+    async fn add(
+        &self,
+        meta: &ObjectMeta,
+        options: &FileIndexOptions,
+        builder: &mut FileIndexBuilder,
+        output: &mut Output,
+    ) -> Result<Result<()>> {
+        let schema = self.metadata.schema();
+        let found: Vec<Option<(usize, String)>> =
+            options.columns().iter().map(|column| own_type(schema, column)).collect();
+        let types: Vec<Option<&str>> =
+            found.iter().map(|found| found.as_ref().map(|(_, own)| own.as_str())).collect();
+        let Ok(row_groups) = u32::try_from(self.metadata.metadata().num_row_groups()) else {
+            return Ok(exec_err!("more than {} row groups", u32::MAX));
+        };
+        let mut file = match builder.file(identity(meta), &types, row_groups) {
+            Ok(file) => file,
+            Err(error) => return Ok(Err(external(error))),
+        };
+        for row_group in 0..row_groups as usize {
+            if let Err(error) = self.read(row_group, &found, &mut file).await {
+                return Ok(Err(error));
+            }
+            match file.end_row_group() {
+                Ok(bytes) if bytes.is_empty() => {}
+                Ok(bytes) => output.write(bytes).await?,
+                Err(error) => return Ok(Err(external(error))),
+            }
+        }
+        Ok(file.end().map_err(external))
+    }
+
+    /// Adds the values of a row group.
+    async fn read(
+        &self,
+        row_group: usize,
+        columns: &[Option<(usize, String)>],
+        file: &mut FileBuilder<'_>,
+    ) -> Result<()> {
+        let mut fields: Vec<usize> = columns.iter().flatten().map(|(field, _)| *field).collect();
+        fields.sort_unstable();
+        if fields.is_empty() {
+            return Ok(());
+        }
+        let (reader, metadata) = (self.reader.clone(), self.metadata.clone());
+        let parquet = metadata.parquet_schema();
+        let mask = ProjectionMask::roots(parquet, fields.iter().copied());
+        let batches = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, metadata)
+            .with_projection(mask)
+            .with_row_groups(vec![row_group])
+            .build()?;
+        futures::pin_mut!(batches);
+        let (mut hashes, mut kept) = (Vec::new(), Vec::new());
+        while let Some(batch) = batches.try_next().await? {
+            for (column, found) in columns.iter().enumerate() {
+                let Some((field, _)) = found else { continue };
+                let Ok(place) = fields.binary_search(field) else { continue };
+                let valid = hash_array(batch.column(place), &mut hashes)?;
+                let values = match valid {
+                    None => &hashes,
+                    Some(valid) => {
+                        kept.clear();
+                        kept.extend(valid.valid_indices().map(|row| hashes[row]));
+                        &kept
+                    }
+                };
+                file.insert_hashes(column, values).map_err(external)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the version of a file that is in a listing, and no other.
+#[derive(Clone)]
+struct Reader {
+    store: Arc<dyn ObjectStore>,
+    file: ObjectMeta,
+}
+
+impl Reader {
+    async fn get(&self, range: Range<u64>) -> datafusion::object_store::Result<Bytes> {
+        let options = GetOptions::new().with_range(Some(range));
+        let options = match &self.file.e_tag {
+            Some(etag) => options.with_if_match(Some(etag.as_str())),
+            None => options.with_if_unmodified_since(Some(self.file.last_modified)),
+        };
+        self.store.get_opts(&self.file.location, options).await?.bytes().await
+    }
+}
+
+fn unread(error: datafusion::object_store::Error) -> ParquetError {
+    ParquetError::External(Box::new(error))
+}
+
+impl AsyncFileReader for Reader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
+        async move { self.get(range).await.map_err(unread) }.boxed()
+    }
+
+    fn get_byte_ranges(
+        &mut self,
+        ranges: Vec<Range<u64>>,
+    ) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
+        async move {
+            let get = |range| self.get(range);
+            let got = coalesce_ranges(&ranges, get, OBJECT_STORE_COALESCE_DEFAULT);
+            got.await.map_err(unread)
+        }
+        .boxed()
+    }
+
+    fn get_metadata<'a>(
+        &'a mut self,
+        options: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
+        async move {
+            let size = self.file.size;
+            let reader = ParquetMetaDataReader::new().with_arrow_reader_options(options);
+            Ok(Arc::new(reader.load_and_finish(self, size).await?))
+        }
+        .boxed()
+    }
+}
+
+/// The field of a file that is a column of the index, and its type as text; `None` if there is no
+/// such field, or several, or one whose values have other keys.
+fn own_type(schema: &Schema, column: &Column) -> Option<(usize, String)> {
+    let named = |(_, field): &(usize, &Arc<Field>)| field.name() == column.name();
+    let mut fields = schema.fields().iter().enumerate().filter(named);
+    let (number, field) = fields.next().filter(|_| fields.next().is_none())?;
+    let own = field.data_type();
+    let text = own.to_string();
+    let is_key = KeyType::of(own).is_ok_and(|key| key.key_hash() == column.key_hash());
+    let is_read = text.parse::<DataType>().is_ok_and(|read| read == *own);
+    (is_key && is_read && !own.is_nested()).then_some((number, text))
+}

@@ -1,0 +1,770 @@
+//! One index over files: the rows of every query are those without it, whatever became of the files
+//! since it was built.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use blocked_bloom_datafusion::{
+    StoredFileIndex, build_file_index, file_index_column, with_file_index,
+};
+use blocked_bloom_file_index::{FileIndexOptions, SameFile};
+use datafusion::arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::Result;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::object_store::ObjectStore;
+use datafusion::physical_plan::collect;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::TryStreamExt;
+
+pub(crate) use self::data::Random;
+use self::data::{START, retyped, schema, spans, write};
+use self::store::{Counting, Requested};
+
+#[path = "../../examples/files/data.rs"]
+mod data;
+#[expect(dead_code, reason = "the example needs more of it")]
+#[path = "../../examples/files/store.rs"]
+mod store;
+
+const URL: &str = "count://data";
+const FILES: usize = 20;
+pub(crate) const COLUMNS: [&str; 6] = ["trace_id", "user_id", "amount", "score", "day", "ts"];
+
+/// Files with an index that was built of them.
+pub(crate) struct Files {
+    pub(crate) directory: tempfile::TempDir,
+    /// Some values of the files.
+    pub(crate) traces: Vec<String>,
+}
+
+impl Files {
+    pub(crate) fn new(seed: u64) -> Self {
+        let files = Files { directory: tempfile::tempdir().unwrap(), traces: Vec::new() };
+        std::fs::create_dir(files.directory.path().join("spans")).unwrap();
+        let mut random = Random(seed);
+        let mut traces = Vec::new();
+        for file in 0..FILES {
+            let (rows, groups) = (20 + random.below(300) as usize, 1 + random.below(4) as usize);
+            let batch = spans(&mut random, rows, START + file as i64 * 1_000_000);
+            traces.extend(traces_of(&batch, 3));
+            write(&files.path(file), &batch, groups, false).unwrap();
+        }
+        Files { traces, ..files }
+    }
+
+    pub(crate) fn path(&self, file: usize) -> PathBuf {
+        self.directory.path().join(format!("spans/f{file:03}.parquet"))
+    }
+
+    fn store(&self) -> Arc<Counting> {
+        Arc::new(Counting::new(self.directory.path()).unwrap())
+    }
+
+    async fn build(&self, columns: &[&str]) {
+        build(self.store(), "spans", "spans.index", columns).await;
+    }
+
+    async fn open(&self, store: &Arc<Counting>, in_memory: bool) -> Arc<StoredFileIndex> {
+        let (store, path) = (store.clone() as Arc<dyn ObjectStore>, "spans.index".into());
+        Arc::new(match in_memory {
+            true => StoredFileIndex::open(store, &path).await.unwrap(),
+            false => StoredFileIndex::open_ranges(store, &path).await.unwrap(),
+        })
+    }
+}
+
+/// Some of a file's traces.
+fn traces_of(batch: &RecordBatch, count: usize) -> Vec<String> {
+    use datafusion::arrow::array::AsArray;
+    let traces = batch.column_by_name("trace_id").unwrap().as_string::<i32>();
+    let step = traces.len().div_ceil(count);
+    traces.iter().step_by(step).flatten().map(String::from).collect()
+}
+
+pub(crate) async fn build(store: Arc<dyn ObjectStore>, files: &str, index: &str, columns: &[&str]) {
+    let files: Vec<_> = store.list(Some(&files.into())).try_collect().await.unwrap();
+    let column = |name: &&str| file_index_column(schema().field_with_name(name).unwrap()).unwrap();
+    let options = FileIndexOptions::new(columns.iter().map(column).collect(), 1)
+        .with_part_values(64)
+        .with_memory(1 << 20);
+    let mut calls = 0;
+    let count = files.len();
+    let progress = |report: &blocked_bloom_datafusion::FileIndexReport| {
+        calls += 1;
+        assert_eq!(report.files, calls);
+    };
+    let report = build_file_index(store, files, &options, &index.into(), progress).await.unwrap();
+    assert_eq!((calls, report.left_out.len()), (count as u64, 0), "{report:?}");
+}
+
+/// How a session reads the files.
+#[derive(Clone, Debug)]
+struct How {
+    schema: SchemaRef,
+    pushdown: bool,
+    statistics: bool,
+    partitioned: bool,
+    /// Files are divided into ranges, however small they are.
+    divided: bool,
+    partitions: usize,
+}
+
+impl How {
+    fn new() -> Self {
+        How {
+            schema: nullable(),
+            pushdown: false,
+            statistics: true,
+            partitioned: false,
+            divided: false,
+            partitions: 4,
+        }
+    }
+
+    fn config(&self) -> SessionConfig {
+        let threshold = if self.partitioned { 0 } else { 1 << 30 };
+        SessionConfig::new()
+            .with_target_partitions(self.partitions)
+            .with_collect_statistics(self.statistics)
+            .set_bool("datafusion.execution.parquet.pushdown_filters", self.pushdown)
+            .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", threshold)
+            .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", threshold)
+            .set_u64(
+                "datafusion.optimizer.repartition_file_min_size",
+                if self.divided { 0 } else { 10 << 20 },
+            )
+    }
+
+    fn context(
+        &self,
+        store: &Arc<Counting>,
+        index: Option<Arc<StoredFileIndex>>,
+        traces: &[String],
+    ) -> SessionContext {
+        let url = ObjectStoreUrl::parse(URL).unwrap();
+        let builder = SessionStateBuilder::new_with_default_features();
+        let mut state = builder.with_config(self.config()).build();
+        if let Some(index) = index {
+            state = with_file_index(state, url.clone(), index);
+        }
+        let context = SessionContext::new_with_state(state);
+        context.register_object_store(url.as_ref(), store.clone());
+        let table = listing(&format!("{URL}/spans/"), &self.schema);
+        context.register_table("spans", Arc::new(table)).unwrap();
+        register_keys(&context, traces);
+        context
+    }
+}
+
+pub(crate) fn listing(url: &str, schema: &SchemaRef) -> ListingTable {
+    let options = ListingOptions::new(Arc::new(ParquetFormat::default()));
+    let options = options.with_file_extension(".parquet");
+    let table = ListingTableConfig::new(ListingTableUrl::parse(url).unwrap())
+        .with_listing_options(options)
+        .with_schema(schema.clone());
+    ListingTable::try_new(table).unwrap()
+}
+
+/// The schema with columns that may be NULL, as they are of files that do not have them.
+pub(crate) fn nullable() -> SchemaRef {
+    let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
+    let fields: Vec<Field> = schema().fields().iter().map(nullable).collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// The keys as a file, which other processes can read.
+pub(crate) async fn write_keys(context: &SessionContext, directory: &Path, traces: &[String]) {
+    register_keys(context, traces);
+    let path = directory.join("keys.parquet");
+    let copy = format!("COPY keys TO '{}' STORED AS PARQUET", path.display());
+    crate::common::run(context, &copy).await;
+}
+
+pub(crate) async fn register_keys_file(context: &SessionContext, directory: &Path) {
+    let path = directory.join("keys.parquet").display().to_string();
+    context.register_parquet("keys", &path, Default::default()).await.unwrap();
+}
+
+/// A small table to join with: values that are in the files, that are not, and NULL.
+fn register_keys(context: &SessionContext, traces: &[String]) {
+    let id = |i: usize| match i % 3 {
+        0 => Some(traces[i * 7 % traces.len()].clone()),
+        1 => Some(format!("{i:032x}")),
+        _ => None,
+    };
+    let ids: ArrayRef = Arc::new(StringArray::from_iter((0..30).map(id)));
+    let users: ArrayRef = Arc::new(Int64Array::from_iter_values((0..30).map(|i| i * 7919)));
+    let keys = RecordBatch::try_from_iter_with_nullable([("id", ids, true), ("u", users, false)]);
+    context.register_batch("keys", keys.unwrap()).unwrap();
+}
+
+pub(crate) const KINDS: usize = 36;
+
+/// A query of a kind, over `spans` and `keys`.
+pub(crate) fn query(kind: usize, r: &mut Random, traces: &[String]) -> String {
+    let id = |r: &mut Random| match r.below(3) {
+        0 => r.trace(),
+        _ => r.pick(traces).clone(),
+    };
+    let user = |r: &mut Random| r.user() + r.below(2) as i64 * 3;
+    let n = 1 + r.below(30);
+    let ids =
+        |r: &mut Random| (0..n).map(|_| format!("'{}'", id(r))).collect::<Vec<_>>().join(", ");
+    let users = |r: &mut Random| (0..n).map(|_| user(r).to_string()).collect::<Vec<_>>().join(", ");
+    let what = "count(*) AS n, sum(CAST(status AS BIGINT)) AS s, min(ts) AS a, max(ts) AS b, \
+                max(message) AS m";
+    let filter = match kind {
+        0 | 1 => format!("trace_id = '{}'", id(r)),
+        2 => format!("trace_id IN ({})", ids(r)),
+        3 => format!("trace_id IN ({}, NULL)", ids(r)),
+        4 => format!("trace_id = '{}' AND status = 200", id(r)),
+        5 => format!("trace_id = '{}' OR trace_id = '{}'", id(r), id(r)),
+        6 => format!("trace_id = '{}' OR status = 500 AND user_id = {}", id(r), user(r)),
+        7 => format!("trace_id IS NULL AND user_id = {}", user(r)),
+        8 => format!("trace_id = '{}' OR trace_id IS NULL AND status = 404", id(r)),
+        9 => format!("trace_id IS NOT DISTINCT FROM '{}'", id(r)),
+        10 => format!("NOT (trace_id <> '{}')", id(r)),
+        11 => format!("trace_id NOT IN ({}) AND user_id = {}", ids(r), user(r)),
+        12 => format!("arrow_cast(trace_id, 'Dictionary(Int32, Utf8)') = '{}'", id(r)),
+        13 => format!("trace_id = arrow_cast('{}', 'Dictionary(Int32, Utf8)')", id(r)),
+        14 => format!("upper(trace_id) = upper('{}')", id(r)),
+        15 => format!("user_id = {}", user(r)),
+        16 => format!("user_id = {}.0", user(r)),
+        17 => format!("CAST(user_id AS VARCHAR) = '{}'", user(r)),
+        18 => format!("user_id = '{}'", user(r)),
+        19 => format!("user_id IN ({}) AND trace_id IN ({})", users(r), ids(r)),
+        20 => format!(
+            "(trace_id = '{}' AND status = 200) OR (user_id = {} AND status = 404)",
+            id(r),
+            user(r)
+        ),
+        21 => format!("trace_id = '{}' AND trace_id = '{}'", id(r), id(r)),
+        22 => format!("trace_id IN (SELECT id FROM keys WHERE id IS NOT NULL AND u < {})", user(r)),
+        23 => format!("user_id IN (SELECT u FROM keys) AND status = {}", r.pick(&[200, 404])),
+        24 => format!("EXISTS (SELECT 1 FROM keys WHERE id = trace_id AND u <= {})", user(r)),
+        25 => format!("score = CAST('{}' AS DOUBLE)", r.score()),
+        26 => format!("amount = {}.{:02}", r.below(10_000), r.below(100)),
+        27 => format!("amount IN ({}.5, {})", r.below(10_000), r.below(10_000)),
+        28 => {
+            let ts = START + r.below(FILES as u64 * 1_000_000) as i64;
+            format!("ts = arrow_cast({ts}, 'Timestamp(Microsecond, None)')")
+        }
+        29 => {
+            format!("day = arrow_cast({}, 'Date32')", START / 86_400_000_000 + r.below(2500) as i64)
+        }
+        30 => format!("trace_id = (SELECT max(id) FROM keys WHERE u < {})", user(r)),
+        31 => {
+            // The limit keeps rows before the join drops some.
+            let limit = 1 + r.below(200);
+            return format!(
+                "SELECT count(*), sum(CAST(status AS BIGINT)), max(message) FROM \
+                 (SELECT * FROM spans ORDER BY ts, message LIMIT {limit}) s \
+                 JOIN keys ON id = trace_id"
+            );
+        }
+        32 => {
+            return format!(
+                "SELECT trace_id, ts, message FROM spans WHERE trace_id IN ({}) \
+                 ORDER BY ts, message LIMIT {}",
+                ids(r),
+                1 + r.below(5)
+            );
+        }
+        33 => {
+            return format!(
+                "SELECT count(s.ts), count(k.u), max(message) FROM keys k LEFT JOIN spans s \
+                 ON k.id = s.trace_id AND s.status < 500 WHERE k.u < {}",
+                user(r)
+            );
+        }
+        34 => {
+            return format!(
+                "SELECT trace_id, count(*), row_number() OVER (ORDER BY trace_id) FROM spans \
+                 WHERE user_id IN ({}) OR trace_id IN ({}) GROUP BY trace_id",
+                users(r),
+                ids(r)
+            );
+        }
+        _ => {
+            return format!(
+                "SELECT {what} FROM spans JOIN (SELECT id, max(u) AS u FROM keys GROUP BY id) k \
+                 ON k.id = spans.trace_id WHERE spans.user_id <> {} OR k.u > 0",
+                user(r)
+            );
+        }
+    };
+    format!("SELECT {what} FROM spans WHERE {filter}")
+}
+
+async fn answer(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
+    let batches = context.sql(sql).await?.collect().await?;
+    Ok(crate::common::sorted_lines(&batches))
+}
+
+/// What became of the files since the index was built.
+const CHANGES: [&str; 8] =
+    ["nothing", "replaced", "same length", "added", "deleted", "shortened", "retyped", "all"];
+
+pub(crate) fn change(files: &mut Files, change: &str, random: &mut Random) {
+    let is = |name: &str| change == name || change == "all";
+    let mut new = |files: &mut Files, file: usize, types: &[(&str, Option<DataType>)]| {
+        let (rows, groups) = (20 + random.below(300) as usize, 1 + random.below(5) as usize);
+        let batch = spans(random, rows, START + file as i64 * 1_000_000);
+        files.traces.extend(traces_of(&batch, 10));
+        write(&files.path(file), &retyped(&batch, types), groups, false).unwrap();
+    };
+    if is("replaced") {
+        (0..4).for_each(|file| new(files, file, &[]));
+    }
+    if is("same length") {
+        for file in 4..8 {
+            overwrite(files, file);
+        }
+    }
+    if is("added") {
+        (FILES..FILES + 4).for_each(|file| new(files, file, &[]));
+    }
+    if is("deleted") {
+        (8..10).for_each(|file| std::fs::remove_file(files.path(file)).unwrap());
+    }
+    if is("shortened") {
+        (10..12).for_each(|file| new(files, file, &[]));
+        // Of the same name and the same first row group, and shorter.
+        let batch = spans(&mut Random(77), 10, START);
+        files.traces.extend(traces_of(&batch, 5));
+        write(&files.path(12), &batch, 1, false).unwrap();
+    }
+    if is("retyped") {
+        use DataType::*;
+        let dictionary = || Dictionary(Int32.into(), Utf8.into());
+        new(files, 13, &[("trace_id", Some(dictionary())), ("user_id", Some(Int32))]);
+        new(files, 14, &[("trace_id", Some(LargeUtf8)), ("score", Some(Float32))]);
+        new(files, 15, &[("trace_id", Some(Binary)), ("amount", Some(Decimal128(20, 2)))]);
+        new(files, 16, &[("user_id", None), ("day", None)]);
+        new(files, 17, &[("user_id", Some(Utf8)), ("status", Some(Int64))]);
+    }
+}
+
+/// Overwrites a value of a file in place: the file has another of the same length.
+fn overwrite(files: &mut Files, file: usize) {
+    let path = files.path(file);
+    let bytes = std::fs::read(&path).unwrap();
+    let holds = |trace: &&String| bytes.windows(32).any(|window| window == trace.as_bytes());
+    let old = files.traces.iter().find(holds).expect("values are stored plain");
+    let new = format!("{}{}", &old[..24], "01234567");
+    let mut other = bytes.clone();
+    for at in (0..bytes.len() - 32).filter(|&at| bytes[at..].starts_with(old.as_bytes())) {
+        other[at..][..32].copy_from_slice(new.as_bytes());
+    }
+    std::fs::write(&path, other).unwrap();
+    files.traces.push(new);
+}
+
+/// How many queries a test runs: the number in `BLOCKED_BLOOM_FILE_QUERIES`, or this one, which
+/// takes some seconds.
+pub(crate) fn queries(some_seconds: usize) -> usize {
+    let queries = std::env::var("BLOCKED_BLOOM_FILE_QUERIES");
+    queries.map_or(some_seconds, |queries| queries.parse().unwrap())
+}
+
+/// Some ways to read the files.
+fn ways(random: &mut Random) -> How {
+    use DataType::*;
+    let typed = |types: &[(&str, DataType)]| -> SchemaRef {
+        let fields = schema()
+            .fields()
+            .iter()
+            .map(|field| {
+                let to = types.iter().find(|(name, _)| name == field.name());
+                let field = field.as_ref().clone();
+                match to {
+                    Some((_, to)) => field.with_data_type(to.clone()).with_nullable(true),
+                    None => field.with_nullable(true),
+                }
+            })
+            .collect::<Vec<Field>>();
+        Arc::new(Schema::new(fields))
+    };
+    let dictionary = Dictionary(Int32.into(), Utf8.into());
+    let schemas = [
+        typed(&[]),
+        typed(&[]),
+        typed(&[("trace_id", Utf8View)]),
+        typed(&[("trace_id", dictionary), ("amount", Decimal128(20, 2))]),
+        typed(&[("trace_id", BinaryView), ("user_id", Utf8)]),
+        typed(&[("user_id", Float64), ("amount", Decimal128(20, 3))]),
+    ];
+    How {
+        schema: random.pick(&schemas).clone(),
+        pushdown: random.below(2) == 0,
+        statistics: random.below(2) == 0,
+        partitioned: random.below(2) == 0,
+        divided: random.below(2) == 0,
+        partitions: *random.pick(&[1, 2, 4, 7]),
+    }
+}
+
+/// Random queries of all kinds, on files that have changed in every way, by sessions of all kinds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_queries_give_the_rows_of_the_plain_engine() {
+    let mut random = Random(4711);
+    let mut sets = Vec::new();
+    for (number, what) in CHANGES.iter().enumerate() {
+        let mut files = Files::new(number as u64);
+        files.build(&COLUMNS).await;
+        // A file system's clock may stand still for some milliseconds.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        change(&mut files, what, &mut random);
+        sets.push(files);
+    }
+    let queries = queries(144);
+    let per_session = queries.div_ceil(48).max(KINDS / 3);
+    let (mut differ, mut failed, mut with_rows, mut asked) = (Vec::new(), 0, 0, 0);
+    let mut opened = BTreeMap::<usize, [usize; 3]>::new();
+    while asked < queries {
+        let number = asked / per_session;
+        let (files, how) = (&sets[number % sets.len()], ways(&mut random));
+        let (with, plain) = (files.store(), files.store());
+        let in_memory = random.below(2) == 0;
+        let index = files.open(&with, in_memory).await;
+        let indexed = how.context(&with, Some(index), &files.traces);
+        let without = how.context(&plain, None, &files.traces);
+        for _ in 0..per_session.min(queries - asked) {
+            let kind = asked % KINDS;
+            let sql = query(kind, &mut random, &files.traces);
+            _ = (with.take(), plain.take());
+            let what = format!("{}, in memory {in_memory}, {how:?}: {sql}", CHANGES[number % 8]);
+            match (answer(&indexed, &sql).await, answer(&without, &sql).await) {
+                (Ok(a), Ok(b)) if a == b => {
+                    with_rows += usize::from(b.len() > 1 && !b[0].starts_with("| 0 "));
+                }
+                (Err(_), Err(_)) => failed += 1,
+                (a, b) => differ.push(format!("{what}\n{a:?}\n{b:?}")),
+            }
+            let kind = opened.entry(kind).or_default();
+            kind[0] += 1;
+            kind[1] += with.take().files;
+            kind[2] += plain.take().files;
+            asked += 1;
+        }
+    }
+    println!("{asked} queries, {with_rows} with rows, {failed} refused by both");
+    for (kind, [queries, with, plain]) in &opened {
+        println!("kind {kind}: {queries} queries, {with} files opened, {plain} without an index");
+    }
+    assert!(
+        differ.is_empty(),
+        "{} differ:\n{}",
+        differ.len(),
+        differ[..differ.len().min(5)].join("\n")
+    );
+    assert!(failed * 10 < asked && with_rows * 3 > asked, "{failed} failed, {with_rows} with rows");
+    for kind in [0, 2, 4, 5, 9, 10, 12, 19, 26, 27] {
+        let [_, with, plain] = opened[&kind];
+        assert!(with * 3 < plain * 2, "kind {kind}: {with} of {plain} files");
+    }
+}
+
+/// The plan of a query, as text.
+async fn plan(context: &SessionContext, sql: &str) -> String {
+    crate::common::plan(context, sql).await
+}
+
+/// At the engine's defaults, which collect statistics, no footer is read of a file without the
+/// value.
+#[tokio::test]
+async fn files_without_the_value_are_not_opened() {
+    let files = Files::new(1);
+    files.build(&["trace_id"]).await;
+    let absent = "SELECT * FROM spans WHERE trace_id = 'absent'";
+    let present = format!("SELECT * FROM spans WHERE trace_id = '{}'", files.traces[7]);
+    for in_memory in [true, false] {
+        let store = files.store();
+        let context = How::new().context(&store, None, &files.traces);
+        let expected = answer(&context, &present).await.unwrap();
+        assert_eq!(store.take().files, FILES);
+
+        // The index by at most two requests, the list of the files, and the planes.
+        let index = files.open(&store, in_memory).await;
+        let context = How::new().context(&store, Some(index), &files.traces);
+        assert!(answer(&context, absent).await.unwrap().is_empty());
+        let Requested { requests, files: opened, .. } = store.take();
+        assert_eq!(opened, 0);
+        assert!(requests <= if in_memory { 2 } else { 4 }, "{requests} requests");
+
+        assert_eq!(answer(&context, &present).await.unwrap(), expected);
+        let opened = store.take().files;
+        assert!(opened <= 2, "{opened} files");
+
+        let plan = plan(&context, &present).await;
+        assert!(
+            plan.contains("file_index=[trace_id], file_index_left=[1 of 20 files, 1 of"),
+            "{plan}"
+        );
+        let plan = self::plan(&context, absent).await;
+        assert!(plan.contains("file_index_left=[0 of 20 files]"), "{plan}");
+        let plan = self::plan(&context, "SELECT * FROM spans WHERE status = 200").await;
+        assert!(!plan.contains("file_index_left"), "{plan}");
+    }
+}
+
+/// `EXPLAIN` says which files stay because the index does not know them, and why.
+#[tokio::test]
+async fn files_that_changed_are_read() {
+    let mut files = Files::new(2);
+    files.build(&["trace_id"]).await;
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    change(&mut files, "all", &mut Random(5));
+    let store = files.store();
+    let index = files.open(&store, true).await;
+    let context = How::new().context(&store, Some(index), &files.traces);
+    let absent = "SELECT * FROM spans WHERE trace_id = 'absent'";
+    let plan = plan(&context, absent).await;
+    let left = plan.split_once("file_index_left=[").unwrap().1.split_once(']').unwrap().0;
+    println!("{left}");
+    // 20 files, of which 16 were replaced and 2 deleted, and 4 new ones.
+    assert!(left.starts_with("20 of 22 files"), "{left}");
+    assert_eq!(left.matches("unknown").count(), 3, "{left}");
+    _ = store.take();
+    assert!(answer(&context, absent).await.unwrap().is_empty());
+
+    // By name alone, as of a table format whose files never change, they are not.
+    let index = StoredFileIndex::open(store.clone(), &"spans.index".into()).await.unwrap();
+    let index = index.with_same_file(SameFile::Name);
+    let context = How::new().context(&store, Some(Arc::new(index)), &files.traces);
+    let plan = self::plan(&context, absent).await;
+    assert!(!plan.contains("left=[20 of 22"), "{plan}");
+}
+
+/// The keys of a join are complete when files are about to be opened, in one list or in one for
+/// each partition.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_joins_prune_files() {
+    let files = Files::new(3);
+    files.build(&["trace_id"]).await;
+    for partitioned in [false, true] {
+        for statistics in [false, true] {
+            let how = How { partitioned, statistics, ..How::new() };
+            let store = files.store();
+            let index = files.open(&store, true).await;
+            let plain = how.context(&store, None, &files.traces);
+            let indexed = how.context(&store, Some(index), &files.traces);
+            let sql = format!(
+                "SELECT count(*), max(message) FROM (SELECT * FROM keys WHERE id IN ('{}', 'x')) k \
+                 JOIN (SELECT * FROM spans WHERE status < 1000) s ON k.id = s.trace_id",
+                files.traces[0]
+            );
+            let expected = answer(&plain, &sql).await.unwrap();
+            assert_eq!(answer(&indexed, &sql).await.unwrap(), expected);
+            _ = store.take();
+            assert_eq!(answer(&indexed, &sql).await.unwrap(), expected);
+            let opened = store.take().files;
+            assert!(opened <= 2, "{opened} files, partitioned {partitioned}");
+            let explained = answer(&indexed, &format!("EXPLAIN ANALYZE {sql}")).await.unwrap();
+            let explained = explained.join("\n");
+            assert!(explained.contains("file_index_files_pruned="), "{explained}");
+        }
+    }
+}
+
+/// A plan that is reset and run again looks its keys up again.
+#[tokio::test]
+async fn a_plan_that_runs_again_looks_up_again() {
+    let files = Files::new(4);
+    files.build(&["trace_id"]).await;
+    let store = files.store();
+    let index = files.open(&store, true).await;
+    let context = How::new().context(&store, Some(index), &files.traces);
+    let sql = "SELECT count(*) FROM keys JOIN spans ON id = trace_id";
+    let expected = answer(&context, sql).await.unwrap();
+    let mut plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    for _ in 0..3 {
+        let batches = collect(plan.clone(), context.task_ctx()).await.unwrap();
+        assert_eq!(crate::common::sorted_lines(&batches), expected);
+        plan = reset_plan_states(plan).unwrap();
+    }
+    // Each round of the recursion joins with other keys.
+    let plain = How::new().context(&store, None, &files.traces);
+    for step in [7919, 15838] {
+        let sql = format!(
+            "WITH RECURSIVE r(u) AS (SELECT CAST({step} AS BIGINT) UNION ALL \
+             SELECT r.u + {step} FROM r JOIN (SELECT DISTINCT user_id FROM spans) s \
+             ON s.user_id = r.u WHERE r.u < 300000) SELECT count(*) AS n, max(u) AS m FROM r"
+        );
+        let (a, b) = (answer(&context, &sql).await, answer(&plain, &sql).await);
+        assert_eq!(a.unwrap(), b.unwrap(), "{sql}");
+    }
+}
+
+/// A scan that ends after some rows ends with the same rows: nothing of it is pruned by the keys of
+/// a join above the limit.
+#[tokio::test]
+async fn scans_with_a_limit_are_left_alone() {
+    let files = Files::new(5);
+    files.build(&["trace_id", "user_id"]).await;
+    for pushdown in [false, true] {
+        let how = How { pushdown, partitions: 1, ..How::new() };
+        let store = files.store();
+        let index = files.open(&store, true).await;
+        let context = how.context(&store, Some(index), &files.traces);
+        // The engine's own filters below limits give other rows; without them they are right.
+        let right = how.context(&store, None, &files.traces);
+        crate::common::run(
+            &right,
+            "SET datafusion.optimizer.enable_dynamic_filter_pushdown = false",
+        )
+        .await;
+        for limit in [1, 30, 500] {
+            let sql = format!(
+                "SELECT count(*) FROM (SELECT * FROM spans LIMIT {limit}) s \
+                 JOIN keys ON id = trace_id"
+            );
+            let plan = plan(&context, &sql).await;
+            assert!(plan.contains(&format!("limit={limit}")), "{plan}");
+            if !pushdown {
+                let (a, b) = (answer(&context, &sql).await, answer(&right, &sql).await);
+                assert_eq!(a.unwrap(), b.unwrap(), "{sql}\n{plan}");
+            }
+            let explained = answer(&context, &format!("EXPLAIN ANALYZE {sql}")).await.unwrap();
+            let explained = explained.join("\n");
+            assert!(!explained.contains("file_index_files_pruned"), "{explained}");
+        }
+    }
+}
+
+/// An ordered table with a limit above a predicate: the merge ends early, and not the scan, below a
+/// join that fills in keys.
+#[tokio::test]
+async fn keys_do_not_prune_below_a_merge_that_ends_early() {
+    use datafusion::logical_expr::col;
+    let files = Files::new(10);
+    files.build(&["trace_id"]).await;
+    let store = files.store();
+    let url = ObjectStoreUrl::parse(URL).unwrap();
+    let context = |index: Option<Arc<StoredFileIndex>>, dynamic: bool| {
+        let config = How::new().config();
+        let name = "datafusion.optimizer.enable_dynamic_filter_pushdown";
+        let builder = SessionStateBuilder::new_with_default_features();
+        let mut state = builder.with_config(config.set_bool(name, dynamic)).build();
+        if let Some(index) = index {
+            state = with_file_index(state, url.clone(), index);
+        }
+        let context = SessionContext::new_with_state(state);
+        context.register_object_store(url.as_ref(), store.clone());
+        let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
+            .with_file_sort_order(vec![vec![col("ts").sort(true, false)]]);
+        let table =
+            ListingTableConfig::new(ListingTableUrl::parse(format!("{URL}/spans/")).unwrap())
+                .with_listing_options(options)
+                .with_schema(schema());
+        context.register_table("spans", Arc::new(ListingTable::try_new(table).unwrap())).unwrap();
+        register_keys(&context, &files.traces);
+        context
+    };
+    let index = files.open(&store, true).await;
+    let (indexed, right) = (context(Some(index), true), context(None, false));
+    for limit in [50, 500, 1500] {
+        let sql = format!(
+            "SELECT count(*), sum(s.user_id), max(message) FROM keys JOIN \
+             (SELECT * FROM spans WHERE status < 1000 ORDER BY ts LIMIT {limit}) s ON id = trace_id"
+        );
+        let explained = answer(&indexed, &format!("EXPLAIN ANALYZE {sql}")).await.unwrap();
+        let explained = explained.join("\n");
+        assert!(explained.contains("SortPreservingMergeExec"), "{explained}");
+        let (a, b) = (answer(&indexed, &sql).await, answer(&right, &sql).await);
+        assert_eq!(a.unwrap(), b.unwrap(), "{sql}\n{explained}");
+        assert!(!explained.contains("file_index_files_pruned=1"), "{explained}");
+    }
+}
+
+/// A damaged index is refused when it is opened. By ranges, damaged planes prune nothing.
+#[tokio::test]
+async fn damaged_indexes_prune_nothing() {
+    let files = Files::new(6);
+    files.build(&["trace_id"]).await;
+    let path = files.directory.path().join("spans.index");
+    let bytes = std::fs::read(&path).unwrap();
+    let sql = format!("SELECT * FROM spans WHERE trace_id = '{}'", files.traces[3]);
+    let store = files.store();
+    let expected = answer(&How::new().context(&store, None, &files.traces), &sql).await.unwrap();
+    let index = files.open(&store, false).await;
+    for damaged in [0, 100, bytes.len() / 2] {
+        let mut other = bytes.clone();
+        other[damaged..].iter_mut().step_by(7).take(2000).for_each(|byte| *byte ^= 0x55);
+        std::fs::write(&path, &other).unwrap();
+        let opened = StoredFileIndex::open(store.clone(), &"spans.index".into()).await;
+        assert!(opened.is_err());
+        let context = How::new().context(&store, Some(index.clone()), &files.traces);
+        assert_eq!(answer(&context, &sql).await.unwrap(), expected, "damaged at {damaged}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    let context = How::new().context(&store, Some(index), &files.traces);
+    assert_eq!(answer(&context, &sql).await.unwrap(), expected);
+}
+
+/// Values of a path are no values of the file, even under the name of an indexed column.
+#[tokio::test]
+async fn columns_of_the_path_are_not_looked_up() {
+    let files = Files::new(8);
+    let part = files.directory.path().join("spans/user_id=12345678");
+    std::fs::create_dir(&part).unwrap();
+    std::fs::rename(files.path(0), part.join("f000.parquet")).unwrap();
+    (1..FILES).for_each(|file| std::fs::remove_file(files.path(file)).unwrap());
+    files.build(&["trace_id", "user_id"]).await;
+    let store = files.store();
+    let index = files.open(&store, true).await;
+    let url = ObjectStoreUrl::parse(URL).unwrap();
+    let state = SessionStateBuilder::new_with_default_features().build();
+    let state = with_file_index(state, url.clone(), index);
+    let context = SessionContext::new_with_state(state);
+    context.register_object_store(url.as_ref(), store);
+    let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
+        .with_table_partition_cols(vec![("user_id".into(), DataType::Int64)]);
+    let table = ListingTableConfig::new(ListingTableUrl::parse(format!("{URL}/spans/")).unwrap())
+        .with_listing_options(options)
+        .with_schema(retyped(&spans(&mut Random(1), 1, 0), &[("user_id", None)]).schema());
+    context.register_table("spans", Arc::new(ListingTable::try_new(table).unwrap())).unwrap();
+    for (filter, any) in [
+        ("user_id = 12345678", true),
+        ("user_id = 12345678 AND status = 200", true),
+        ("user_id = 1", false),
+    ] {
+        let sql = format!("SELECT count(*) > 0 FROM spans WHERE {filter}");
+        let answer = answer(&context, &sql).await.unwrap();
+        assert!(answer.iter().any(|line| line.contains(&any.to_string())), "{filter}: {answer:?}");
+    }
+}
+
+/// Two indexes of one store, each of one column: files are pruned by both.
+#[tokio::test]
+async fn several_indexes_prune_together() {
+    let files = Files::new(9);
+    let store = files.store();
+    build(store.clone(), "spans", "traces.index", &["trace_id"]).await;
+    build(store.clone(), "spans", "users.index", &["user_id"]).await;
+    let url = ObjectStoreUrl::parse(URL).unwrap();
+    let mut state = SessionStateBuilder::new_with_default_features().build();
+    for index in ["traces.index", "users.index"] {
+        let index = StoredFileIndex::open(store.clone(), &index.into()).await.unwrap();
+        state = with_file_index(state, url.clone(), Arc::new(index));
+    }
+    let context = SessionContext::new_with_state(state);
+    context.register_object_store(url.as_ref(), store.clone());
+    let table = listing(&format!("{URL}/spans/"), &schema());
+    context.register_table("spans", Arc::new(table)).unwrap();
+    let both = format!("trace_id = '{}' AND user_id = -5", files.traces[0]);
+    let plan = plan(&context, &format!("SELECT * FROM spans WHERE {both}")).await;
+    assert!(plan.contains("file_index_left=[0 of 20 files]"), "{plan}");
+    assert_eq!(plan.matches("file_index=").count(), 1, "{plan}");
+    let one = format!("SELECT * FROM spans WHERE trace_id = '{}'", files.traces[0]);
+    let plan = self::plan(&context, &one).await;
+    assert!(plan.contains("file_index_left=[1 of 20 files"), "{plan}");
+}
