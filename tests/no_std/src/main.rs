@@ -17,11 +17,11 @@ use core::time::Duration;
 
 use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, KeyHash, Sizing};
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout as Words};
-use blocked_bloom_split::SplitBlockFilter;
 use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
 use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
 use blocked_bloom_resident::{ResidentOptions, ResidentPlanner, ResidentSize, ResidentTable};
 use blocked_bloom_scalable::ScalableOptions;
+use blocked_bloom_split::SplitBlockFilter;
 
 const ROOM: usize = 1 << 20;
 

@@ -119,8 +119,10 @@ impl<'a> SstFilter<&'a [u8]> {
     /// That takes some five calls; of a partitioned filter up to 64 MiB of partitions are needed at
     /// once. Each call parses again what was loaded, and verifies the partitions again.
     pub fn open_ranges(file: &FileRanges<'a>) -> Result<Self, RocksdbError> {
-        SstFilter::read(file, |block| {
-            BlockBytes { stored: stored(block.bytes), start: 0, end: block.bytes.len() }
+        SstFilter::read(file, |block| BlockBytes {
+            stored: stored(block.bytes),
+            start: 0,
+            end: block.bytes.len(),
         })
     }
 }
