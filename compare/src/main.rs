@@ -7,6 +7,7 @@ mod peers;
 mod plots;
 mod removable;
 mod report;
+mod split;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -62,6 +63,8 @@ enum Part {
     Threads,
     /// Filters that keys can be removed from.
     Removable,
+    /// Split-block filters, if named: a table of its own.
+    Split,
 }
 
 /// A number of keys, with K or M for thousands or millions.
@@ -98,6 +101,9 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         ([], false) => &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000],
         (given, _) => given,
     };
+    if arguments.only.contains(&Part::Split) {
+        println!("{}", split::measure(quick));
+    }
     let start = Instant::now();
     let kinds = peers::kinds();
     let mut report = report::empty(&kinds, bits);
@@ -109,6 +115,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     for part in all.filter(|part| arguments.only.is_empty() || arguments.only.contains(part)) {
         let sizes = match part {
             Part::Queries | Part::Removable => sizes,
+            Part::Split => &[],
             Part::Rates if quick => &[100_000],
             Part::Rates => &[1_000_000],
             Part::Threads => &[10_000_000],
@@ -120,6 +127,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
                 Part::Rates => report.rates = measure::rates(&kinds, keys, 8 * keys),
                 Part::Threads => measure::by_threads(keys, quick, &mut report),
                 Part::Removable => report.removable.extend(removable::measure(keys, quick)),
+                Part::Split => {}
             }
             // Keeps what is there so far: a run of all sizes takes long.
             if let Some(file) = &arguments.json {

@@ -25,7 +25,7 @@ use core::cell::Cell;
 use blocked_bloom::parts::PrefetchAhead;
 use blocked_bloom::{InstructionSet, Kernel};
 
-use crate::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
+use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 
 /// In filters of more than this many times the prefetch threshold the prefetch distance is 128
 /// keys, in others that of [`PrefetchAhead`], 64. The doubled distance took 0.76 to 0.84 of the
@@ -109,6 +109,57 @@ impl Functions {
     pub(crate) fn insert_one(self, block: &mut SplitBlock, hash: u64) -> bool {
         // SAFETY: `table` gives functions whose instruction set the CPU has.
         unsafe { (self.table.insert_one)(block, hash) }
+    }
+}
+
+/// Single lookups in one filter, which [`with_lookup`](crate::SplitBlockFilter::with_lookup) lends.
+///
+/// ```
+/// use blocked_bloom_split::{Lookup, SplitBlockFilter};
+/// /// The first value that may be there.
+/// fn first(lookup: Lookup<'_>, hashes: &[u64]) -> Option<usize> {
+///     hashes.iter().position(|&hash| lookup.contains_hash(hash))
+/// }
+/// let mut filter = SplitBlockFilter::with_blocks(4)?;
+/// filter.insert_hash(7);
+/// assert_eq!(filter.with_lookup(|lookup| first(lookup, &[1, 7, 9])), Some(1));
+/// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Lookup<'f> {
+    blocks: &'f [SplitBlock],
+    /// Only if the CPU has it.
+    by_avx2: bool,
+}
+
+impl Lookup<'_> {
+    /// Whether the value of this hash may be there; false means that it certainly is not.
+    #[inline(always)]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let block = &self.blocks[block_index(hash, self.blocks.len() as u32) as usize];
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        if self.by_avx2 {
+            // SAFETY: `with_lookup` sets it for kernels of AVX2 and AVX-512, which contains it.
+            return unsafe { avx2::contains_one(block, hash) };
+        }
+        split_block::contains(block, hash)
+    }
+}
+
+/// Calls `work` with single lookups, compiled for the kernel's instructions where that is inlined.
+#[inline]
+pub(crate) fn with_lookup<'f, R>(
+    functions: Functions,
+    blocks: &'f [SplitBlock],
+    work: impl FnOnce(Lookup<'f>) -> R,
+) -> R {
+    match functions.table.instructions {
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        InstructionSet::Avx2 | InstructionSet::Avx512 => {
+            // SAFETY: `table` gives tables whose instruction set the CPU has; AVX-512 contains AVX2.
+            unsafe { avx2::run(|| work(Lookup { blocks, by_avx2: true })) }
+        }
+        _ => work(Lookup { blocks, by_avx2: false }),
     }
 }
 

@@ -73,6 +73,7 @@ pub use error::{MAX_BITSET_BYTES, SplitBlockError};
 pub use filter::{SplitBlockFilter, SplitBlocks, StoredSplitBlocks};
 pub use hash::hash_value;
 pub use header::Header;
+pub use kernel::Lookup;
 pub use split_block::SplitBlock;
 
 /// The code in the README compiles and runs.

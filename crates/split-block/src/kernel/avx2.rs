@@ -22,11 +22,18 @@ pub(super) const TABLE: Table = Table {
 /// Keys per iteration: their results fill one register of bytes.
 const KEYS: usize = 4;
 
+/// Calls `work`, which is compiled for AVX2 if it is inlined here.
+#[target_feature(enable = "avx2")]
+pub(super) fn run<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
+
 /// # Safety
 ///
 /// As [`Table`] says.
+#[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn contains_one(block: &SplitBlock, hash: u64) -> bool {
+pub(super) unsafe fn contains_one(block: &SplitBlock, hash: u64) -> bool {
     // SAFETY: the 32 bytes of the reference; the load has no alignment to respect.
     let words = unsafe { _mm256_loadu_si256(block.as_ptr().cast()) };
     _mm256_testc_si256(words, Masks::new().of(hash as u32)) != 0

@@ -61,6 +61,10 @@ fn check(filter: SplitBlockFilter<&[SplitBlock]>, hashes: &[u64], hits: &mut Bit
     if !hashes.len().is_multiple_of(64) {
         assert_eq!(hits.words().last().unwrap() >> (hashes.len() % 64), 0, "bits past the last");
     }
+    let one_by_one = filter.with_lookup(|lookup| -> Vec<bool> {
+        hashes.iter().map(|&hash| lookup.contains_hash(hash)).collect()
+    });
+    assert!(hits.iter().eq(one_by_one), "{filter:?}, by one dispatch");
     let mut words = vec![u64::MAX; hashes.len().div_ceil(64)];
     filter.contains_hashes_into(hashes, &mut words).unwrap();
     assert_eq!(words, hits.words());
