@@ -108,6 +108,11 @@ impl FileIndexOptions {
         }
     }
 
+    /// The columns, in their order.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
     /// Sets how many row groups the lookup of an absent value may read in vain, of how many in all.
     /// Their ratio decides the size, and stays what it is when more is appended.
     pub fn with_false_row_groups(self, false_row_groups: f64, row_groups: u64) -> Self {
