@@ -200,7 +200,7 @@ fuzz_target!(|input: Input| {
     let files: Vec<Known<'_>> = input.files.iter().take(12).map(Known::new).collect();
     let options = FileIndexOptions::new(vec![Column::new("c", KEY_HASH)], input.tag)
         .with_part_values(16 + u32::from(input.part_values))
-        .with_false_row_groups(f64::from(1 + input.rate), 257);
+        .with_false_row_groups(1.0 + f64::from(input.rate), 257);
     let [one, two] = input.cuts.map(|cut| usize::from(cut) % (files.len() + 1));
     let (one, two) = (one.min(two), one.max(two));
     let mut builder = options.builder().unwrap();

@@ -15,9 +15,9 @@ use crate::wording;
 /// Describe a filter: geometry, keys, false-positive rates, checksums
 ///
 /// Filters of RocksDB, Parquet, Cassandra, Guava, Spark and RedisBloom are described, too, alone or
-/// in their files, and bit planes. If the blocks of a native filter or some filters of a Parquet
-/// file are damaged, the rest is described, and the exit status is 2. Other damage is an error
-/// without a description.
+/// in their files, and bit planes and indexes of files. If the blocks of a native filter or some
+/// filters of a Parquet file are damaged, the rest is described, and the exit status is 2. Other
+/// damage is an error without a description.
 ///
 /// With --partitions the index of a partitioned filter is described with its partitions, all of
 /// which are verified.

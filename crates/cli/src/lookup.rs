@@ -18,7 +18,8 @@ pub(crate) struct LookupArgs {
     /// Column of a Parquet file, its path joined by dots. Lines are values of the column's physical
     /// type: decimal numbers (of a date or a timestamp the number that is stored), or the bytes of
     /// byte arrays, of fixed ones as many as the schema says; with --hex the plain-encoded bytes.
-    /// Without --hex, zeros are looked up with both signs
+    /// Without --hex, zeros are looked up with both signs. Or column of an index of files, if it
+    /// has several
     #[arg(long, value_name = "PATH")]
     pub(crate) column: Option<String>,
 

@@ -25,7 +25,9 @@ const BATCH_BYTES: usize = 8 << 20;
 /// are absent: info prints the rate. Keys that are not printed are certainly absent.
 ///
 /// With bit planes, the lines are printed whose words some row may have; planes query says which
-/// rows.
+/// rows. With an index of files, the values that some row group may have of the files as they were
+/// when they were indexed: strings as they are, integers as decimal numbers, others by --hex of the
+/// bytes that were hashed.
 ///
 /// The filter may be one of RocksDB, Parquet, Cassandra, Guava, Spark or RedisBloom, alone or in
 /// its file. Cassandra's keys are partition keys as the table stores them: text as it is; int, uuid

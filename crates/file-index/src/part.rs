@@ -17,18 +17,18 @@ const INVERSE: u64 = {
 /// A hash in another order: that of the parts, of however many there are. Its upper half is
 /// independent of what the planes take from the hash.
 pub(crate) fn mix(hash: u64) -> u64 {
-    (hash ^ hash >> 29).wrapping_mul(MULTIPLIER)
+    (hash ^ (hash >> 29)).wrapping_mul(MULTIPLIER)
 }
 
 /// The hash that [`mix`] mixed.
 pub(crate) fn unmix(mixed: u64) -> u64 {
     let x = mixed.wrapping_mul(INVERSE);
-    x ^ x >> 29 ^ x >> 58
+    x ^ (x >> 29) ^ (x >> 58)
 }
 
 /// The part of a mixed hash, of `parts`.
 pub(crate) fn part_of_mixed(mixed: u64, parts: u32) -> u32 {
-    ((mixed >> 32) * u64::from(parts) >> 32) as u32
+    (((mixed >> 32) * u64::from(parts)) >> 32) as u32
 }
 
 /// The part of a hash, of `parts`.
@@ -61,7 +61,7 @@ mod tests {
         for hash in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef, 1 << 63, 1 << 29] {
             let mixed = u128::from(hash ^ (hash >> 29)) * u128::from(MULTIPLIER) % (1 << 64);
             for parts in [1, 2, 3, 100, u32::MAX] {
-                let expected = (mixed >> 32) * u128::from(parts) >> 32;
+                let expected = ((mixed >> 32) * u128::from(parts)) >> 32;
                 assert_eq!(u128::from(part(hash, parts)), expected);
             }
         }

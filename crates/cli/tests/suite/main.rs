@@ -13,6 +13,7 @@ mod classical;
 mod crash;
 mod dedup;
 mod detect;
+mod file_index;
 mod files;
 mod first_use;
 mod formats;

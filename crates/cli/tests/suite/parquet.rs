@@ -177,9 +177,11 @@ fn a_lookup_without_a_filter_is_warned_of() {
     assert_parts(&stderr(&without), &["warning: ", "no filter in row group 0, 1", names]);
 
     let bare = committed("parquet/raw").join("arrowrs_ndv900_fpp0.01.sbbf").display().to_string();
-    for option in ["--column a", "--row-group 0"] {
+    for (option, formats) in
+        [("--column a", "file-index and parquet"), ("--row-group 0", "parquet")]
+    {
         let message = dir.fails(&format!("query {bare} {option}"));
-        assert_parts(&message, &["is for parquet, not for parquet-filter"]);
+        assert_parts(&message, &[&format!("is for {formats}, not for parquet-filter")]);
     }
     // Without the type, 1 as text would be absent from a filter of numbers that has it.
     assert_parts(&dir.fails_with(&format!("query {bare}"), "1\n"), &["give --type", "int64"]);

@@ -147,7 +147,7 @@ pub(crate) fn build(options: &FileIndexOptions, files: &[File]) -> Vec<u8> {
 /// The part of a hash, in integers that cannot overflow.
 fn part(hash: u64, parts: u64) -> u64 {
     let mixed = u128::from(hash ^ (hash >> 29)) * 0xd6e8_feb8_6659_fd93 % (1 << 64);
-    ((mixed >> 32) * u128::from(parts) >> 32) as u64
+    (((mixed >> 32) * u128::from(parts)) >> 32) as u64
 }
 
 /// The shape of parts.
@@ -211,8 +211,11 @@ pub(crate) struct ReadFile {
     pub(crate) modified: Option<i64>,
     /// By column and row group: the first row and how many values.
     row_groups: u64,
-    columns: Vec<(u64, Vec<Option<(usize, u64)>>)>,
+    columns: Vec<(u64, Vec<Rows>)>,
 }
+
+/// The first row of a row group and how many values it has, unless that is not known.
+type Rows = Option<(usize, u64)>;
 
 struct Bytes<'b>(&'b [u8]);
 
@@ -231,7 +234,7 @@ impl Bytes<'_> {
         let mut number = 0;
         for shift in 0.. {
             let byte = u64::from(self.take(1)[0]);
-            number += byte % 128 << (7 * shift);
+            number += (byte % 128) << (7 * shift);
             if byte < 128 {
                 break;
             }
@@ -353,7 +356,7 @@ impl Reading {
         if *own == 0 {
             return vec![true; read.row_groups as usize];
         }
-        let may_have = |&group: &Option<(usize, u64)>| {
+        let may_have = |&group: &Rows| {
             let Some((first, values)) = group else { return true };
             let parts = values.div_ceil(column_of.shape.part_values);
             parts > 0
