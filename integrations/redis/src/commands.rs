@@ -353,9 +353,14 @@ fn bf_info(context: &Context, arguments: &[Argument]) -> RedisResult {
         if fields.is_empty() {
             return Err(RedisError::Str("Invalid information value"));
         }
-        // In version 2 of the protocol an array of the value alone.
-        if !context.get_flags().contains(ContextFlags::FLAGS_RESP3) {
-            return Ok(RedisValue::Array(fields.into_iter().map(|(.., value)| value).collect()));
+        // On Valkey the value; elsewhere, in version 2 of the protocol, an array of it.
+        let is_map = context.get_flags().contains(ContextFlags::FLAGS_RESP3);
+        if memory::is_on_valkey() || !is_map {
+            let mut values: Vec<_> = fields.into_iter().map(|(.., value)| value).collect();
+            return Ok(match values.pop() {
+                Some(value) if memory::is_on_valkey() => value,
+                value => RedisValue::Array(value.into_iter().collect()),
+            });
         }
     }
     raw::reply_with_map(context.ctx, fields.len() as c_long);
@@ -466,7 +471,8 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
             Filter::Loading(loading) => {
                 let complete = loading.take(iterator, data.as_slice()).map_err(failed)?;
                 if let Some(complete) = complete {
-                    data_type::replace(&key, filter, complete.into())?;
+                    let left = || name.time_to_live(context);
+                    data_type::replace(&key, left, filter, complete.into())?;
                 }
             }
             _ => return Err(BAD_DATA),
