@@ -299,7 +299,9 @@ unsafe extern "C" fn defrag(
 unsafe extern "C" fn free(value: *mut c_void) {
     // SAFETY: Redis frees each value once, and it is a box of a filter.
     let filter: Box<Filter> = unsafe { Box::from_raw(value.cast()) };
-    counters::left(&Facts::of(&filter));
-    // Dropping a filter runs no code that panics.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(filter)));
+    // Neither runs code that panics.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        counters::left(&Facts::of(&filter));
+        drop(filter);
+    }));
 }
