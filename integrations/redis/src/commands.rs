@@ -1,36 +1,29 @@
 //! The commands, with RedisBloom's arguments, replies and texts of errors.
 
-use std::cell::Cell;
-use std::ffi::{CStr, c_int, c_long};
+use std::ffi::{c_int, c_long};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redis_module::raw;
 use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, RedisValue};
 
 use crate::arguments::{self, Argument};
-use crate::counters::{self, Facts};
+use crate::counters;
 use crate::data_type;
-use crate::filter::{self, Filter};
+use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
+use crate::making::{
+    ADDED, Allowance, LOADING, Makes, NO_MEMORY, NOT_FOUND, RESERVED, add_items, create,
+    replicate_as_made,
+};
 use crate::memory;
-use crate::own::{AddError, Added, CreateError, FEW, Own};
+use crate::own::{Added, FEW};
 use crate::reserve::{MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve};
 use crate::scaling::Scaling;
-use crate::settings::{makes_filters_of_redisbloom, memory_limit, settings};
+use crate::settings::settings;
 use crate::valkey::{BytesError, FIXED_SEED, Seed, Shaping, ValkeyFilter};
 
-/// Events of the keyspace, by valkey-bloom's names.
-const ADDED: &CStr = c"bloom.add";
-const RESERVED: &CStr = c"bloom.reserve";
-
-const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
 const EXISTS: RedisError = RedisError::Str("ERR item exists");
-const NO_MEMORY: RedisError = RedisError::Str("ERR Insufficient memory to create filter");
-const CANNOT_CREATE: RedisError = RedisError::Str("ERR could not create filter");
-const CANNOT_ADD: RedisError = RedisError::Str("ERR problem inserting into filter");
 const FULL: &str = "ERR non scaling filter is full";
-const LOADING: RedisError = RedisError::Str("ERR filter is not completely loaded");
-const OVER_LIMIT: RedisError = RedisError::Str("ERR operation exceeds bloom object memory limit");
 const BAD_DATA: RedisError = RedisError::Str("ERR received bad data");
 
 /// Most bytes of a piece of a dump, as in RedisBloom.
@@ -353,9 +346,14 @@ fn bf_info(context: &Context, arguments: &[Argument]) -> RedisResult {
         if fields.is_empty() {
             return Err(RedisError::Str("Invalid information value"));
         }
-        // In version 2 of the protocol an array of the value alone.
-        if !context.get_flags().contains(ContextFlags::FLAGS_RESP3) {
-            return Ok(RedisValue::Array(fields.into_iter().map(|(.., value)| value).collect()));
+        // On Valkey the value; elsewhere, in version 2 of the protocol, an array of it.
+        let is_map = context.get_flags().contains(ContextFlags::FLAGS_RESP3);
+        if memory::is_on_valkey() || !is_map {
+            let mut values: Vec<_> = fields.into_iter().map(|(.., value)| value).collect();
+            return Ok(match values.pop() {
+                Some(value) if memory::is_on_valkey() => value,
+                value => RedisValue::Array(value.into_iter().collect()),
+            });
         }
     }
     raw::reply_with_map(context.ctx, fields.len() as c_long);
@@ -466,7 +464,8 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
             Filter::Loading(loading) => {
                 let complete = loading.take(iterator, data.as_slice()).map_err(failed)?;
                 if let Some(complete) = complete {
-                    data_type::replace(&key, filter, complete.into())?;
+                    let left = || name.time_to_live(context);
+                    data_type::replace(&key, left, filter, complete.into())?;
                 }
             }
             _ => return Err(BAD_DATA),
@@ -485,169 +484,6 @@ fn complete(value: Result<Option<&Filter>, RedisError>) -> Result<Option<&Filter
     match value? {
         Some(Filter::Loading(_)) => Err(LOADING),
         filter => Ok(filter),
-    }
-}
-
-/// What a command makes where there is no key.
-#[derive(Clone, Copy)]
-enum Makes {
-    Own(Reserve),
-    /// A filter of valkey-bloom's.
-    Valkey(Shaping),
-}
-
-/// Whether a filter may take more memory: by the limit for one filter, and by the server's memory.
-struct Allowance<'a> {
-    context: &'a Context,
-    /// Bytes that the filter has, and those that it has taken since.
-    taken: Cell<u64>,
-    is_over_limit: Cell<bool>,
-}
-
-impl<'a> Allowance<'a> {
-    fn new(context: &'a Context, has: u64) -> Self {
-        Allowance { context, taken: Cell::new(has), is_over_limit: Cell::new(false) }
-    }
-
-    /// A replica, and a server that reads its AOF, does what it is told.
-    fn may_take(&self, bytes: u64) -> bool {
-        let taken = self.taken.get().saturating_add(bytes);
-        if taken > memory_limit() && !memory::follows(self.context) {
-            self.is_over_limit.set(true);
-            return false;
-        }
-        self.taken.set(taken);
-        memory::has(self.context, bytes)
-    }
-
-    /// The limit's error, if it was that, or this one.
-    fn error(&self, otherwise: RedisError) -> RedisError {
-        if self.is_over_limit.get() { OVER_LIMIT } else { otherwise }
-    }
-}
-
-/// An empty filter.
-fn create(allowance: &Allowance<'_>, makes: &Makes) -> Result<Filter, RedisError> {
-    let may_take = |bytes| allowance.may_take(bytes);
-    let filter = match makes {
-        Makes::Own(reserve) if makes_filters_of_redisbloom() => {
-            filter::new_of_redisbloom(reserve, may_take)
-        }
-        Makes::Own(reserve) => Own::new(reserve, may_take).map(Filter::Own),
-        Makes::Valkey(shaping) => {
-            ValkeyFilter::new(shaping, may_take).map(|filter| Filter::Valkey(Box::new(filter)))
-        }
-    };
-    filter.map_err(|error| match error {
-        CreateError::Shape => CANNOT_CREATE,
-        CreateError::Memory => {
-            end_if_it_follows(allowance.context);
-            allowance.error(NO_MEMORY)
-        }
-    })
-}
-
-/// Adds items to the filter of this name, which is made if there is none and `creates` says what it
-/// shall be.
-fn add_items(
-    context: &Context,
-    name: &Argument,
-    items: &[Argument],
-    creates: Option<Makes>,
-) -> Result<Added, RedisError> {
-    let key = name.open_writable(context);
-    let Some(filter) = data_type::get_mut(&key)? else {
-        let makes = creates.ok_or(NOT_FOUND)?;
-        let allowance = Allowance::new(context, 0);
-        let mut filter = create(&allowance, &makes)?;
-        let added = filter.add(items, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
-        let added = added.map_err(|error| failed(&allowance, &error))?;
-        data_type::set(&key, filter)?;
-        replicate_as_made(context, name, items, &makes);
-        if added.is_new.contains(&true) {
-            name.notify(context, ADDED);
-        }
-        return Ok(added);
-    };
-    let allowance = Allowance::new(context, filter.size());
-    let before = Facts::of(filter);
-    let added = filter.add(items, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
-    counters::changed(&before, &Facts::of(filter));
-    match added {
-        Ok(added) => {
-            // Otherwise the filter is what it was.
-            if added.is_new.contains(&true) {
-                context.replicate_verbatim();
-                name.notify(context, ADDED);
-            }
-            Ok(added)
-        }
-        Err(error) => {
-            // What other servers have must be what this one has.
-            if error.before > 0 {
-                let mut arguments = vec![name.as_slice()];
-                arguments.extend(items[..error.before].iter().map(Argument::as_slice));
-                context.replicate("BF.MADD", &arguments[..]);
-            }
-            Err(failed(&allowance, &error))
-        }
-    }
-}
-
-/// Replicates a command that made a filter with all that it was made for, as words that make the
-/// same one by any settings: those of a replica, or of the server that reads the AOF, may be others.
-fn replicate_as_made(context: &Context, name: &Argument, items: &[Argument], makes: &Makes) {
-    // The shortest texts that are read as the same numbers.
-    let (error_rate, capacity, expansion) = match makes {
-        Makes::Own(reserve) => (reserve.error_rate, reserve.capacity, reserve.expansion),
-        Makes::Valkey(shaping) => (shaping.rate, shaping.capacity, shaping.expansion.into()),
-    };
-    let (error_rate, capacity) = (error_rate.to_string(), capacity.to_string());
-    // RedisBloom 2.8 does not take an expansion of 0.
-    let expansion = (expansion > 0).then(|| expansion.to_string());
-    let growth: &[&[u8]] = match &expansion {
-        None => &[b"NONSCALING"],
-        Some(expansion) => &[b"EXPANSION", expansion.as_bytes()],
-    };
-    let mut arguments = vec![name.as_slice()];
-    if let (Makes::Own(_), []) = (makes, items) {
-        arguments.extend([error_rate.as_bytes(), capacity.as_bytes()]);
-        arguments.extend(growth);
-        context.replicate("BF.RESERVE", &arguments[..]);
-        name.notify(context, RESERVED);
-        return;
-    }
-    arguments.extend(["CAPACITY", &capacity, "ERROR", &error_rate].map(str::as_bytes));
-    arguments.extend(growth);
-    let tightening;
-    if let Makes::Valkey(shaping) = makes {
-        tightening = shaping.tightening.to_string();
-        let words: [&[u8]; 4] = [b"TIGHTENING", tightening.as_bytes(), b"SEED", &shaping.seed];
-        arguments.extend(words);
-    }
-    if !items.is_empty() {
-        arguments.push(b"ITEMS");
-        arguments.extend(items.iter().map(Argument::as_slice));
-    }
-    context.replicate("BF.INSERT", &arguments[..]);
-    name.notify(context, RESERVED);
-}
-
-/// The error for keys that could not be added.
-fn failed(allowance: &Allowance<'_>, error: &AddError) -> RedisError {
-    if error.is_memory {
-        end_if_it_follows(allowance.context);
-    }
-    allowance.error(CANNOT_ADD)
-}
-
-/// Ends the server for want of memory where that must not be an error: a replica, or a server that
-/// reads its AOF, would later answer "absent" for keys that the other one has, and nobody would see
-/// the error. Redis itself does so when it has no memory.
-fn end_if_it_follows(context: &Context) {
-    if memory::follows(context) {
-        context.log_warning("no memory for keys that another server, or the AOF, has: ending");
-        std::process::abort();
     }
 }
 

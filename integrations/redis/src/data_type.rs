@@ -7,6 +7,7 @@
 use std::ffi::{c_char, c_int, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, null_mut};
+use std::time::Duration;
 
 use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::native_types::RedisType;
@@ -90,6 +91,7 @@ pub(crate) fn set(key: &RedisKeyWritable, filter: Filter) -> Result<(), RedisErr
 /// Sets a filter in place of one of which the last piece has come.
 pub(crate) fn replace(
     key: &RedisKeyWritable,
+    time_to_live: impl FnOnce() -> Option<Duration>,
     loading: &mut Filter,
     filter: Filter,
 ) -> Result<(), RedisError> {
@@ -98,8 +100,10 @@ pub(crate) fn replace(
         *loading = filter;
         return Ok(());
     }
+    let left = time_to_live();
     key.delete()?;
-    set(key, filter)
+    set(key, filter)?;
+    left.map_or(Ok(()), |left| key.set_expire(left).map(|_| ()))
 }
 
 /// The type of a key with this filter.
@@ -295,7 +299,9 @@ unsafe extern "C" fn defrag(
 unsafe extern "C" fn free(value: *mut c_void) {
     // SAFETY: Redis frees each value once, and it is a box of a filter.
     let filter: Box<Filter> = unsafe { Box::from_raw(value.cast()) };
-    counters::left(&Facts::of(&filter));
-    // Dropping a filter runs no code that panics.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(filter)));
+    // Neither runs code that panics.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        counters::left(&Facts::of(&filter));
+        drop(filter);
+    }));
 }

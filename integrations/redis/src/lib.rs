@@ -1,10 +1,13 @@
 //! A Redis module with the commands of RedisBloom's Bloom filters, on [`blocked_bloom`]'s growing
 //! filter. `README.md` has the commands, and in what they differ from RedisBloom's.
 //!
-//! `commands` are the commands, with their `arguments`; `register` is what the server lists of
-//! them, and `settings` what it configures. `data_type` is what Redis calls to save, load and free
-//! keys. `filter` is what a key holds: a filter of its own (`own`), one of RedisBloom's, one of
-//! valkey-bloom's (`valkey`), or one that is being loaded (`loading`); `dump` is how it is stored, and `reserve` what it is made for.
+//! `commands` are the commands, with their `arguments`, and `making` what those that make filters
+//! have in common; `register` is what the server lists of them, `settings` what it configures, and
+//! `counters` what `INFO` tells. `data_type` is what Redis calls to save, load and free keys, and
+//! `redisbloom` what is else for keys of RedisBloom's type. `filter` is what a key holds: a filter
+//! of its own (`own`), one of RedisBloom's, one of valkey-bloom's (`valkey`), or one that is being
+//! loaded (`loading`); `dump` is how it is stored, `reserve` what it is made for, and `scaling` how
+//! far it can grow.
 //!
 //! No panic leaves the module: commands and callbacks catch it, and reply or log an error.
 
@@ -16,6 +19,7 @@ mod data_type;
 mod dump;
 mod filter;
 mod loading;
+mod making;
 mod memory;
 mod own;
 mod redisbloom;

@@ -652,7 +652,6 @@ fn keys_of_redisbloom_are_read_and_written_if_the_operator_says_so() {
         restore.arg(format!("{name}:restored")).arg(0).arg(&payload).exec(&mut connection).unwrap();
         assert!(crate::server::dump(&mut connection, &format!("{name}:restored")) == *dump);
     }
-    // A piece at a time, with the time that it has to live.
     load_chunk(&mut connection, "half", 1, &expected[0].1).unwrap();
     call::<()>(&mut connection, &["SAVE"]);
     for word in ["write", "read"] {
@@ -663,9 +662,11 @@ fn keys_of_redisbloom_are_read_and_written_if_the_operator_says_so() {
             assert!(dump(&mut connection, name) == *expected, "{word}: {name}");
         }
         assert_eq!(reply(&mut connection, &["BF.EXISTS", "half", "a"]), LOADING);
+        call::<()>(&mut connection, &["EXPIRE", "half", "1000"]);
         expected[1..].iter().for_each(|(i, data)| {
             load_chunk(&mut connection, "half", *i, data).unwrap();
         });
+        assert!((900..=1_000).contains(&call::<i64>(&mut connection, &["TTL", "half"])));
         assert!(dump(&mut connection, "half") == expected, "{word}");
         // Only this has the option make filters of RedisBloom's.
         call::<()>(&mut connection, &["BF.RESERVE", "new", "0.01", "100"]);

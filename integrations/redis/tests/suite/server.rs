@@ -264,10 +264,22 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// A command of these words.
 pub(crate) fn call<T: FromRedisValue>(connection: &mut Connection, words: &[&str]) -> T {
-    redis::cmd(words[0])
-        .arg(&words[1..])
-        .query(connection)
-        .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    let reply = redis::cmd(words[0]).arg(&words[1..]).query(connection);
+    let reply = reply.map(|reply| as_elsewhere(words, reply));
+    let reply = reply.and_then(|reply| Ok(T::from_redis_value(reply)?));
+    reply.unwrap_or_else(|error| panic!("{words:?}: {error}"))
+}
+
+/// One field of `BF.INFO` is the value itself on Valkey, and a list of it on other servers.
+fn as_elsewhere(words: &[&str], reply: Value) -> Value {
+    match reply {
+        Value::Int(_) | Value::Nil | Value::BulkString(_) | Value::Double(_)
+            if words[0] == "BF.INFO" && words.len() == 3 =>
+        {
+            Value::Array(vec![reply])
+        }
+        reply => reply,
+    }
 }
 
 /// A number of `INFO`.
@@ -358,7 +370,7 @@ pub(crate) fn reply(connection: &mut Connection, words: &[&str]) -> String {
     connection
         .send_packed_command(&redis::cmd(words[0]).arg(&words[1..]).get_packed_command())
         .unwrap();
-    text(&connection.recv_response().unwrap())
+    text(&as_elsewhere(words, connection.recv_response().unwrap()))
 }
 
 /// A reply as text: numbers and words as they are, arrays in brackets, errors after a minus sign.
