@@ -2,7 +2,7 @@
 //! per key. Each table has fewer keys than the one before, by a thousandth of the first's.
 //!
 //! Ways: `one by one` tests the opened filters in turn, `prefetch first` calls `prefetch_hash` of
-//! all and then tests, `stored bytes` tests by `contains_hash_in` what has just been fetched,
+//! all and then tests, `tables_to_read` is the call that does so, `stored bytes` tests by `contains_hash_in` what has just been fetched,
 //! `opened each time` opens that by `from_bytes_trusted` and tests. `MultiGet of 8` and more look
 //! up batches in one filter after the other, and prefetch 64 keys in the next. `tables, one by one`
 //! and `tables, prefetch first` compare the key with the least and greatest of each table before
@@ -20,7 +20,7 @@ use benches::clock::{Case, Named};
 use benches::rows::Given;
 use benches::workload::hash;
 use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyHash, Sizing, Stored};
-use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
+use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder, tables_to_read};
 
 const TABLES: usize = 20;
 
@@ -186,9 +186,11 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     };
     let ahead = |table: &Boxed<'_>, hash| table.filter.prefetch_hash(hash);
     let has = |table: &Boxed<'_>, hash| table.may_have(hash);
-    let mut ways = vec![
+    let to_read = |&hash: &u64| tables_to_read(&views, |view| view, hash).count();
+    let mut ways: Vec<Way<'_>> = vec![
         each("one by one", &views, nothing, contains),
         each("prefetch first", &views, |view, hash| view.prefetch_hash(hash), contains),
+        ("tables_to_read", Box::new(|hashes: &[u64]| hashes.iter().map(to_read).sum())),
         each("stored bytes", &stored, nothing, in_bytes),
         each("opened each time", &stored, nothing, open),
         each("tables, one by one", &tables, nothing, has),

@@ -40,9 +40,9 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// Hashes keys that are integers: `hashes[i]` is the hash of `keys[i].to_le_bytes()`. The
-    /// fastest way from keys to hashes. With the errors of
-    /// [`hash_batch_into`](Self::hash_batch_into).
+    /// Hashes integers, the fastest way from keys to hashes: `hashes[i]` is the hash of
+    /// `keys[i].to_le_bytes()`. An empty `Vec` does not grow: where the lengths differ, it returns
+    /// the error of [`hash_batch_into`](Self::hash_batch_into).
     pub fn hash_u64s(self, keys: &[u64], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
         self.integers(Kernel::default()).hash_keys(keys, overwritten(hashes));

@@ -71,7 +71,7 @@ pub use partition::{
 };
 pub use plan::{FilterKind, KindOfLevel, KindPlan, Level, Plan, PlannedLevel, SkipReason};
 pub use policy::{FilterChoice, FilterPolicy};
-pub use table::{TableFilter, TableFilterError};
+pub use table::{TableFilter, TableFilterError, tables_to_read};
 
 /// The code in the README compiles and runs.
 #[cfg(all(doctest, feature = "std"))]

@@ -214,8 +214,8 @@ impl FilterSlot {
         }
     }
 
-    /// Prefetches what [`query`](Self::query) reads for this hash: call it for all tables of a get,
-    /// and then query them, if the filters are larger than the caches.
+    /// Prefetches what [`query`](Self::query) reads for this hash, as
+    /// [`FilterPin::tables_to_read`] does for all tables of a get.
     #[inline]
     pub fn prefetch(&self, pin: &FilterPin, hash: u64) {
         if let Some(held) = self.held.get(pin) {
@@ -287,6 +287,34 @@ impl FilterSlot {
             pinned: Arc::clone(&self.pinned),
         });
         self.held.swap(held);
+    }
+}
+
+impl FilterPin {
+    /// The tables, in their order, that have to be read for the key with this hash: all but those
+    /// whose slot answers [`Answer::Absent`], which is counted. What the lookups read is prefetched
+    /// for all of them first, so that it comes from memory at the same time.
+    ///
+    /// Cost: as [`FilterSlot::prefetch`] for all tables, and then [`FilterSlot::query`] up to the
+    /// table at which the caller stops.
+    ///
+    /// ```
+    /// use blocked_bloom_resident::{FilterPin, ResidentOptions, ResidentSet, ResidentTable};
+    /// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
+    /// let tables = [7, 8].map(|table| set.add(ResidentTable::new(table, 1_000)));
+    /// let pin = FilterPin::new();
+    /// for slot in pin.tables_to_read(&tables, |slot| slot, 42) {
+    ///     slot.found_nothing(); // the table was read, and had no such key
+    /// }
+    /// ```
+    pub fn tables_to_read<'t, T>(
+        &self,
+        tables: &'t [T],
+        slot: impl Fn(&'t T) -> &'t FilterSlot,
+        hash: u64,
+    ) -> impl Iterator<Item = &'t T> {
+        tables.iter().for_each(|table| slot(table).prefetch(self, hash));
+        tables.iter().filter(move |table| slot(table).query(self, hash).must_read())
     }
 }
 

@@ -6,7 +6,7 @@ use blocked_bloom::{
 };
 use blocked_bloom_lsm::{
     FilterChoice, FilterKind, FilterPolicy, KindPlan, Level, PartitionedFilterBuilder, TableFilter,
-    TableFilterError,
+    TableFilterError, tables_to_read,
 };
 use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 
@@ -43,6 +43,43 @@ fn index(options: &FilterOptions) -> Vec<u8> {
 fn hashes(options: &FilterOptions) -> Vec<u64> {
     let hasher = options.hasher().unwrap();
     (0..2 * KEYS).map(|key| hasher.hash(key.to_be_bytes())).collect()
+}
+
+/// In their order, whatever their kinds, and none that lies behind where the caller stops.
+#[test]
+fn the_tables_to_read_are_those_that_may_have_the_key() {
+    let options = options();
+    let open = |bytes| TableFilter::from_bytes(bytes, options.key_hash()).unwrap();
+    let tables: Vec<(usize, TableFilter)> = [
+        bloom(&options).into(),
+        options.empty_filter(100).unwrap().into(),
+        open(bloom(&options).to_bytes()),
+        open(ribbon(&options)),
+        open(index(&options)),
+        TableFilter::None(options.key_hash()),
+    ]
+    .into_iter()
+    .enumerate()
+    .collect();
+    let mut lengths = [0; 7];
+    for hash in hashes(&options) {
+        let to_read = tables_to_read(&tables, |table| &table.1, hash);
+        let to_read: Vec<usize> = to_read.map(|table| table.0).collect();
+        let expected = tables.iter().filter(|table| table.1.contains_hash(hash));
+        assert_eq!(to_read, expected.map(|table| table.0).collect::<Vec<_>>());
+        lengths[to_read.len()] += 1;
+    }
+    // Keys that are there, and others.
+    assert!(lengths[5] >= KEYS as usize && lengths[2] > KEYS as usize / 2, "{lengths:?}");
+    let looked_up = std::cell::Cell::new(0);
+    let filter = |table| {
+        looked_up.set(looked_up.get() + 1);
+        let (_, filter): &(usize, TableFilter) = table;
+        filter
+    };
+    let hash = hashes(&options)[0];
+    assert_eq!(tables_to_read(&tables, filter, hash).next().map(|table| table.0), Some(0));
+    assert_eq!(looked_up.get(), 1 + tables.len());
 }
 
 /// Scans by the prefixes of whatever Bloom filter the table has; "maybe" of every other kind, and

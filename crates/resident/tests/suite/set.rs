@@ -70,6 +70,39 @@ fn is_resident(slot: &FilterSlot) -> bool {
     slot.filter(&FilterPin::new()).is_some()
 }
 
+/// In their order, and with those whose filter is not in memory; what the caller does not come to
+/// is not counted.
+#[test]
+fn the_tables_to_read_are_all_that_do_not_answer_absent() {
+    let (stored, bytes) = stored(4, 2_000);
+    let set = set(3 * bytes);
+    let slots: Vec<_> =
+        (0..4).map(|table| add(&set, table, bytes, if table < 3 { 100.0 } else { 0.0 })).collect();
+    assert_eq!(load(&set, &stored), 3);
+    let to_read = |hash, most| -> Vec<u64> {
+        let pin = FilterPin::new();
+        let tables = pin.tables_to_read(&slots, |slot| slot, hash);
+        tables.take(most).map(|slot| slot.table()).collect()
+    };
+    let mut passed = 0;
+    for key in 0..2_000 {
+        for table in 0..4 {
+            let found = to_read(hash(table, key), 4);
+            assert!(found.contains(&table) && found.contains(&3) && found.is_sorted());
+            passed += found.len() - if table == 3 { 1 } else { 2 };
+        }
+    }
+    assert!(passed < 8_000 * 3 / 20, "{passed}");
+    // Found in the second table: the first is counted, the third is not looked up.
+    set.tick(SECOND);
+    for _ in 0..100 {
+        (0..2_000).for_each(|key| _ = to_read(hash(1, key), 1));
+    }
+    set.tick(SECOND);
+    let rate = |table| set.statistics().iter().find(|known| known.0 == table).unwrap().1;
+    assert!(rate(0) > 20.0 * rate(2), "{:?}", set.statistics());
+}
+
 #[test]
 fn what_saves_most_is_loaded_and_answers() {
     let (stored, bytes) = stored(40, 2_000);
