@@ -13,7 +13,7 @@ pub const MAX_COLUMNS: usize = 256;
 pub const MAX_ROW_GROUPS: u64 = 1 << 22;
 
 /// Fewest and most values of a part.
-pub(crate) const PART_VALUES: (u32, u32) = (16, 65_536);
+pub(crate) const PART_VALUES: (u32, u32) = (16, 16_384);
 
 /// Why an index cannot be made, opened or looked up in as requested.
 ///
@@ -38,7 +38,7 @@ pub enum FileIndexError {
     },
     /// There is no shape for the rate that was given.
     Shape(ShapeError),
-    /// Not 16 to 65,536 values of a part.
+    /// Not 16 to 16,384 values of a part.
     PartValues {
         /// The value given.
         values: u32,

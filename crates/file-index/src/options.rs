@@ -119,7 +119,7 @@ impl FileIndexOptions {
         FileIndexOptions { rate: false_row_groups / row_groups as f64, ..self }
     }
 
-    /// Sets the most values of a part, 16 to 65,536. A lookup reads some bits of every part: parts
+    /// Sets the most values of a part, 16 to 16,384. A lookup reads some bits of every part: parts
     /// of more values are read faster where row groups have many, and waste more where they have
     /// few.
     pub fn with_part_values(self, values: u32) -> Self {
