@@ -47,8 +47,9 @@ unsafe fn insert_one(block: &mut SplitBlock, hash: u64) -> bool {
     let (block, mask) = (block.as_mut_ptr().cast(), Masks::new().of(hash as u32));
     // SAFETY: the 32 bytes of the reference; the load has no alignment to respect.
     let words = unsafe { _mm256_loadu_si256(block) };
+    let set = _mm256_or_si256(words, mask);
     // SAFETY: as the load; the reference is exclusive.
-    unsafe { _mm256_storeu_si256(block, _mm256_or_si256(words, mask)) };
+    unsafe { _mm256_storeu_si256(block, set) };
     _mm256_testc_si256(words, mask) == 0
 }
 

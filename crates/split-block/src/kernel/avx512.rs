@@ -112,16 +112,18 @@ unsafe fn contains_far<const LINES: usize>(
             // more, so that this one is staged; and its slot is the next group's after `SLOTS`
             // calls, which is more than `distance`.
             let offsets = unsafe { staged.0[group % SLOTS].assume_init_ref() };
+            let hashes = load(keys);
             // SAFETY: the offsets of these keys.
-            bits |= unsafe { test.eight(load(keys), offsets) } << (i * KEYS);
+            bits |= unsafe { test.eight(hashes, offsets) } << (i * KEYS);
             group += 1;
         }
         if !rest.is_empty() {
             let used = (1 << rest.len()) - 1;
             // SAFETY: as above, without the call for this one: `distance` is at least 1.
             let offsets = unsafe { staged.0[group % SLOTS].assume_init_ref() };
+            let hashes = load_some(rest);
             // SAFETY: the offsets of these keys, and of zeros.
-            let found = unsafe { test.eight(load_some(rest), offsets) };
+            let found = unsafe { test.eight(hashes, offsets) };
             bits |= (found & used) << (groups.len() * KEYS);
         }
         *word = bits;
