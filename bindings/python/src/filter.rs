@@ -18,6 +18,7 @@ use crate::error::{Error, memory_error};
 use crate::hash::Hasher;
 use crate::shared::Shared;
 use crate::store::Store;
+use crate::stored::Target;
 use crate::{objects, stored};
 
 /// Rows whose hashes several threads make at a time, before they are added: 64 MiB.
@@ -433,11 +434,24 @@ impl Filter {
     /// Writes the stored form to a file, and returns its size.
     ///
     /// The file is replaced as a whole: until the new one is on the disk, the path has the old one,
-    /// also after a crash.
+    /// also after a crash. The new one has the mode of the old one. A FIFO or a device is written
+    /// into.
     #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<u64> {
+        let Target::File(file, old) = Target::of(&path) else {
+            // By Python's own file, which answers Ctrl-C while it waits for a reader.
+            let bytes = self.to_bytes(py)?;
+            let file = py.import(pyo3::intern!(py, "io"))?.call_method1("open", (path, "wb"))?;
+            if let Err(error) = file.call_method1("write", (&bytes,)) {
+                // What is left is not tried again, which might wait again.
+                file.getattr("raw")?.call_method0("close")?;
+                return Err(error);
+            }
+            file.call_method0("close")?;
+            return Ok(bytes.as_bytes().len() as u64);
+        };
         let store = self.store.detach(py);
-        py.detach(|| stored::write_file(&path, |file| store.read(|store| store.write_to(file))))
+        py.detach(|| stored::replace(&file, old, |file| store.read(|store| store.write_to(file))))
             .map_err(|error| Error::Io(error).of_file(&path))
     }
 

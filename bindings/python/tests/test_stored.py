@@ -3,10 +3,12 @@
 import copy
 import csv
 import datetime
+import errno
 import os
 import pathlib
 import pickle
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
@@ -193,6 +195,111 @@ def test_memory_of_large_files(tmp_path):
     )
     print(f"load of {size >> 20} MiB: {grown >> 20} MiB more")
     assert size * 0.99 <= grown <= size + (20 << 20)
+
+
+@pytest.fixture(params=[lambda: BloomFilter(10), lambda: ScalableBloomFilter(0.01)])
+def small(request):
+    filter = request.param()
+    filter.add("a")
+    return filter
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and links")
+def test_save_keeps_mode_and_links(small, tmp_path):
+    path = tmp_path / "f"
+    for mode in (0o600, 0o640, 0o755, 0o666):
+        path.write_bytes(b"old")
+        path.chmod(mode)
+        small.save(path)
+        assert path.stat().st_mode & 0o7777 == mode and path.read_bytes() == small.to_bytes()
+    # A new file has what the umask leaves.
+    old = os.umask(0o027)
+    try:
+        small.save(tmp_path / "new")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "new").stat().st_mode & 0o7777 == 0o640
+    # Of links the target is written, whether it is there or not.
+    for target in ("f", "absent"):
+        link = tmp_path / f"link to {target}"
+        link.symlink_to(target)
+        assert small.save(link) == len(small.to_bytes()) and link.is_symlink()
+        assert (tmp_path / target).read_bytes() == small.to_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a FIFO")
+def test_save_writes_into_a_fifo(small, tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    # It has a reader, and space for the filter if that is of less than a page.
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    path = tmp_path / "small"
+    size = BloomFilter(10).save(path)
+    small = BloomFilter.load(path)
+    assert small.save(fifo) == size and fifo.is_fifo()
+    assert os.read(reader, 1 << 16) == path.read_bytes()
+    os.close(reader)
+    # Without a reader it waits, and with one that reads nothing: Ctrl-C ends both.
+    for reader in (None, os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)):
+        code = f"BloomFilter(1_000_000).save({str(fifo)!r})"
+        process = subprocess.Popen(
+            [sys.executable, "-c", f"{CHILD}\nprint('ready', flush=True)\n{code}"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        try:
+            process.stdout.readline()
+            time.sleep(1)
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
+        finally:
+            process.kill()
+    os.close(reader)
+    assert fifo.is_fifo()
+
+
+@pytest.mark.skipif(not hasattr(os, "mknod"), reason="a device")
+def test_save_writes_into_a_device(small, tmp_path):
+    """Into nodes of this test's own: a wrong save as root would replace the machine's."""
+    for name, number, full in (("null", 3, False), ("full", 7, True)):
+        node = tmp_path / name
+        try:
+            os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(1, number))
+            node.open("wb").close()
+        except OSError as error:
+            pytest.skip(f"cannot make or open devices here: {error}")
+        if full:
+            with pytest.raises(OSError) as error:
+                small.save(node)
+            assert error.value.errno == errno.ENOSPC
+        else:
+            assert small.save(node) == len(small.to_bytes())
+        assert node.is_char_device()
+    assert sorted(os.listdir(tmp_path)) == ["full", "null"]
+
+
+def test_save_with_the_longest_names(small, tmp_path):
+    for name in ("n" * 255, "\u00e4" * 127, "\U0001f600" * 63):
+        assert small.save(tmp_path / name) == small.save(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == small.to_bytes()
+    with pytest.raises(OSError) as error:
+        small.save(tmp_path / ("n" * 256))
+    assert error.value.errno == errno.ENAMETOOLONG
+    assert len(os.listdir(tmp_path)) == 3
+
+
+def test_files_that_a_killed_process_left_are_in_nobodys_way(tmp_path):
+    """A process in a container may have the id of the one that was killed."""
+    code = f"""
+        import os
+        folder = {str(tmp_path)!r}
+        for number in range(3):
+            for name in ("blocked-bloom", "f"):
+                open(f"{{folder}}/.{{name}}-{{os.getpid()}}-{{number}}.tmp", "w").close()
+        BloomFilter(10).save(folder + "/f")
+    """
+    child(code)
+    assert BloomFilter.load(tmp_path / "f") == BloomFilter(10)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills")
