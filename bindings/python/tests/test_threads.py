@@ -1,5 +1,7 @@
 """Threads: the same answers as one, and nothing waits for ever."""
 
+import os
+import signal
 import threading
 
 import numpy as np
@@ -90,3 +92,46 @@ def test_a_generator_that_uses_the_filter():
 
     filter.update(keys())
     assert filter.contains(range(-2999, 3000)).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+@pytest.mark.parametrize(
+    "make", [lambda: BloomFilter(100_000), lambda: ScalableBloomFilter(0.01, first_keys=100)]
+)
+def test_forks_beside_threads(make):
+    """A child finds each filter whole, and no lock that nobody would ever give back."""
+    filter, other, over = make(), make(), threading.Event()
+    rows = np.arange(50_000)
+
+    def work(i):
+        while not over.is_set():
+            filter.update(rows + i * 50_000, threads=1 + i)
+            filter.contains(rows, threads=2 - i)
+            if i:
+                other.update(rows)
+                assert filter != other
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    [worker.start() for worker in workers]
+    failures = []
+    for _ in range(100):
+        before = filter.contains(rows)
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(20)
+                filter.add("child")
+                filter.update(rows)
+                right = "child" in filter and (filter.contains(rows) >= before).all()
+                right &= len(filter.to_bytes()) > 0 and filter.copy() == filter and other != filter
+                filter.update(rows, threads=2)
+                os._exit(0 if right else 1)
+            finally:
+                os._exit(2)
+        _, status = os.waitpid(child, 0)
+        if status != 0:
+            failures.append(status)
+    over.set()
+    [worker.join(60) for worker in workers]
+    assert not failures and not any(worker.is_alive() for worker in workers)
