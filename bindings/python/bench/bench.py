@@ -51,8 +51,15 @@ def peer(module, **more):
 
 
 rbloom_, abloom_ = peer(rbloom.Bloom), peer(abloom.BloomFilter)
-update = lambda filter, keys: filter.update(keys)
-contains = lambda filter, keys: int(np.asarray(filter.contains(keys)).sum())
+
+
+def update(filter, keys):
+    filter.update(keys)
+
+
+def contains(filter, keys):
+    return int(np.asarray(filter.contains(keys)).sum())
+
 
 # name: (make, add the present, count, of what the keys are made)
 ROWS = {

@@ -27,7 +27,10 @@ pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The chunks of an object with the PyCapsule interface; `None` if it has neither of its methods.
-pub(crate) fn columns(object: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Option<Vec<Column>>> {
+pub(crate) fn columns(
+    object: &Bound<'_, PyAny>,
+    hasher: Option<Hasher>,
+) -> PyResult<Option<Vec<Column>>> {
     let py = object.py();
     if let Some(method) = object.getattr_opt(pyo3::intern!(py, "__arrow_c_array__"))? {
         let pair = method.call0()?;
@@ -42,9 +45,9 @@ pub(crate) fn columns(object: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Opt
     let mut stream = OwnedStream::take(&method.call0()?, c"arrow_array_stream")?;
     let schema = stream.schema()?;
     // A type that is refused is refused before anything is read.
-    refuse(&schema.0)?;
+    refuse(&schema.0, hasher)?;
     if let Some(values) = schema.0.dictionary()? {
-        refuse(values)?;
+        refuse(values, hasher)?;
     }
     let mut columns = Vec::new();
     while let Some(array) = stream.next()? {
@@ -53,7 +56,7 @@ pub(crate) fn columns(object: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Opt
     Ok(Some(columns))
 }
 
-fn column(schema: &OwnedSchema, array: OwnedArray, hasher: Hasher) -> PyResult<Column> {
+fn column(schema: &OwnedSchema, array: OwnedArray, hasher: Option<Hasher>) -> PyResult<Column> {
     let owner = |array| Owner::Arrow { _array: array };
     let Column { layout, offset, len, validity, _owner } = view(&schema.0, &array.0, hasher)?;
     Ok(Column { layout, offset, len, validity, _owner: owner(array) })
@@ -70,11 +73,12 @@ fn format(schema: &ArrowSchema) -> PyResult<&str> {
 }
 
 /// An error, with advice, for types that cannot be keys.
-fn refuse(schema: &ArrowSchema) -> PyResult<()> {
+fn refuse(schema: &ArrowSchema, hasher: Option<Hasher>) -> PyResult<()> {
     let format = format(schema)?;
     match schema.extension()?.as_deref() {
         None => {}
-        Some("arrow.uuid") if format == "w:16" => return Ok(()),
+        // As what another system keeps one, text or bytes, it does not say.
+        Some("arrow.uuid") if format == "w:16" && hasher.is_some() => return Ok(()),
         // Its values may be equal where their storage is not, or differ where it is equal.
         Some(name) => {
             return Err(PyTypeError::new_err(format!(
@@ -96,7 +100,9 @@ fn refuse(schema: &ArrowSchema) -> PyResult<()> {
         }
         _ if format.starts_with("d:") => "decimals: cast them to strings or to integers",
         "+s" => {
-            "rows of several columns: give one column, or a list of columns whose rows are the keys"
+            "rows of several columns: give one column, or a list of columns, whose rows are the \
+             keys: table.columns (pyarrow), frame.get_columns() (Polars), [frame[name] for name in \
+             frame] (pandas), array.flatten() (an array of structs)"
         }
         "+r" => "run-end encoded: cast the column to the type of its values",
         _ => "no strings, bytes or integers: cast the column",
@@ -157,8 +163,8 @@ impl Parts<'_> {
 }
 
 /// The column that an array describes, kept by the caller.
-fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Hasher) -> PyResult<Column> {
-    refuse(schema)?;
+fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Option<Hasher>) -> PyResult<Column> {
+    refuse(schema, hasher)?;
     let format = format(schema)?;
     let mut parts = Parts { array, offset: 0, len: 0 };
     let (Ok(offset), Ok(len)) = (usize::try_from(array.offset), usize::try_from(array.length))
@@ -197,8 +203,10 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Hasher) -> PyResult<Co
                     };
                     let values = view(of_values, values, hasher)?;
                     // Few rows of a large dictionary are hashed one by one.
-                    let hashes =
-                        if values.len <= 2 * len { values.hash_all(hasher)? } else { Vec::new() };
+                    let hashes = match hasher {
+                        Some(hasher) if values.len <= 2 * len => values.hash_all(hasher)?,
+                        _ => Vec::new(),
+                    };
                     let values = Box::new(Dictionary { values, hashes });
                     Layout::Dictionary { indices: numbers, width, values }
                 }

@@ -1,7 +1,9 @@
 //! Turns a batch of keys of any kind into chunks that a filter takes, and answers into booleans of
 //! the caller's library.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::hash::Hasher;
 use pyo3::buffer::PyUntypedBuffer;
@@ -64,8 +66,12 @@ fn is_column(item: &Bound<'_, PyAny>) -> PyResult<bool> {
         || PyUntypedBuffer::get(item).is_ok_and(|buffer| buffer.dimensions() > 0))
 }
 
-/// The chunks of one column; `None` if the object is none.
-fn column(keys: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Option<Vec<Column>>> {
+/// The chunks of one column; `None` if the object is none. Without a hasher, for [`Rows`] that have
+/// none.
+pub(crate) fn column(
+    keys: &Bound<'_, PyAny>,
+    hasher: Option<Hasher>,
+) -> PyResult<Option<Vec<Column>>> {
     // Polars exports objects as the places where it keeps them, without saying so.
     if library_of(keys)? == Library::Polars
         && let Some(dtype) = keys.getattr_opt(pyo3::intern!(keys.py(), "dtype"))?
@@ -86,7 +92,7 @@ fn column(keys: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Option<Vec<Column
     }
 }
 
-fn rows(column: &[Column]) -> usize {
+pub(crate) fn rows(column: &[Column]) -> usize {
     column.iter().map(|chunk| chunk.len).sum()
 }
 
@@ -112,7 +118,7 @@ impl<'py> Batch<'py> {
         let mut columns = Vec::new();
         for (i, item) in keys.try_iter()?.enumerate() {
             let item = item?;
-            let column = if is_column(&item)? { column(&item, hasher)? } else { None };
+            let column = if is_column(&item)? { column(&item, Some(hasher))? } else { None };
             let Some(column) = column else {
                 return Err(PyTypeError::new_err(format!(
                     "item {i} of the list is no column of strings, bytes or integers, as its \
@@ -137,7 +143,7 @@ fn column_unless_bytes(keys: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Opti
     if keys.is_instance_of::<PyByteArray>() || keys.is_instance_of::<PyString>() {
         Ok(None)
     } else {
-        column(keys, hasher)
+        column(keys, Some(hasher))
     }
 }
 
@@ -184,7 +190,7 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Appends the answers for a chunk of `rows`, of which those that are valid have one each.
-    fn extend(&mut self, answers: &[u64], valid: &[u64], rows: usize) {
+    pub(crate) fn extend(&mut self, answers: &[u64], valid: &[u64], rows: usize) {
         if valid.is_empty() {
             self.bits.extend(answers, rows);
             if let Some(valid) = &mut self.valid {
@@ -212,7 +218,7 @@ impl Answers {
         all.extend(valid, rows);
     }
 
-    fn append(&mut self, other: Answers) {
+    pub(crate) fn append(&mut self, other: Answers) {
         let before = self.bits.len;
         self.bits.extend(&other.bits.words, other.bits.len);
         if let (None, Some(_)) = (&self.valid, &other.valid) {
@@ -249,36 +255,109 @@ fn place(column: &[Column], mut row: usize) -> Place {
     (column.len(), 0)
 }
 
-/// Gives the keys of some rows to `op`, with space for the answers, a chunk after the other.
-fn run_rows<E: From<BadKey>>(
-    columns: &[Vec<Column>],
-    hasher: Hasher,
-    rows: std::ops::Range<usize>,
-    scratch: &mut Scratch,
-    mut op: impl FnMut(Keys<'_>, &mut [u64]) -> Result<(), E>,
-    mut answer: impl FnMut(&[u64], &[u64], usize),
-) -> Result<(), E> {
-    let mut places: Vec<Place> = columns.iter().map(|column| place(column, rows.start)).collect();
-    let mut row = rows.start;
-    let alone = (columns.len() == 1).then_some(hasher);
-    scratch.stages.resize_with(columns.len(), Stage::default);
-    while row < rows.end {
-        let mut count = CHUNK.min(rows.end - row);
-        for (column, place) in columns.iter().zip(&mut places) {
+/// The rows of the keys that an operation is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) first: usize,
+    /// As [`Stage::valid`].
+    pub(crate) valid: &'a [u64],
+}
+
+impl Chunk<'_> {
+    /// The row of a key.
+    pub(crate) fn row(&self, key: usize) -> usize {
+        let mut rows = (0..64 * self.valid.len()).filter(|&row| bit(self.valid, row));
+        self.first + rows.nth(key).unwrap_or(key)
+    }
+}
+
+/// The time after which a long operation looks whether there was a signal, such as Ctrl-C. That
+/// takes the interpreter's lock, for which other threads may let it wait 5 ms.
+const BETWEEN_SIGNALS: Duration = Duration::from_millis(100);
+
+/// Rows of columns whose keys are given to an operation, a chunk after the other.
+#[derive(Debug)]
+pub(crate) struct Rows<'a> {
+    columns: &'a [Vec<Column>],
+    /// Without one, the rows are of one column, and its keys are numbers or bytes.
+    hasher: Option<Hasher>,
+    places: Vec<Place>,
+    next: usize,
+    end: usize,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(
+        columns: &'a [Vec<Column>],
+        hasher: Option<Hasher>,
+        rows: Range<usize>,
+    ) -> Self {
+        let places = columns.iter().map(|column| place(column, rows.start)).collect();
+        Rows { columns, hasher, places, next: rows.start, end: rows.end }
+    }
+
+    /// Gives all keys to `op`, which writes a bit for each. The interpreter's lock is released, and
+    /// Ctrl-C is answered.
+    pub(crate) fn run_detached<E: Into<PyErr> + From<BadKey> + Send>(
+        mut self,
+        py: Python<'_>,
+        mut op: impl FnMut(Keys<'_>, Chunk<'_>, &mut [u64]) -> Result<(), E> + Send,
+    ) -> PyResult<Answers> {
+        let (mut scratch, mut answers) = (Scratch::default(), Answers::default());
+        while self.next < self.end {
+            let done = py.detach(|| {
+                let start = Instant::now();
+                while self.next < self.end && start.elapsed() < BETWEEN_SIGNALS {
+                    self.chunk(&mut scratch, &mut op, |words, valid, rows| {
+                        answers.extend(words, valid, rows)
+                    })?;
+                }
+                Ok::<_, E>(())
+            });
+            done.map_err(Into::into)?;
+            py.check_signals()?;
+        }
+        Ok(answers)
+    }
+
+    /// Gives all keys to `op`, with space for the answers.
+    fn run<E: From<BadKey>>(
+        mut self,
+        scratch: &mut Scratch,
+        mut op: impl FnMut(Keys<'_>, Chunk<'_>, &mut [u64]) -> Result<(), E>,
+        mut answer: impl FnMut(&[u64], &[u64], usize),
+    ) -> Result<(), E> {
+        while self.next < self.end {
+            self.chunk(scratch, &mut op, &mut answer)?;
+        }
+        Ok(())
+    }
+
+    fn chunk<E: From<BadKey>>(
+        &mut self,
+        scratch: &mut Scratch,
+        mut op: impl FnMut(Keys<'_>, Chunk<'_>, &mut [u64]) -> Result<(), E>,
+        mut answer: impl FnMut(&[u64], &[u64], usize),
+    ) -> Result<(), E> {
+        let (columns, row) = (self.columns, self.next);
+        let alone = if columns.len() == 1 { self.hasher } else { None };
+        scratch.stages.resize_with(columns.len(), Stage::default);
+        let mut count = CHUNK.min(self.end - row);
+        for (column, place) in columns.iter().zip(&mut self.places) {
             while place.1 == column[place.0].len {
                 *place = (place.0 + 1, 0);
             }
             count = count.min(column[place.0].len - place.1);
         }
-        for ((column, place), stage) in columns.iter().zip(&places).zip(&mut scratch.stages) {
+        for ((column, place), stage) in columns.iter().zip(&self.places).zip(&mut scratch.stages) {
             let staged = column[place.0].stage(place.1, count, alone, stage);
             count = staged.map_err(|error| BadKey { row: row + error.row - place.1, ..error })?;
         }
         let mut words = [0; CHUNK / 64];
         let valid = if let [stage] = &mut scratch.stages[..] {
             stage.leave_out_nulls();
-            let words = &mut words;
-            let mut op = |keys: Keys<'_>| op(keys, &mut words[..keys.len().div_ceil(64)]);
+            let (words, chunk) = (&mut words, Chunk { first: row, valid: &stage.valid });
+            let mut op = |keys: Keys<'_>| op(keys, chunk, &mut words[..keys.len().div_ceil(64)]);
             match stage.kind {
                 Kind::Numbers => op(Keys::Numbers(&stage.numbers)),
                 Kind::Hashes => op(Keys::Hashes(&stage.numbers)),
@@ -291,16 +370,17 @@ fn run_rows<E: From<BadKey>>(
             }?;
             &stage.valid
         } else {
-            hash_rows(hasher, count, scratch);
-            let keys = Keys::Hashes(&scratch.hashes);
-            op(keys, &mut words[..keys.len().div_ceil(64)])?;
+            hash_rows(self.hasher.expect("several columns are hashed"), count, scratch);
+            let (keys, chunk) =
+                (Keys::Hashes(&scratch.hashes), Chunk { first: row, valid: &scratch.valid });
+            op(keys, chunk, &mut words[..keys.len().div_ceil(64)])?;
             &scratch.valid
         };
         answer(&words, valid, count);
-        row += count;
-        places.iter_mut().for_each(|place| place.1 += count);
+        self.next += count;
+        self.places.iter_mut().for_each(|place| place.1 += count);
+        Ok(())
     }
-    Ok(())
 }
 
 /// The hashes of the rows of several columns. A row with a NULL has none.
@@ -325,7 +405,7 @@ fn hash_rows(hasher: Hasher, count: usize, Scratch { stages, hashes, valid, .. }
 }
 
 /// Rows whose answers one thread gives at a time.
-const PIECE: usize = 16 * CHUNK;
+pub(crate) const PIECE: usize = 16 * CHUNK;
 
 impl Batch<'_> {
     pub(crate) fn is_columns(&self) -> bool {
@@ -339,25 +419,14 @@ impl Batch<'_> {
         py: Python<'_>,
         mut op: impl FnMut(Option<Python<'_>>, Keys<'_>, &mut [u64]) -> Result<(), E> + Send,
     ) -> PyResult<Answers> {
-        let mut answers = Answers::default();
         let (mut objects, hasher) = match self {
             Batch::Columns { columns, len, hasher } => {
-                let done = py.detach(|| {
-                    let op = |keys: Keys<'_>, words: &mut [u64]| op(None, keys, words);
-                    run_rows(
-                        &columns,
-                        hasher,
-                        0..len,
-                        &mut Scratch::default(),
-                        op,
-                        |words, valid, rows| answers.extend(words, valid, rows),
-                    )
-                });
-                return done.map(|()| answers).map_err(Into::into);
+                return Rows::new(&columns, Some(hasher), 0..len)
+                    .run_detached(py, |keys, _, words| op(None, keys, words));
             }
             Batch::Objects { objects, hasher } => (objects, hasher),
         };
-        let mut taken = Taken::default();
+        let (mut taken, mut answers) = (Taken::default(), Answers::default());
         let mut room = Box::new([[0; 8]; CHUNK]);
         loop {
             // Ctrl-C ends a long batch.
@@ -388,53 +457,51 @@ impl Batch<'_> {
         }
     }
 
-    /// As [`run`](Self::run), of columns by several threads, for operations that change nothing.
+    /// As [`run`](Self::run), of some rows of columns by the threads of a pool, for operations that
+    /// change nothing.
     pub(crate) fn run_shared(
         columns: &[Vec<Column>],
-        len: usize,
+        rows: Range<usize>,
         hasher: Hasher,
         op: impl Fn(Keys<'_>, &mut [u64]) + Sync,
     ) -> Result<Answers, BadKey> {
-        let pieces: Vec<usize> = (0..len).step_by(PIECE).collect();
-        let answers = pieces.into_par_iter().map_init(Scratch::default, |scratch, start| {
+        let answers = pieces(rows).map_init(Scratch::default, |scratch, rows| {
             let mut answers = Answers::default();
-            let op = |keys: Keys<'_>, words: &mut [u64]| {
+            let op = |keys: Keys<'_>, _: Chunk<'_>, words: &mut [u64]| {
                 op(keys, words);
                 Ok(())
             };
-            run_rows(
-                columns,
-                hasher,
-                start..len.min(start + PIECE),
-                scratch,
-                op,
-                |words, valid, rows| answers.extend(words, valid, rows),
-            )
-            .map(|()| answers)
+            Rows::new(columns, Some(hasher), rows)
+                .run(scratch, op, |words, valid, rows| answers.extend(words, valid, rows))
+                .map(|()| answers)
         });
         let mut all = Answers::default();
         answers.collect::<Result<Vec<_>, _>>()?.into_iter().for_each(|answers| all.append(answers));
         Ok(all)
     }
 
-    /// The hashes of some rows, by several threads, without those of NULL.
+    /// The hashes of some rows, by the threads of a pool, without those of NULL.
     pub(crate) fn hashes(
         columns: &[Vec<Column>],
-        rows: std::ops::Range<usize>,
+        rows: Range<usize>,
         hasher: Hasher,
     ) -> Result<Vec<u64>, BadKey> {
-        let pieces: Vec<usize> = rows.clone().step_by(PIECE).collect();
-        let hashes = pieces.into_par_iter().map_init(Scratch::default, |scratch, start| {
+        let hashes = pieces(rows).map_init(Scratch::default, |scratch, rows| {
             let mut hashes = Vec::with_capacity(PIECE);
-            let op = |keys: Keys<'_>, _: &mut [u64]| {
+            let op = |keys: Keys<'_>, _: Chunk<'_>, _: &mut [u64]| {
                 hash_onto(hasher, keys, &mut hashes);
                 Ok(())
             };
-            run_rows(columns, hasher, start..rows.end.min(start + PIECE), scratch, op, |_, _, _| {})
-                .map(|()| hashes)
+            Rows::new(columns, Some(hasher), rows).run(scratch, op, |_, _, _| {}).map(|()| hashes)
         });
         hashes.collect::<Result<Vec<_>, _>>().map(|hashes| hashes.concat())
     }
+}
+
+/// Rows in pieces for the threads of a pool.
+fn pieces(rows: Range<usize>) -> impl IndexedParallelIterator<Item = Range<usize>> {
+    let starts: Vec<usize> = rows.clone().step_by(PIECE).collect();
+    starts.into_par_iter().map(move |start| start..rows.end.min(start + PIECE))
 }
 
 fn hash_onto(hasher: Hasher, keys: Keys<'_>, hashes: &mut Vec<u64>) {
@@ -497,15 +564,7 @@ impl Answers {
     }
 }
 
-/// NumPy's booleans.
-pub(crate) fn numpy_of<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
-    let word = |chunk: &[bool]| {
-        chunk.iter().enumerate().fold(0, |word, (i, &bit)| word | u64::from(bit) << i)
-    };
-    numpy(py, &Bits { words: answers.chunks(64).map(word).collect(), len: answers.len() })
-}
-
-/// A byte for each bit.
+/// NumPy's booleans: a byte for each bit.
 fn numpy<'py>(py: Python<'py>, bits: &Bits) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import(pyo3::intern!(py, "numpy"))?;
     let mut bytes = Vec::new();

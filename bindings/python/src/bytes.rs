@@ -7,8 +7,12 @@ use std::sync::Arc;
 
 use blocked_bloom::parts::{BlockBuffer, HEADER_BYTES};
 use memmap2::Mmap;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
 
 use crate::error::Error;
+use crate::memory;
 
 /// The bytes that a filter was opened from.
 #[derive(Debug)]
@@ -30,11 +34,16 @@ impl AsRef<[u8]> for Bytes {
 }
 
 impl Bytes {
-    /// Space for this many bytes, and no more.
-    fn room(len: u64) -> Result<Self, Error> {
+    /// How many blocks so many bytes take.
+    fn blocks(len: u64) -> Result<u32, Error> {
         let blocks = u32::try_from(len.div_ceil(64))
             .map_err(|_| Error::Value(format!("{len} bytes are no filter: too large")))?;
-        Ok(Bytes::Read(BlockBuffer::zeroed(blocks.max(1), true)?, len as usize))
+        Ok(blocks.max(1))
+    }
+
+    /// Space for this many bytes, and no more.
+    fn room(len: u64) -> Result<Self, Error> {
+        Ok(Bytes::Read(BlockBuffer::zeroed(Bytes::blocks(len)?, true)?, len as usize))
     }
 
     fn fill(&mut self, mut from: impl Read) -> io::Result<()> {
@@ -51,10 +60,18 @@ impl Bytes {
         Ok(joined)
     }
 
-    pub(crate) fn copy_of(bytes: &[u8]) -> Result<Self, Error> {
-        let mut copy = Bytes::room(bytes.len() as u64)?;
-        copy.fill(bytes)?;
-        Ok(copy)
+    /// A copy of the bytes that an object lends, which another thread may change meanwhile.
+    pub(crate) fn copy_of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        if !buffer.is_c_contiguous() {
+            return Err(PyValueError::new_err("the buffer has gaps: give bytes(data)"));
+        }
+        let (from, len) = (buffer.buf_ptr().cast_const().cast(), buffer.len_bytes());
+        let mut copy =
+            BlockBuffer::zeroed(Bytes::blocks(len as u64)?, true).map_err(Error::from)?;
+        // SAFETY: a buffer without gaps has so many bytes from its start on, and is held.
+        unsafe { memory::copy(from, &mut copy.as_flattened_mut()[..len]) };
+        Ok(Bytes::Read(copy, len))
     }
 
     /// Reads a file into memory, once, if `check` finds no error in its first bytes, at most

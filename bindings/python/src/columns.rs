@@ -419,7 +419,7 @@ impl Column {
         }
     }
 
-    fn kind(&self, hashes: bool) -> Kind {
+    pub(crate) fn kind(&self, hashes: bool) -> Kind {
         match &self.layout {
             Layout::Nulls | Layout::Bits(_) | Layout::Integers(..) => Kind::Numbers,
             Layout::Dictionary { values, .. } if hashes && !values.hashes.is_empty() => {

@@ -1,6 +1,7 @@
 //! The classes.
 
 use std::num::NonZero;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,16 +12,18 @@ use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::batch::{Answers, Batch};
+use crate::batch::{Answers, Batch, PIECE};
 use crate::bytes::Bytes;
 use crate::classes::Classes;
 use crate::error::{Error, memory_error};
 use crate::hash::Hasher;
 use crate::shared::Shared;
 use crate::store::Store;
+use crate::stored::Target;
 use crate::{objects, stored};
 
-/// Rows whose hashes several threads make at a time, before they are added: 64 MiB.
+/// Rows that several threads take at a time, whose hashes are made before they are added: 64 MiB.
+/// Between them Ctrl-C is answered.
 const ROWS_OF_HASHES: usize = 8 << 20;
 
 /// What both filters have: keys are added, looked up, stored.
@@ -52,8 +55,8 @@ struct Full {
 /// `keys` is the number of distinct keys; `fpr` the share of absent keys that are found
 /// nevertheless once that many were added; `bits_per_key` gives the size instead. Twice as many
 /// keys make the rate twelve times as high at 1 %: a `RuntimeWarning`, once for a filter, says so
-/// when its rate is more than four times the intended one, and it goes on. Copies, merged and loaded
-/// filters do not know the intended rate.
+/// when its rate is more than four times the intended one, and it goes on. Copies, merged and
+/// loaded filters do not know the intended rate.
 ///
 /// >>> seen = BloomFilter(1_000_000, fpr=0.001)
 /// >>> seen.add("apple")
@@ -161,14 +164,25 @@ pub(crate) fn of_file(
     into_python(py, py.detach(open).map_err(|error| error.of_file(path))?)
 }
 
-/// A pool for one call. The threads of a pool that lived longer would be missing in the children of
-/// a fork, which would wait for them.
-fn pool(threads: NonZero<usize>) -> PyResult<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build().map_err(memory_error)
+/// A pool for one call, if the batch is of columns and worth more than one thread: at most one for
+/// each core, and for each piece of rows. The threads of a pool that lived longer would be missing
+/// in the children of a fork, which would wait for them.
+fn pool(threads: usize, batch: &Batch<'_>) -> PyResult<Option<rayon::ThreadPool>> {
+    if threads == 0 {
+        return Err(PyValueError::new_err("threads is 0: 1 or more are needed"));
+    }
+    let Batch::Columns { len, .. } = batch else { return Ok(None) };
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = threads.min(cores).min(len.div_ceil(PIECE));
+    if threads < 2 {
+        return Ok(None);
+    }
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().map(Some).map_err(memory_error)
 }
 
-fn threads_of(threads: usize) -> PyResult<NonZero<usize>> {
-    NonZero::new(threads).ok_or_else(|| PyValueError::new_err("threads is 0: 1 or more are needed"))
+/// The rows of a batch, some at a time.
+fn slices(len: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(ROWS_OF_HASHES).map(move |start| start..len.min(start + ROWS_OF_HASHES))
 }
 
 #[pymethods]
@@ -191,7 +205,7 @@ impl Filter {
         Ok(self.store.read(py, |store| store.contains_hash(hash)))
     }
 
-    /// Adds every key of a batch; `threads` are used for columns.
+    /// Adds every key of a batch; up to `threads` are used for columns, and for each core one.
     ///
     /// If a key is refused, those before it may have been added: adding the batch again does no
     /// harm.
@@ -203,33 +217,27 @@ impl Filter {
     /// 1000
     #[pyo3(signature = (keys, *, threads=1))]
     fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: usize) -> PyResult<()> {
-        let threads = threads_of(threads)?;
         let batch = Batch::of(keys, self.hasher)?;
-        let store = self.store.detach(py);
-        if let (Batch::Columns { columns, len, hasher }, 2..) = (&batch, threads.get()) {
-            let pool = pool(threads)?;
-            py.detach(|| {
-                pool.install(|| {
-                    for start in (0..*len).step_by(ROWS_OF_HASHES) {
-                        let hashes = Batch::hashes(
-                            columns,
-                            start..(start + ROWS_OF_HASHES).min(*len),
-                            *hasher,
-                        )?;
-                        store.write(|store| store.par_insert_hashes(&hashes))?;
-                    }
-                    Ok::<_, Error>(())
-                })
-            })?;
+        if let Some(pool) = pool(threads, &batch)?
+            && let Batch::Columns { columns, len, hasher } = &batch
+        {
+            let store = self.store.detach(py);
+            for rows in slices(*len) {
+                py.detach(|| {
+                    pool.install(|| {
+                        let hashes = Batch::hashes(columns, rows, *hasher)?;
+                        store.write(|store| store.par_insert_hashes(&hashes))
+                    })
+                })?;
+                py.check_signals()?;
+            }
             return self.warn_if_full(py);
         }
-        drop(store);
         self.run_changing(py, batch, |store, keys, _| store.insert(keys))?;
         self.warn_if_full(py)
     }
 
-    /// Which keys of a batch may be there: False is certainly absent. `threads` are used for
-    /// columns.
+    /// Which keys of a batch may be there: False is certainly absent. `threads` as for `update`.
     ///
     /// Returns pyarrow's or Polars' booleans if the keys are theirs, else NumPy's.
     ///
@@ -245,31 +253,32 @@ impl Filter {
         keys: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let threads = threads_of(threads)?;
         let batch = Batch::of(keys, self.hasher)?;
-        let answers =
-            if let (Batch::Columns { columns, len, hasher }, 2..) = (&batch, threads.get()) {
-                let pool = pool(threads)?;
-                let store = self.store.detach(py);
-                py.detach(|| {
+        if let Some(pool) = pool(threads, &batch)?
+            && let Batch::Columns { columns, len, hasher } = &batch
+        {
+            let (store, mut answers) = (self.store.detach(py), Answers::default());
+            for rows in slices(*len) {
+                answers.append(py.detach(|| {
                     pool.install(|| {
-                        Batch::run_shared(columns, *len, *hasher, |keys, words| {
+                        Batch::run_shared(columns, rows, *hasher, |keys, words| {
                             store.read(|store| store.contains(keys, words))
                         })
                     })
-                })?
-            } else {
-                let detached = batch.is_columns().then(|| self.store.detach(py));
-                batch.run(py, |py, keys, words| {
-                    match (&detached, py) {
-                        (Some(store), _) => store.read(|store| store.contains(keys, words)),
-                        (None, py) => self.store.read(py.expect("attached for objects"), |store| {
-                            store.contains(keys, words)
-                        }),
-                    }
-                    Ok::<_, Error>(())
-                })?
-            };
+                })?);
+                py.check_signals()?;
+            }
+            return answers.into_python(keys);
+        }
+        let detached = batch.is_columns().then(|| self.store.detach(py));
+        let answers = batch.run(py, |py, keys, words| {
+            let op = |store: &Store| store.contains(keys, words);
+            match (&detached, py) {
+                (Some(store), _) => store.read(op),
+                (None, py) => self.store.read(py.expect("attached for objects"), op),
+            }
+            Ok::<_, Error>(())
+        })?;
         answers.into_python(keys)
     }
 
@@ -433,11 +442,24 @@ impl Filter {
     /// Writes the stored form to a file, and returns its size.
     ///
     /// The file is replaced as a whole: until the new one is on the disk, the path has the old one,
-    /// also after a crash.
+    /// also after a crash. The new one has the mode of the old one. A FIFO or a device is written
+    /// into.
     #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<u64> {
+        let Target::File(file, old) = Target::of(&path) else {
+            // By Python's own file, which answers Ctrl-C while it waits for a reader.
+            let bytes = self.to_bytes(py)?;
+            let file = py.import(pyo3::intern!(py, "io"))?.call_method1("open", (path, "wb"))?;
+            if let Err(error) = file.call_method1("write", (&bytes,)) {
+                // What is left is not tried again, which might wait again.
+                file.getattr("raw")?.call_method0("close")?;
+                return Err(error);
+            }
+            file.call_method0("close")?;
+            return Ok(bytes.as_bytes().len() as u64);
+        };
         let store = self.store.detach(py);
-        py.detach(|| stored::write_file(&path, |file| store.read(|store| store.write_to(file))))
+        py.detach(|| stored::replace(&file, old, |file| store.read(|store| store.write_to(file))))
             .map_err(|error| Error::Io(error).of_file(&path))
     }
 
@@ -507,12 +529,12 @@ impl KnownFilter {
         Ok(PyClassInitializer::from(base).add_subclass(KnownFilter))
     }
 
-    /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is
-    /// damaged.
+    /// Opens the stored form, bytes or any buffer of them, which is copied and verified.
+    /// `FormatError` is raised if it is damaged.
     #[classmethod]
     #[pyo3(signature = (data, /))]
-    fn from_bytes(class: &Bound<'_, PyType>, data: &Bound<'_, PyBytes>) -> PyResult<Py<PyAny>> {
-        into_python(class.py(), Store::open(Bytes::copy_of(data.as_bytes())?)?)
+    fn from_bytes(class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        into_python(class.py(), Store::open(Bytes::copy_of(data)?)?)
     }
 
     /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
@@ -549,12 +571,12 @@ impl GrowingFilter {
             .add_subclass(GrowingFilter))
     }
 
-    /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is
-    /// damaged.
+    /// Opens the stored form, bytes or any buffer of them, which is copied and verified.
+    /// `FormatError` is raised if it is damaged.
     #[classmethod]
     #[pyo3(signature = (data, /))]
-    fn from_bytes(class: &Bound<'_, PyType>, data: &Bound<'_, PyBytes>) -> PyResult<Py<PyAny>> {
-        into_python(class.py(), Store::open_growing(Bytes::copy_of(data.as_bytes())?)?)
+    fn from_bytes(class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        into_python(class.py(), Store::open_growing(Bytes::copy_of(data)?)?)
     }
 
     /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.

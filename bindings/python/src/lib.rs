@@ -19,6 +19,7 @@ mod store;
 mod stored;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 #[pymodule]
 mod _native {
@@ -34,7 +35,16 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        let classes = classes(module.py())?;
+        let (py, classes) = (module.py(), classes(module.py())?);
+        // Not where processes are not forked.
+        if let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? {
+            let hooks = PyDict::new(py);
+            hooks.set_item("before", wrap_pyfunction!(shared::before_fork, py)?)?;
+            hooks
+                .set_item("after_in_parent", wrap_pyfunction!(shared::after_fork_in_parent, py)?)?;
+            hooks.set_item("after_in_child", wrap_pyfunction!(shared::after_fork_in_child, py)?)?;
+            register.call((), Some(&hooks))?;
+        }
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("BloomFilter", &classes.known)?;
         module.add("ScalableBloomFilter", &classes.growing)

@@ -3,7 +3,7 @@
 use std::ptr;
 
 use crate::hash::Hasher;
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyIterator, PyList, PyString, PyTuple};
@@ -12,7 +12,7 @@ use crate::columns::{CHUNK, Kind};
 use crate::shared::HAS_GIL;
 
 /// What a key of one part is.
-enum Part<'a> {
+pub(crate) enum Part<'a> {
     Bytes(&'a [u8]),
     Number(u64),
     Uuid([u8; 16]),
@@ -33,7 +33,7 @@ impl Part<'_> {
 /// `PyUnicode_Check` is a call. `None` if the slow way must be taken, which also reports errors.
 /// Otherwise no code of Python has run.
 #[inline(always)]
-fn fast<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<Part<'a>> {
+pub(crate) fn fast<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<Part<'a>> {
     let object = object.as_ptr();
     // SAFETY: a live object.
     let kind = unsafe { ffi::Py_TYPE(object) };
@@ -105,8 +105,30 @@ fn part<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Part<'a>> {
     Ok(Part::Number(integer(object)?))
 }
 
-fn is_type_named(object: &Bound<'_, PyAny>, name: &str) -> bool {
-    object.get_type().name().is_ok_and(|found| found == name)
+/// Whether an object stands for NULL: None, or pandas.NA.
+pub(crate) fn is_null(object: &Bound<'_, PyAny>) -> bool {
+    object.is_none() || object.get_type().name().is_ok_and(|found| found == "NAType")
+}
+
+/// Notes that object `i` of so many is NULL: see [`Taken::valid`].
+pub(crate) fn leave_out(valid: &mut Vec<u64>, i: usize, objects: usize) {
+    if valid.is_empty() {
+        valid.resize(objects.div_ceil(64), u64::MAX);
+        if let (Some(last), rest @ 1..) = (valid.last_mut(), objects % 64) {
+            *last = (1 << rest) - 1;
+        }
+    }
+    valid[i / 64] &= !(1 << (i % 64));
+}
+
+/// A boolean of NumPy, which is no integer to Python.
+fn numpy_bool(object: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    let class = object.get_type();
+    let name = class.name()?;
+    if (name == "bool" || name == "bool_") && class.module()? == "numpy" {
+        return object.is_truthy().map(|value| Some(value.into()));
+    }
+    Ok(None)
 }
 
 /// The decimal digits of an integer.
@@ -119,6 +141,8 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = object.py();
     let number = if object.is_instance_of::<PyInt>() {
         object.clone()
+    } else if let Some(value) = numpy_bool(object)? {
+        return Ok(value);
     } else if let Some(index) = object.getattr_opt(pyo3::intern!(py, "__index__"))? {
         index.call0()?
     } else {
@@ -131,7 +155,6 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
                 ": give key.isoformat(), or a number of one unit for all keys"
             }
             "bytearray" | "memoryview" => ": give bytes(key)",
-            "bool" | "bool_" => ": give int(key)",
             "UUID" => ": give key.bytes",
             "Decimal" | "Path" | "PosixPath" | "Period" => ": give str(key)",
             "list" | "ndarray" => "; several columns are a list of arrays",
@@ -330,15 +353,8 @@ impl<'py> Taken<'py> {
         for ((i, object), room) in objects.iter().enumerate().zip(room) {
             let key = match fast(object.as_borrowed()) {
                 Some(key) => key,
-                // pandas.NA is its NULL.
-                None if object.is_none() || is_type_named(object, "NAType") => {
-                    if valid.is_empty() {
-                        valid.resize(objects.len().div_ceil(64), u64::MAX);
-                        if let (Some(last), rest @ 1..) = (valid.last_mut(), objects.len() % 64) {
-                            *last = (1 << rest) - 1;
-                        }
-                    }
-                    valid[i / 64] &= !(1 << (i % 64));
+                None if is_null(object) => {
+                    leave_out(valid, i, objects.len());
                     continue;
                 }
                 None => match object.cast::<PyTuple>() {
@@ -384,7 +400,12 @@ impl<'py> Taken<'py> {
 
 /// The error with the index of the key.
 pub(crate) fn at(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
-    if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyOverflowError>(py) {
+    // Not the kinds of ValueError that have more arguments, such as those of encodings.
+    let is_value_error = error.get_type(py).is(py.get_type::<PyValueError>());
+    if is_value_error
+        || error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyOverflowError>(py)
+    {
         let text = format!("key {index}: {}", error.value(py));
         return PyErr::from_type(error.get_type(py), text);
     }

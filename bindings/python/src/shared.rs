@@ -4,8 +4,10 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{RwLock, TryLockError};
+use std::thread;
+use std::time::Duration;
 
-use pyo3::Python;
+use pyo3::prelude::*;
 
 /// A value, a lock, and the number of threads that may use it without the interpreter's lock.
 ///
@@ -20,6 +22,8 @@ use pyo3::Python;
 ///
 /// `lock` is never held while waiting for the GIL, nor the GIL while waiting for `lock`. In an
 /// interpreter without a GIL the second rule is not used.
+///
+/// A fork waits until no thread has `lock`, and meanwhile none takes it: see [`Fork`].
 #[derive(Debug)]
 pub(crate) struct Shared<T> {
     detached: AtomicUsize,
@@ -131,10 +135,11 @@ impl<T: Send + Sync> Shared<T> {
         }
         let (left, right) = (self.detach(py), other.detach(py));
         Some(py.detach(|| {
+            let _inside = FORK.enter();
             if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
-                left.read(|left| right.read(|right| op(left, right)))
+                left.read_inside(|left| right.read_inside(|right| op(left, right)))
             } else {
-                right.read(|right| left.read(|left| op(left, right)))
+                right.read_inside(|right| left.read_inside(|left| op(left, right)))
             }
         }))
     }
@@ -151,12 +156,13 @@ impl<T: Send + Sync> Shared<T> {
         }
         let (to, from) = (self.detach(py), other.detach(py));
         Some(py.detach(|| {
+            let _inside = FORK.enter();
             // In the order of addresses: two threads that merge two values into each other do not
             // wait for each other.
             if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
-                to.write(|to| from.read(|from| op(to, from)))
+                to.write_inside(|to| from.read_inside(|from| op(to, from)))
             } else {
-                from.read(|from| to.write(|to| op(to, from)))
+                from.read_inside(|from| to.write_inside(|to| op(to, from)))
             }
         }))
     }
@@ -164,15 +170,87 @@ impl<T: Send + Sync> Shared<T> {
 
 impl<T> Detached<'_, T> {
     pub(crate) fn read<R>(&self, op: impl FnOnce(&T) -> R) -> R {
+        let _inside = FORK.enter();
+        self.read_inside(op)
+    }
+
+    pub(crate) fn write<R>(&self, op: impl FnOnce(&mut T) -> R) -> R {
+        let _inside = FORK.enter();
+        self.write_inside(op)
+    }
+
+    /// As `read`, of a thread that is inside already.
+    fn read_inside<R>(&self, op: impl FnOnce(&T) -> R) -> R {
         // A panic leaves a filter with some keys of a batch and without others, never a broken one.
         let _guard = self.0.lock.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         // SAFETY: rule 1: the lock is held for reading.
         op(unsafe { &*self.0.value.get() })
     }
 
-    pub(crate) fn write<R>(&self, op: impl FnOnce(&mut T) -> R) -> R {
+    fn write_inside<R>(&self, op: impl FnOnce(&mut T) -> R) -> R {
         let _guard = self.0.lock.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         // SAFETY: rule 1: the lock is held for writing.
         op(unsafe { &mut *self.0.value.get() })
     }
+}
+
+/// Keeps `lock`s and forks apart. The child of a fork has the memory, and of the threads only the
+/// one that forked: it would wait for ever for a lock that another had, and find the filter half
+/// changed.
+#[derive(Debug)]
+struct Fork {
+    /// Threads that have a lock or wait for one.
+    inside: AtomicUsize,
+    /// Threads that are about to fork.
+    coming: AtomicUsize,
+}
+
+static FORK: Fork = Fork { inside: AtomicUsize::new(0), coming: AtomicUsize::new(0) };
+
+/// A thread that has a lock, or waits for one.
+struct Inside<'a>(&'a Fork);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Fork {
+    const WAIT: Duration = Duration::from_micros(50);
+
+    /// Waits for forks to end. Each of both sides first writes its own number and then reads that
+    /// of the other: one of them sees the other.
+    fn enter(&self) -> Inside<'_> {
+        loop {
+            self.inside.fetch_add(1, Ordering::SeqCst);
+            let inside = Inside(self);
+            if self.coming.load(Ordering::SeqCst) == 0 {
+                return inside;
+            }
+            drop(inside);
+            thread::sleep(Fork::WAIT);
+        }
+    }
+}
+
+/// Waits with the GIL, which no thread that has a lock waits for.
+#[pyfunction]
+pub(crate) fn before_fork() {
+    FORK.coming.fetch_add(1, Ordering::SeqCst);
+    while FORK.inside.load(Ordering::SeqCst) > 0 {
+        thread::sleep(Fork::WAIT);
+    }
+}
+
+#[pyfunction]
+pub(crate) fn after_fork_in_parent() {
+    FORK.coming.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Here there is no other thread that could be inside or about to fork.
+#[pyfunction]
+pub(crate) fn after_fork_in_child() {
+    FORK.inside.store(0, Ordering::SeqCst);
+    FORK.coming.store(0, Ordering::SeqCst);
 }

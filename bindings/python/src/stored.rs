@@ -1,6 +1,6 @@
 //! Filters in files.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ pub(crate) fn load_growing(path: &Path) -> Result<Store, Error> {
     Store::open_growing(Bytes::read(path, |head, _| match recognise("", head, head, None) {
         Ok(format) if format == Format::GROWING => Ok(()),
         // The error says what is wrong with it.
-        _ => Store::open_growing(Bytes::copy_of(head)?).map(|_| ()),
+        _ => Ok(ScalableBloomFilter::from_bytes(head).map(drop)?),
     })?)
 }
 
@@ -86,34 +86,91 @@ pub(crate) fn map_growing(path: &Path, verify: bool) -> Result<Store, Error> {
     Ok(Store::OpenedGrowing { filter, mapped: true })
 }
 
-/// Writes a file as a whole: whoever opens the path meanwhile, or after the process was killed, has
-/// the file that was there before.
-pub(crate) fn write_file(
+/// What `path` names for a writer.
+pub(crate) enum Target {
+    /// A regular file, links followed, which is replaced as a whole; the new one has the
+    /// permissions of the old one.
+    File(PathBuf, Option<Permissions>),
+    /// A FIFO, a device, an open file without a name, or what cannot be written: opened, and never
+    /// replaced.
+    Other,
+}
+
+impl Target {
+    pub(crate) fn of(path: &Path) -> Self {
+        match fs::metadata(path) {
+            Ok(old) if old.is_file() => match fs::canonicalize(path) {
+                Ok(path) => Target::File(path, Some(old.permissions())),
+                Err(_) => Target::Other,
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Target::File(end_of_links(path), None)
+            }
+            _ => Target::Other,
+        }
+    }
+}
+
+/// Where a link to a file that does not exist would create it. There is no loop: that is another
+/// error than "not found".
+fn end_of_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    while let Ok(target) = fs::read_link(&path) {
+        path = folder(&path).join(target);
+    }
+    path
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// A new file beside `path`, and its name, which is short whatever that of `path` is. Until it has
+/// the permissions of the file that it will replace, nobody else may open it.
+fn temporary(path: &Path, old: Option<&Permissions>) -> io::Result<(PathBuf, File)> {
+    static FILES: AtomicU64 = AtomicU64::new(0);
+    loop {
+        // A process that was killed may have had this one's id, and left its files.
+        let number = FILES.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".blocked-bloom-{}-{number}.tmp", std::process::id());
+        let temporary = folder(path).join(name);
+        let mut options = File::options();
+        #[cfg(unix)]
+        if old.is_some() {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        match options.write(true).create_new(true).open(&temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (temporary, file)),
+        }
+    }
+}
+
+/// Writes a regular file as a whole: whoever opens the path meanwhile, or after the process was
+/// killed, has the file that was there before.
+pub(crate) fn replace(
     path: &Path,
+    old: Option<Permissions>,
     write: impl FnOnce(&mut File) -> io::Result<u64>,
 ) -> io::Result<u64> {
-    static FILES: AtomicU64 = AtomicU64::new(0);
-    // Of a symbolic link the target is replaced.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .map_or_else(|| PathBuf::from("."), Path::to_owned);
-    let number = FILES.fetch_add(1, Ordering::Relaxed);
-    let temporary = folder.join(format!(".{name}.{}-{number}.tmp", std::process::id()));
+    let (temporary, mut file) = temporary(path, old.as_ref())?;
     let written = (|| {
-        let mut file = File::options().write(true).create_new(true).open(&temporary)?;
+        if let Some(old) = old {
+            file.set_permissions(old)?;
+        }
         let bytes = write(&mut file)?;
         file.flush()?;
         file.sync_all()?;
-        fs::rename(&temporary, &path)?;
+        fs::rename(&temporary, path)?;
         Ok(bytes)
     })();
     if written.is_err() {
         // Reported is the first error, not that of removing the file.
         let _ = fs::remove_file(&temporary);
-    } else if let Ok(folder) = File::open(folder) {
+    } else if let Ok(folder) = File::open(folder(path)) {
         // So that the name survives a crash of the machine. Where folders cannot be synced, the
         // file system sees to it.
         let _ = folder.sync_all();

@@ -1,6 +1,7 @@
 """The examples of the README and of the docstrings run; the package has the types it declares."""
 
 import doctest
+import importlib.metadata
 import pathlib
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import pytest
 
 import blocked_bloom
+import blocked_bloom.polars
 
 README = pathlib.Path(__file__).parents[1] / "README.md"
 
@@ -22,8 +24,7 @@ def test_docstrings():
     # Those whose names are not in the package have what the public ones are derived from.
     classes = [base for cls in classes for base in cls.__mro__[:-1]]
     objects = [
-        blocked_bloom,
-        *names.values(),
+        blocked_bloom, blocked_bloom.polars, blocked_bloom.polars.Bloom.contains, *names.values(),
         *(member for cls in classes for member in vars(cls).values()),
     ]
     examples = 0
@@ -42,7 +43,7 @@ def test_docstrings():
 def test_readme(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.S | re.M)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
 
@@ -52,3 +53,27 @@ def test_stubs():
     check = [sys.executable, "-m", "mypy.stubtest", "blocked_bloom", "--ignore-missing-stub"]
     result = subprocess.run(check, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_ruff():
+    pytest.importorskip("ruff")
+    result = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--no-cache", README.parent],
+        capture_output=True, text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_what_the_package_says_of_itself():
+    metadata = importlib.metadata.metadata("blocked-bloom")
+    assert metadata["License-Expression"] == "MIT OR Apache-2.0"
+    assert set(metadata.get_all("License-File")) == {"LICENSE-APACHE", "LICENSE-MIT"}
+    files = {file.name: file for file in importlib.metadata.files("blocked-bloom")}
+    for name in metadata.get_all("License-File"):
+        assert files[name].read_text() == (README.parents[2] / name).read_text()
+    urls = [line.split(", ")[0] for line in metadata.get_all("Project-URL")]
+    assert {"Repository", "Documentation", "Changelog"} <= {*urls}
+    assert metadata["Author-email"] or metadata["Author"]
+    # What is shown elsewhere has no files beside it.
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]*)\)", metadata.get_payload()):
+        assert picture.startswith("https://")

@@ -92,6 +92,8 @@ def forms_of_numbers():
         [False, False, True, True, False, True, True, False, True, True]
     ).slice(1)
     yield "list of bool", [True, False]
+    yield "list of numpy bool", [np.False_, np.True_, 5]
+    yield "tuples of numpy bool", [(np.True_, "a"), (True, "a"), (1, "b")]
 
 
 FORMS = [*forms_of_words(), *forms_of_numbers()]
@@ -99,7 +101,7 @@ FORMS = [*forms_of_words(), *forms_of_numbers()]
 
 def as_python(value):
     value = value.as_py() if hasattr(value, "as_py") else value
-    return value if isinstance(value, (str, bytes)) else int(value)
+    return value if isinstance(value, (str, bytes, tuple)) else int(value)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +126,12 @@ def test_every_form_is_the_same_key(name, form, make):
     fresh = list(map(bool, np.asarray(new.add_new(keys()))))
     first = [value.encode() if isinstance(value, str) else value for value in values]
     assert fresh == [value not in first[:i] for i, value in enumerate(first)]
+
+
+def test_single_booleans_of_numpy():
+    filter = BloomFilter(100)
+    assert filter.add(np.True_) and 1 in filter and np.True_ in filter and True in filter
+    assert np.False_ not in filter and key_hash(np.False_) == key_hash(0)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**64 - 1, 0x0123_4567_89AB_CDEF])

@@ -3,6 +3,7 @@
 import ctypes
 import datetime
 import decimal
+import re
 import threading
 import uuid
 
@@ -116,6 +117,26 @@ def test_refused_batches(filter, name):
     for call in (filter.update, filter.contains, filter.add_new, ScalableBloomFilter().update):
         with pytest.raises((TypeError, ValueError), match=text):
             call(keys)
+
+
+def test_the_advice_for_rows_of_several_columns_is_followed():
+    table = pa.table({"tenant": ["a", "b", None], "id": [1, 2, 3]})
+    frame, pandas = pl.from_arrow(table), table.to_pandas()
+    structs = table.to_struct_array().combine_chunks()
+    advice = (
+        (table, "table.columns", table.columns),
+        (table.to_batches()[0], "table.columns", table.to_batches()[0].columns),
+        (frame, "frame.get_columns()", frame.get_columns()),
+        (pandas, "[frame[name] for name in frame]", [pandas[name] for name in pandas]),
+        (structs, "array.flatten()", structs.flatten()),
+    )
+    for refused, way, columns in advice:
+        filter = BloomFilter(100, 1e-6)
+        with pytest.raises(TypeError, match=re.escape(way)):
+            filter.update(refused)
+        assert len(filter) == 0
+        filter.update(columns)
+        assert len(filter) == 2 and ("a", 1) in filter and ("b", 2) in filter
 
 
 def test_refused_keys(filter):

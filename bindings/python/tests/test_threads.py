@@ -1,6 +1,13 @@
 """Threads: the same answers as one, and nothing waits for ever."""
 
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
 import threading
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -90,3 +97,107 @@ def test_a_generator_that_uses_the_filter():
 
     filter.update(keys())
     assert filter.contains(range(-2999, 3000)).all()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_threads_are_no_more_than_cores_and_rows_need():
+    filter, most, over = BloomFilter(1_000), [0], threading.Event()
+
+    def watch():
+        while not over.is_set():
+            most[0] = max(most[0], len(os.listdir("/proc/self/task")))
+            time.sleep(0.0002)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    before = len(os.listdir("/proc/self/task"))
+    rows = np.arange(2_000_000)
+    for threads in (1_000, 1_000_000, 2**60):
+        filter.update(np.arange(3), threads=threads)
+        assert filter.contains(np.arange(3), threads=threads).all()
+        filter.contains(rows, threads=threads)
+    over.set()
+    watcher.join()
+    # Those of a call that is over may take a moment to end.
+    assert before <= most[0] <= before + 3 * len(os.sched_getaffinity(0))
+
+
+# The keys are one number, 3 * 10**9 times.
+CHILD = """
+    import numpy as np
+    from blocked_bloom import BloomFilter, open
+    keys = np.broadcast_to(np.array([7]), 3_000_000_000)
+    filter = BloomFilter(100)
+    print("ready", flush=True)
+    {call}
+"""
+FORMATS = pathlib.Path(__file__).parents[3] / "crates/formats/tests/fixtures"
+STORED = FORMATS / "rocksdb/bloom_b10_n5000_str.sst"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "filter.update(keys)", "filter.contains(keys)", "filter.add_new(keys)",
+        "filter.update(keys, threads=2)", "filter.contains(keys, threads=2)",
+        "filter.update([keys, keys])",
+        f"open({str(STORED)!r}).contains(np.broadcast_to(np.array([b'7']), 3_000_000_000))",
+    ],
+)
+def test_ctrl_c_is_answered(call):
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(CHILD).format(call=call)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )
+    try:
+        process.stdout.readline()
+        time.sleep(0.5)
+        assert process.poll() is None, process.communicate()[1]
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate(timeout=10)[1]
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+@pytest.mark.parametrize(
+    "make", [lambda: BloomFilter(100_000), lambda: ScalableBloomFilter(0.01, first_keys=100)]
+)
+def test_forks_beside_threads(make):
+    """A child finds each filter whole, and no lock that nobody would ever give back."""
+    filter, other, over = make(), make(), threading.Event()
+    rows = np.arange(50_000)
+
+    def work(i):
+        while not over.is_set():
+            filter.update(rows + i * 50_000, threads=1 + i)
+            filter.contains(rows, threads=2 - i)
+            if i:
+                other.update(rows)
+                assert filter != other
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    [worker.start() for worker in workers]
+    failures = []
+    for _ in range(100):
+        before = filter.contains(rows)
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(20)
+                filter.add("child")
+                filter.update(rows)
+                right = "child" in filter and (filter.contains(rows) >= before).all()
+                right &= len(filter.to_bytes()) > 0 and filter.copy() == filter and other != filter
+                filter.update(rows, threads=2)
+                os._exit(0 if right else 1)
+            finally:
+                os._exit(2)
+        _, status = os.waitpid(child, 0)
+        if status != 0:
+            failures.append(status)
+    over.set()
+    [worker.join(60) for worker in workers]
+    assert not failures and not any(worker.is_alive() for worker in workers)

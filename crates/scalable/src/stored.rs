@@ -21,9 +21,11 @@ const HASH: usize = 10;
 /// Where the header has the checksum of the checksums that end the headers of the links.
 const LINKS_CHECKSUM: usize = 40;
 
-/// Where the header of a link has its number of blocks, and its own checksum, which is the last of
-/// it.
+/// Where the header of a link has its numbers of probes, blocks and additions, and its own checksum,
+/// which is the last of it.
+const LINK_PROBES: usize = 12;
 const LINK_BLOCKS: usize = 24;
+const LINK_KEYS: usize = 32;
 const LINK_CHECKSUM: usize = 56;
 
 /// The bytes of one link of a stored filter: a part of those that `B` holds.
@@ -153,15 +155,16 @@ impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
     }
 }
 
-impl<D> ScalableBloomFilter<D> {
+impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     /// The filter of these [`stored_headers`](Self::stored_headers) and links, for those who read
-    /// it in pieces, each link into the memory where it stays. That each link is the one of its
-    /// header, and its blocks are undamaged, is for the caller to see.
+    /// it in pieces, each link into the memory where it stays. That the blocks of a link are the
+    /// ones that followed its header, and undamaged, is for the caller to see.
     ///
     /// # Errors
     ///
-    /// Those of [`from_bytes`](ScalableBloomFilter::from_bytes) for the first header, and for links
-    /// of another number, another hash or with other headers than it was stored with.
+    /// Those of [`from_bytes`](ScalableBloomFilter::from_bytes) for the first header; links of
+    /// another number or hash; other headers of links than it was stored with; and a link with
+    /// other blocks in number, probes or additions than its header says.
     ///
     /// ```
     /// use blocked_bloom::parts::BlockBuffer;
@@ -194,6 +197,16 @@ impl<D> ScalableBloomFilter<D> {
         }
         let sums = of_links.iter().flat_map(|link| &link[LINK_CHECKSUM..]);
         header.check_body(LINKS_CHECKSUM, &sums.copied().collect::<Vec<u8>>())?;
+        for (link, header) in links.iter().zip(of_links) {
+            let (probes, blocks) = (link.params().probes(), link.blocks().len() as u32);
+            let is_of_header = u32::from(header[LINK_PROBES]) == probes
+                && header[LINK_BLOCKS..][..4] == blocks.to_le_bytes()
+                && header[LINK_KEYS..][..8] == link.keys_inserted().to_le_bytes();
+            if !is_of_header {
+                let expected = "must be the blocks that the header of their link says";
+                return Err(HeaderError::field(LINK_BLOCKS, "blocks", blocks, expected).into());
+            }
+        }
         let filter = ScalableBloomFilter::of(shape, links);
         match filter.links.iter().find(|link| link.key_hash() != shape.key_hash) {
             Some(link) => Err(ScalableFormatError::HashMismatch {

@@ -13,9 +13,9 @@ from ._native import (
     FormatError,
     ScalableBloomFilter,
     StoredFilter,
-    __version__,
+    __version__ as __version__,
     key_hash,
-    open,
+    open as open,
     parquet_row_groups,
 )
 

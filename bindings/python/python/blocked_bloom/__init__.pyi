@@ -3,7 +3,7 @@ from collections.abc import Iterable
 from typing import Any, Self, TypeAlias, final
 from uuid import UUID
 
-from typing_extensions import disjoint_base
+from typing_extensions import Buffer, disjoint_base
 
 __version__: str
 
@@ -73,7 +73,7 @@ class BloomFilter(Filter):
         seed: int = 0,
     ) -> Self: ...
     @classmethod
-    def from_bytes(cls, data: bytes, /) -> Self: ...
+    def from_bytes(cls, data: Buffer, /) -> Self: ...
     @classmethod
     def load(cls, path: _Path, /) -> Self: ...
     @classmethod
@@ -83,7 +83,7 @@ class BloomFilter(Filter):
 class ScalableBloomFilter(Filter):
     def __new__(cls, fpr: float = 0.01, *, first_keys: int = 1_000_000, seed: int = 0) -> Self: ...
     @classmethod
-    def from_bytes(cls, data: bytes, /) -> Self: ...
+    def from_bytes(cls, data: Buffer, /) -> Self: ...
     @classmethod
     def load(cls, path: _Path, /) -> Self: ...
     @classmethod
@@ -91,7 +91,7 @@ class ScalableBloomFilter(Filter):
 
 @final
 class StoredFilter:
-    def contains(self, keys: Iterable[str | bytes | int | float]) -> Any: ...
+    def contains(self, keys: _Keys) -> _Answers: ...
     def __contains__(self, key: str | bytes | int | float, /) -> bool: ...
     @property
     def format_name(self) -> str: ...
@@ -99,7 +99,13 @@ class StoredFilter:
 
 def key_hash(key: _Key, /, *, seed: int = 0) -> int: ...
 def open(
-    path: _Path, /, *, column: str | None = None, integers: bool = False
+    path: _Path,
+    /,
+    *,
+    format: str | None = None,
+    column: str | None = None,
+    type: str | None = None,
+    cassandra_version: str | None = None,
 ) -> Filter | StoredFilter: ...
 def parquet_row_groups(
     path: _Path, column: str, values: Iterable[str | bytes | int | float]

@@ -101,6 +101,21 @@ fn headers_and_links_that_were_read_apart_are_the_filter() {
         let links = filter.links().to_vec();
         assert!(ScalableBloomFilter::from_stored_headers(&damaged, links).is_err(), "{bit}");
     }
+    // Links of another filter with the same hash: fewer blocks, another number of probes or keys.
+    let link = &filter.links()[0];
+    let blocks = link.blocks();
+    for (blocks, probes, keys) in [
+        (&blocks[1..], link.params().probes(), link.keys_inserted()),
+        (blocks, link.params().probes() + 1, link.keys_inserted()),
+        (blocks, link.params().probes(), link.keys_inserted() + 1),
+    ] {
+        let other = BloomFilter::from_blocks(blocks, probes, link.key_hash()).unwrap();
+        let mut links: Vec<_> = filter.links().iter().map(BloomFilter::view).collect();
+        links[0] = other.with_facts(keys, link.contents());
+        let error = ScalableBloomFilter::from_stored_headers(&headers, links);
+        let of_blocks = |error| matches!(error, HeaderError::Field { offset: 24, .. });
+        assert!(matches!(error, Err(ScalableFormatError::Header(error)) if of_blocks(error)));
+    }
     let other = KeyHash::Xxh3 { seed: 5 };
     let links = filter.links().iter().map(|link| {
         BloomFilter::from_blocks(link.blocks(), link.params().probes(), other).unwrap()

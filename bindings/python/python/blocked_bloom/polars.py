@@ -1,0 +1,38 @@
+"""Filters in expressions of Polars: with this module imported, expressions have `.bloom`.
+
+>>> import polars as pl
+>>> import blocked_bloom.polars
+>>> seen = blocked_bloom.BloomFilter(100)
+>>> seen.update(["apple", "banana"])
+>>> frame = pl.LazyFrame({"fruit": ["apple", None, "cherry"]})
+>>> frame.filter(pl.col("fruit").bloom.contains(seen)).collect()["fruit"].to_list()
+['apple']
+"""
+
+import polars as pl
+
+from . import Filter, StoredFilter
+
+__all__ = ["Bloom"]
+
+
+@pl.api.register_expr_namespace("bloom")
+class Bloom:
+    """The expressions `pl.col(...).bloom`."""
+
+    def __init__(self, expr: pl.Expr) -> None:
+        self._expr = expr
+
+    def contains(self, filter: Filter | StoredFilter) -> pl.Expr:
+        """Which keys may be in the filter: False is certainly absent, and NULL is NULL.
+
+        Of `pl.struct("tenant", "id")` the keys are the rows of these columns. Batches of a
+        streaming query are looked up one by one.
+        """
+
+        def contains(keys: pl.Series) -> pl.Series:
+            if keys.dtype == pl.Struct:
+                return filter.contains(keys.struct.unnest().get_columns())
+            return filter.contains(keys)
+
+        return self._expr.map_batches(contains, return_dtype=pl.Boolean, is_elementwise=True)
