@@ -32,7 +32,8 @@ fn a_partitioned_filter_is_queried_by_its_index_and_its_partitions() {
         1856,
     ];
     let all = keys(0..2_300);
-    let is_maybe = |number: &u32| (number % 7 == 0 && *number < 2_100) || passed.contains(number);
+    let is_maybe =
+        |number: &u32| (number.is_multiple_of(7) && *number < 2_100) || passed.contains(number);
     let query = "query index - --partitions parts --hex";
     let output = dir.run_with(query, &all);
     assert_eq!((output.status.code(), &stderr(&output)[..]), (Some(0), ""));
