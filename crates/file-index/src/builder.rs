@@ -120,7 +120,8 @@ impl ColumnBuilder {
             if hashes.len() == hashes.capacity() {
                 hashes.sort_unstable();
                 hashes.dedup();
-                // Each sort makes space for half as many values as it sorts.
+                // Each sort makes space for half as many values as it sorts, or, with all the
+                // memory, for an eighth: values that come again and again are not sorted for few.
                 let capacity = hashes.capacity();
                 if 2 * hashes.len() >= capacity {
                     let most = self.most_hashes.saturating_sub(capacity);
@@ -129,7 +130,7 @@ impl ColumnBuilder {
                         .try_reserve_exact(capacity - hashes.len() + more)
                         .map_err(|_| FileIndexError::alloc(8 * (capacity + more)))?;
                 }
-                if hashes.len() == hashes.capacity() {
+                if hashes.len() > hashes.capacity() / 8 * 7 {
                     self.hashes = None;
                     self.oversized += 1;
                     break;

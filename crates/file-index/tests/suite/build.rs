@@ -101,7 +101,7 @@ fn a_row_group_that_is_too_large_is_always_read() {
     let mut random = Random(1);
     let few = random.hashes(30_000);
     let mut stored = Vec::new();
-    let mut adding = builder.file(FileIdentity::new("a", 1), &[Some("Utf8")], 3).unwrap();
+    let mut adding = builder.file(FileIdentity::new("a", 1), &[Some("Utf8")], 4).unwrap();
     for piece in random.hashes(60_000).chunks(999) {
         adding.insert_hashes(0, piece).unwrap();
     }
@@ -112,20 +112,26 @@ fn a_row_group_that_is_too_large_is_always_read() {
     stored.extend(adding.end_row_group().unwrap());
     adding.insert_hashes(0, &few[..1]).unwrap();
     stored.extend(adding.end_row_group().unwrap());
+    // Nearly as many as there is memory for, again and again.
+    let many = random.hashes(49_100);
+    for _ in 0..40 {
+        adding.insert_hashes(0, &many).unwrap();
+    }
+    stored.extend(adding.end_row_group().unwrap());
     adding.end().unwrap();
-    assert_eq!((builder.oversized(), builder.values()), (1, 30_001));
+    assert_eq!((builder.oversized(), builder.values()), (2, 30_001));
     stored.extend(builder.finish().unwrap());
     let index = FileIndex::from_bytes(&stored).unwrap();
     let file = index.manifest().files().next().unwrap();
-    assert!(file.values(0).eq([None, Some(30_000), Some(1)]));
+    assert!(file.values(0).eq([None, Some(30_000), Some(1), None]));
     let lookup = |hash| {
         let key_hash = KeyHash::Xxh3 { seed: 0 };
         let lookup = index.manifest().lookup(0, key_hash, |_| true, [hash]).unwrap();
         file.candidates(&index.candidates(&lookup).unwrap()).iter().collect::<Vec<_>>()
     };
-    assert_eq!(lookup(few[7]), [true, true, false]);
-    assert_eq!(lookup(few[0]), [true, true, true]);
-    assert_eq!(lookup(random.next()), [true, false, false]);
+    assert_eq!(lookup(few[7]), [true, true, false, true]);
+    assert_eq!(lookup(few[0]), [true, true, true, true]);
+    assert_eq!(lookup(random.next()), [true, false, false, true]);
 }
 
 /// What a builder holds, and what its calls return, is within the memory that it was given.
