@@ -110,8 +110,8 @@ fn headers_and_links_that_were_read_apart_are_the_filter() {
         (blocks, link.params().probes(), link.keys_inserted() + 1),
     ] {
         let other = BloomFilter::from_blocks(blocks, probes, link.key_hash()).unwrap();
-        let mut links: Vec<_> = filter.links().iter().map(BloomFilter::view).collect();
-        links[0] = other.with_facts(keys, link.contents());
+        let mut links = filter.links().to_vec();
+        links[0] = other.to_filter().unwrap().with_facts(keys, link.contents());
         let error = ScalableBloomFilter::from_stored_headers(&headers, links);
         let of_blocks = |error| matches!(error, HeaderError::Field { offset: 24, .. });
         assert!(matches!(error, Err(ScalableFormatError::Header(error)) if of_blocks(error)));
