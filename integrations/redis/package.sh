@@ -34,5 +34,6 @@ replies=$(cli BF.MADD fruit apple banana apple | xargs)
 [ "$replies" = "1 1 0" ] || { echo "package.sh: BF.MADD replied $replies" >&2; exit 1; }
 
 tar -C "$work" --owner=0 --group=0 -czf "$target/$name.tar.gz" "$name"
-glibc=$(grep -aoE 'GLIBC_2\.[0-9]+' "$target/release/libblocked_bloom_redis.so" | sort -Vu | tail -1)
+module=$target/release/libblocked_bloom_redis.so
+glibc=$(grep -aoE 'GLIBC_2\.[0-9]+' "$module" | sort -Vu | tail -1)
 echo "$target/$name.tar.gz, for ${glibc/_/ } or later"

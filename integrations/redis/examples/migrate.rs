@@ -98,8 +98,8 @@ fn main() {
     println!("RedisBloom, of an own filter's dump: {error}");
     assert_eq!(error, "ERR received bad data");
 
-    // An RDB file, and an AOF with a preamble: without the option the server ends and leaves them as
-    // they are; with it they are read, and what is written then is read by RedisBloom.
+    // An RDB file, and an AOF with a preamble: without the option the server ends and leaves them
+    // as they are; with it they are read, and what is written then is read by RedisBloom.
     for (what, options) in
         [("an RDB file", [].as_slice()), ("an AOF with a preamble", &["--appendonly", "yes"])]
     {

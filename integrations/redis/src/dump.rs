@@ -20,7 +20,7 @@ impl Filter {
         }
     }
 
-    /// The piece that begins where `iterator` says, of at most so many bytes, and its iterator; none
+    /// The piece that begins where `iterator` says, of `most` bytes at most, and its iterator; none
     /// behind the end. Of a filter that is being loaded, what has come.
     pub(crate) fn piece(&self, iterator: i64, most: usize) -> Option<(i64, Cow<'_, [u8]>)> {
         let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;

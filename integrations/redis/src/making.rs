@@ -135,7 +135,7 @@ pub(crate) fn add_items(
 }
 
 /// Replicates a command that made a filter with all that it was made for, as words that make the
-/// same one by any settings: those of a replica, or of the server that reads the AOF, may be others.
+/// same one by any settings: those of a replica, or of the server that reads the AOF, may differ.
 pub(crate) fn replicate_as_made(
     context: &Context,
     name: &Argument,

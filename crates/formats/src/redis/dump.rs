@@ -99,7 +99,7 @@ impl RedisFilter {
     /// use blocked_bloom_formats::redis::RedisFilter;
     /// let mut filter = RedisFilter::new(100, 0.01, Some(2))?;
     /// filter.insert("apple")?;
-    /// let header = filter.dump().next().map(|(_, header)| header.into_owned()).unwrap_or_default();
+    /// let (_, header) = filter.dump().next().unwrap_or_default();
     /// let bits = filter.links()[0].as_bytes().to_vec();
     /// assert_eq!(RedisFilter::from_links(&header, vec![bits])?, filter);
     /// # Ok::<(), blocked_bloom_formats::redis::RedisError>(())

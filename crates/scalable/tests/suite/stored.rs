@@ -67,24 +67,27 @@ fn filters_read_back_as_they_were_written() {
 #[test]
 fn headers_and_links_that_were_read_apart_are_the_filter() {
     for filter in specimens() {
-        let headers = filter.stored_headers();
-        let read = |links: &[BloomFilter]| {
-            ScalableBloomFilter::from_stored_headers(&headers, links.to_vec())
+        let (headers, links) = (filter.stored_headers(), filter.links().to_vec());
+        let read = |headers: &[[u8; 64]], links: &[BloomFilter]| {
+            ScalableBloomFilter::from_stored_headers(headers, links.to_vec())
         };
-        let mut again = read(filter.links()).unwrap();
+        let mut again = read(&headers, &links).unwrap();
         assert_eq!(again, filter);
         let mut filter = filter;
         for hash in Random(9).hashes(500) {
             assert_eq!(again.insert_hash(hash), filter.insert_hash(hash));
         }
         assert_eq!(again.to_bytes(), filter.to_bytes());
-        // Another number of links, or of headers, and none.
-        let fewer = &filter.links()[..headers.len().saturating_sub(2)];
-        assert_eq!(read(fewer).is_err(), headers.len() > 1);
-        assert!(read(&[filter.links(), filter.links()].concat()).is_err());
-        for headers in [&headers[..headers.len() - 1], &[], &[headers[0]; 9]] {
-            let links = filter.links()[..headers.len().saturating_sub(1)].to_vec();
-            assert!(ScalableBloomFilter::from_stored_headers(headers, links).is_err());
+        // Another number of links, or of headers, or of both, and none.
+        let one = filter.links()[0].clone();
+        let more = [&links[..], &[one]].concat();
+        let more_headers = [&headers[..], &headers[..1]].concat();
+        assert!(read(&headers, &more).is_err() && read(&more_headers, &links).is_err());
+        assert!(read(&more_headers, &more).is_err() && read(&[], &[]).is_err());
+        if let Some((_, fewer)) = links.split_last() {
+            let fewer_headers = &headers[..headers.len() - 1];
+            assert!(read(&headers, fewer).is_err() && read(fewer_headers, &links).is_err());
+            assert!(read(fewer_headers, fewer).is_err());
         }
     }
     // Headers of other links, any damage of the first, and links of another hash.

@@ -122,7 +122,8 @@ fn compare(connection: &mut Connection, name: &str, filter: &Naive) {
 
 #[test]
 fn filters_of_valkey_bloom_answer_grow_and_are_stored_as_there() {
-    let Some(mut server) = Server::start(&["--appendonly", "yes"]) else { return };
+    let options = ["--appendonly", "yes", "--appendfsync", "always"];
+    let Some(mut server) = Server::start(&options) else { return };
     let mut connection = server.connect();
     let mut filters = naive();
     for (name, filter) in &mut filters {
