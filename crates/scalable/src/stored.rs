@@ -197,6 +197,10 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         }
         let sums = of_links.iter().flat_map(|link| &link[LINK_CHECKSUM..]);
         header.check_body(LINKS_CHECKSUM, &sums.copied().collect::<Vec<u8>>())?;
+        if let Some(link) = links.iter().find(|link| link.key_hash() != shape.key_hash) {
+            let (found, expected) = (link.key_hash(), shape.key_hash);
+            return Err(ScalableFormatError::HashMismatch { found, expected });
+        }
         for (link, header) in links.iter().zip(of_links) {
             let (probes, blocks) = (link.params().probes(), link.blocks().len() as u32);
             let is_of_header = u32::from(header[LINK_PROBES]) == probes
@@ -207,14 +211,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
                 return Err(HeaderError::field(LINK_BLOCKS, "blocks", blocks, expected).into());
             }
         }
-        let filter = ScalableBloomFilter::of(shape, links);
-        match filter.links.iter().find(|link| link.key_hash() != shape.key_hash) {
-            Some(link) => Err(ScalableFormatError::HashMismatch {
-                found: link.key_hash(),
-                expected: shape.key_hash,
-            }),
-            None => Ok(filter),
-        }
+        Ok(ScalableBloomFilter::of(shape, links))
     }
 
     /// The same filter if it was made with this hash and seed: to be called once where a filter is
