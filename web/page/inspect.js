@@ -4,7 +4,6 @@ const FORMATS = {
   compact: 'Blocked Bloom filter in the compact form', growing: 'Growing filter of blocked-bloom',
   'partition-index': 'Index of a filter in partitions', ribbon: 'Ribbon filter of blocked-bloom',
   removable: 'Filter of tags, whose keys can be removed', planes: 'Bit planes, a skip index',
-  'file-index': 'Index of the files of a data set',
   'rocksdb-block': 'Filter block of RocksDB', 'rocksdb-sst': 'SST file of RocksDB',
   'parquet-filter': 'Bloom filter of a Parquet column', parquet: 'Parquet file',
   cassandra: 'Filter of Cassandra', guava: 'Bloom filter of Guava', spark: 'Bloom filter of Spark',

@@ -16,7 +16,7 @@ const random = below => {
   return Number(state >> 33n) % below;
 };
 const encoder = new TextEncoder(), decoder = new TextDecoder();
-const FORMATS = ['native', 'compact', 'growing', 'partition-index', 'ribbon', 'removable', 'planes', 'file-index', 'rocksdb-block', 'rocksdb-sst', 'parquet-filter', 'parquet', 'cassandra', 'guava', 'spark', 'redisbloom'];
+const FORMATS = ['native', 'compact', 'growing', 'partition-index', 'ribbon', 'removable', 'planes', 'rocksdb-block', 'rocksdb-sst', 'parquet-filter', 'parquet', 'cassandra', 'guava', 'spark', 'redisbloom'];
 
 function damaged(original) {
   let bytes = new Uint8Array(original);

@@ -24,6 +24,7 @@
 mod cassandra;
 mod classical;
 mod compact;
+#[cfg(feature = "file-index")]
 mod file_index;
 mod growing;
 mod guava;
@@ -51,7 +52,7 @@ pub use spark::{spark_hash, spark_type};
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 16] = [
+    pub const ALL: [Format; 15 + cfg!(feature = "file-index") as usize] = [
         Format::NATIVE,
         Format::COMPACT,
         Format::GROWING,
@@ -59,6 +60,7 @@ impl Format {
         Format::RIBBON,
         Format::REMOVABLE,
         Format::PLANES,
+        #[cfg(feature = "file-index")]
         Format::FILE_INDEX,
         Format::ROCKSDB_BLOCK,
         Format::ROCKSDB_SST,
