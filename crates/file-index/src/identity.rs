@@ -75,7 +75,10 @@ impl<'a> FileIdentity<'a> {
         }
         // What both sides know.
         let version = self.version.zip(listed.version).map(|(a, b)| a == b);
-        let etag = self.etag.zip(listed.etag).map(|(a, b)| a == b);
+        // Equal weak etags do not promise equal bytes; different ones are those of other bytes.
+        let is_strong = |etag: &str| !etag.is_empty() && !etag.starts_with("W/");
+        let etag = self.etag.zip(listed.etag);
+        let etag = etag.filter(|&(a, b)| a != b || is_strong(a)).map(|(a, b)| a == b);
         let modified = self.modified.zip(listed.modified).map(|(a, b)| a == b);
         match (version, etag, modified) {
             (Some(false), ..) | (_, Some(false), _) => Err(Unknown::OtherTag),
@@ -97,8 +100,9 @@ impl<'a> FileIdentity<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SameFile {
-    /// An equal version or etag, known on both sides. Of version, etag and time, none that both
-    /// sides know may differ.
+    /// An equal version, or an equal etag that is not weak (`W/`), known on both sides. Of version,
+    /// etag and time, none that both sides know may differ. An etag that is made of length and time,
+    /// as that of files on a local disk, sees no more than these.
     #[default]
     Tag,
     /// An equal time of the last change suffices too. This does not see a file that was overwritten

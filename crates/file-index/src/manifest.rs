@@ -438,15 +438,22 @@ impl Manifest {
         self.trailer.checksum
     }
 
+    /// The tag of what is made of this index: another one even if the caller gives the same tag as
+    /// before.
+    pub(crate) fn tag_after(&self, tag: u64) -> u64 {
+        KeyHasher::with_seed(tag).hash(self.id().to_le_bytes())
+    }
+
     /// A builder that appends files to this index. It returns what comes behind the first
     /// [`kept_bytes`](FileIndexBuilder::kept_bytes) of this one in the new index. `tag` is as in
-    /// [`FileIndexOptions::new`](crate::FileIndexOptions::new), and must be another one.
+    /// [`FileIndexOptions::new`](crate::FileIndexOptions::new); with the checksum of this index it
+    /// tells the new one from it.
     ///
     /// The builder uses 64 MiB, or what the index was built with if that is more. Each appending
     /// adds planes of its own, which lookups by ranges read one by one, and which are padded:
     /// append many files at a time, and [compact](crate::FileIndex::compact) now and then.
     pub fn appender(&self, tag: u64) -> FileIndexBuilder {
-        let mut builder = FileIndexBuilder::of(self.column_builders(), tag);
+        let mut builder = FileIndexBuilder::of(self.column_builders(), self.tag_after(tag));
         for (column, indexed) in builder.columns.iter_mut().zip(&self.columns) {
             column.rows = indexed.owner.len() as u64;
         }

@@ -67,7 +67,8 @@ impl Column {
 const DEFAULT_RATE: f64 = 1e-3;
 const DEFAULT_PART_VALUES: u32 = 256;
 pub(crate) const DEFAULT_MEMORY: u64 = 64 << 20;
-const LEAST_MEMORY: u64 = 1 << 20;
+/// Between them the arithmetic of memory cannot overflow.
+const MEMORY: (u64, u64) = (1 << 20, 1 << 50);
 
 /// What an index is to be. Makes builders.
 ///
@@ -126,11 +127,12 @@ impl FileIndexOptions {
         FileIndexOptions { part_values: values, ..self }
     }
 
-    /// Sets the memory that a builder may use, at least 1 MiB. Three eighths are for the different
+    /// Sets the memory that a builder may use, 1 MiB to 1 PiB, and never less than twice the bits of
+    /// 512 parts: 35 MB for each column of parts of 16,384 values at the default rate. Three eighths are for the different
     /// values of a row group: 2.7 million in 64 MiB, if there is one column. One with more is not
     /// indexed, and always read.
     pub fn with_memory(self, bytes: u64) -> Self {
-        FileIndexOptions { memory: bytes.max(LEAST_MEMORY), ..self }
+        FileIndexOptions { memory: bytes.clamp(MEMORY.0, MEMORY.1), ..self }
     }
 
     /// A builder of such an index.

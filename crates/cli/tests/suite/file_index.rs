@@ -56,7 +56,7 @@ fn an_index_of_files_is_described_and_queried() {
     assert_eq!(output.status.code(), Some(2));
     assert_parts(&stderr(&output), &["line 2", "'seven'", "whole number"]);
     let message = dir.fails_with("query --column number --type byte-array t.index", "799\n");
-    assert_parts(&message, &["no text is looked up in values of Int32"]);
+    assert_parts(&message, &["how values of Int32 were hashed is not known"]);
 
     for at in [0, 70, stored.len() / 2, stored.len() - 200, stored.len() - 1] {
         let mut damaged = stored.clone();

@@ -35,6 +35,7 @@ fn a_file_is_known_if_nothing_differs_and_enough_is_equal() {
     let bare = FileIdentity::new("a", 10);
     let (etag, version, time) =
         (bare.with_etag("e"), bare.with_version("v"), bare.with_modified(5));
+    let weak = bare.with_etag("W/\"e\"");
     let all = bare.with_etag("e").with_version("v").with_modified(5);
     let longer = FileIdentity::new("a", 11).with_etag("e").with_version("v").with_modified(5);
     let unknown = |why| Pruned::Unknown(why);
@@ -51,6 +52,10 @@ fn a_file_is_known_if_nothing_differs_and_enough_is_equal() {
         (all, bare, unknown(NoTag), unknown(NoTag), nothing.clone()),
         (etag, time, unknown(NoTag), unknown(NoTag), nothing.clone()),
         (etag, version, unknown(NoTag), unknown(NoTag), nothing.clone()),
+        // Weak etags and empty ones: equal ones promise nothing, others are of other bytes.
+        (weak, weak, unknown(NoTag), unknown(NoTag), nothing.clone()),
+        (weak, bare.with_etag("W/f"), unknown(OtherTag), unknown(OtherTag), nothing.clone()),
+        (bare.with_etag(""), bare.with_etag(""), unknown(NoTag), unknown(NoTag), nothing.clone()),
         // Overwritten in place by a file of the same length.
         (etag, bare.with_etag("f"), unknown(OtherTag), unknown(OtherTag), nothing.clone()),
         (all, all.with_etag("f"), unknown(OtherTag), unknown(OtherTag), nothing.clone()),

@@ -1,6 +1,6 @@
 //! The index of the files of a data set, of `blocked-bloom-file-index`: `docs/file-index.md`.
 
-use blocked_bloom::KeyHasher;
+use blocked_bloom::{KeyHash, KeyHasher};
 use blocked_bloom_file_index::{Candidates, FileIndex, MAGIC, Manifest};
 use blocked_bloom_formats::parquet::{PhysicalType, Value as Typed};
 
@@ -25,9 +25,12 @@ impl Format {
 /// Names of Arrow's types whose values are hashed as their bytes.
 const BYTES: [&str; 6] = ["Utf8", "LargeUtf8", "Utf8View", "Binary", "LargeBinary", "BinaryView"];
 
+const BYTES_SEED: u64 = 3;
+
 /// Those whose values are hashed as eight bytes, little-endian.
 const INTEGERS: [&str; 8] =
     ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"];
+const INTEGERS_SEED: u64 = 1;
 
 /// What is known of a column in all files together.
 struct Total {
@@ -193,14 +196,21 @@ fn keys(manifest: &Manifest, column: usize, wanted: &LookupOptions) -> Result<Ke
         return Ok(Keys::Bytes);
     }
     let types: Vec<&str> = manifest.types(column).collect();
-    let all = |names: &[&str]| types.iter().all(|own| names.contains(own));
+    let key_hash = manifest.columns().nth(column).map(|column| column.key_hash());
+    // Of what a type's values are hashed only its writer knows: the integration in DataFusion has a
+    // seed for each kind of key.
+    let all = |(names, seed): (&[&str], u64)| {
+        key_hash == Some(KeyHash::Xxh3 { seed }) && types.iter().all(|own| names.contains(own))
+    };
     match wanted.value_type {
-        None | Some(PhysicalType::ByteArray) if all(&BYTES) => Ok(Keys::Bytes),
-        None | Some(PhysicalType::Int32 | PhysicalType::Int64) if all(&INTEGERS) => {
+        None | Some(PhysicalType::ByteArray) if all((&BYTES, BYTES_SEED)) => Ok(Keys::Bytes),
+        None | Some(PhysicalType::Int32 | PhysicalType::Int64)
+            if all((&INTEGERS, INTEGERS_SEED)) =>
+        {
             Ok(Keys::Integer)
         }
         _ => Err(Error::Options(Message::new(format_args!(
-            "no text is looked up in values of {}: give the bytes that were hashed",
+            "how values of {} were hashed is not known: give the bytes that were hashed",
             types.join(", ")
         )))),
     }
