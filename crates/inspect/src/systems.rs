@@ -50,9 +50,11 @@ pub(crate) use partition_index::Partitioned;
 pub use planes::queries;
 pub use spark::{spark_hash, spark_type};
 
+const FORMATS: usize = 15 + cfg!(feature = "file-index") as usize;
+
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 15 + cfg!(feature = "file-index") as usize] = [
+    pub const ALL: [Format; FORMATS] = [
         Format::NATIVE,
         Format::COMPACT,
         Format::GROWING,
