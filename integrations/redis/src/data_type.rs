@@ -10,8 +10,9 @@ use std::ptr::{self, null_mut};
 use std::time::Duration;
 
 use redis_module::key::{RedisKey, RedisKeyWritable};
+use redis_module::logging::RedisLogLevel;
 use redis_module::native_types::RedisType;
-use redis_module::{RedisError, raw};
+use redis_module::{RedisError, logging, raw};
 
 use crate::allocator::{self, move_box};
 use crate::commands::PIECE;
@@ -197,6 +198,13 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
     }
 }
 
+/// Ends the process that writes a file, which does not replace the last one then. A file without a
+/// key, or with half of one, would be loaded without it, or not at all.
+fn end_the_writing(file: *mut raw::RedisModuleIO) -> ! {
+    logging::log_io_error(file, RedisLogLevel::Warning, "a filter cannot be written: ending");
+    std::process::exit(1)
+}
+
 unsafe extern "C" fn aof_rewrite(
     aof: *mut raw::RedisModuleIO,
     key: *mut raw::RedisModuleString,
@@ -206,7 +214,7 @@ unsafe extern "C" fn aof_rewrite(
     let filter = unsafe { filter(value) };
     let rewritten = catch_unwind(AssertUnwindSafe(|| {
         if let Filter::Valkey(filter) = filter {
-            let bytes = filter.to_bytes();
+            let bytes = filter.to_bytes()?;
             // SAFETY: as below.
             unsafe {
                 if let Some(emit) = raw::RedisModule_EmitAOF {
@@ -214,7 +222,7 @@ unsafe extern "C" fn aof_rewrite(
                     emit(aof, c"BF.LOAD".as_ptr(), c"sb".as_ptr(), key, data, bytes.len());
                 }
             }
-            return;
+            return Some(());
         }
         for_each_piece(filter, PIECE, |iterator, piece| {
             // SAFETY: the pointer is set before any callback; the format is of a string of Redis, a
@@ -234,10 +242,10 @@ unsafe extern "C" fn aof_rewrite(
                 }
             }
         });
+        Some(())
     }));
-    if rewritten.is_err() {
-        // What has been written is a filter that is still being loaded, which answers nothing.
-        eprintln!("blocked-bloom: a key could not be written to the AOF");
+    if !matches!(rewritten, Ok(Some(()))) {
+        end_the_writing(aof);
     }
 }
 
