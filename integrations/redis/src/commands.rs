@@ -107,8 +107,8 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
             return Err(RedisError::Str("ERR expansion must be in the range [0, 32768]"));
         }
     };
-    let key = name.open_writable(context);
-    if data_type::get_mut(&key)?.is_some() {
+    let mut key = name.open_writable(context);
+    if data_type::get_mut(&mut key)?.is_some() {
         return Err(EXISTS);
     }
     let reserve = Reserve {
@@ -128,8 +128,8 @@ fn bf_add(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, item] = arguments else {
         return Err(RedisError::WrongArity);
     };
-    let key = name.open_writable(context);
-    if let Some(filter) = data_type::get_mut(&key)?
+    let mut key = name.open_writable(context);
+    if let Some(filter) = data_type::get_mut(&mut key)?
         && let Some(is_new) = filter.add_one(item.as_slice())
     {
         if is_new {
@@ -250,8 +250,8 @@ fn bf_load(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, bytes] = arguments else {
         return Err(RedisError::WrongArity);
     };
-    let key = name.open_writable(context);
-    if data_type::get_mut(&key)?.is_some() {
+    let mut key = name.open_writable(context);
+    if data_type::get_mut(&mut key)?.is_some() {
         return Err(RedisError::Str("BUSYKEY Target key name already exists."));
     }
     let allowance = Allowance::new(context, 0);
@@ -454,8 +454,8 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
         let loading = Loading::begin(data.as_slice(), |bytes| allowance.may_take(bytes));
         loading.map(Box::new).map_err(failed)
     };
-    let key = name.open_writable(context);
-    match data_type::get_mut(&key)? {
+    let mut key = name.open_writable(context);
+    match data_type::get_mut(&mut key)? {
         None if iterator == 1 => data_type::set(&key, Filter::Loading(begin()?))?,
         None => return Err(NOT_FOUND),
         Some(filter) => match filter {
@@ -465,7 +465,7 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
                 let complete = loading.take(iterator, data.as_slice()).map_err(failed)?;
                 if let Some(complete) = complete {
                     let left = || name.time_to_live(context);
-                    data_type::replace(&key, left, filter, complete.into())?;
+                    data_type::replace(&mut key, left, complete.into())?;
                 }
             }
             _ => return Err(BAD_DATA),

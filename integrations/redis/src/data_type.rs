@@ -74,9 +74,9 @@ pub(crate) fn get(key: &RedisKey) -> Result<Option<&Filter>, RedisError> {
         .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType))
 }
 
-/// The same to be changed.
+/// The same to be changed, by one at a time.
 #[inline]
-pub(crate) fn get_mut<'a>(key: &RedisKeyWritable) -> Result<Option<&'a mut Filter>, RedisError> {
+pub(crate) fn get_mut(key: &mut RedisKeyWritable) -> Result<Option<&mut Filter>, RedisError> {
     key.get_value(&FILTER)
         .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType))
 }
@@ -89,19 +89,21 @@ pub(crate) fn set(key: &RedisKeyWritable, filter: Filter) -> Result<(), RedisErr
     Ok(())
 }
 
-/// Sets a filter in place of one of which the last piece has come.
+/// Sets a filter in place of the key's, of which the last piece has come.
 pub(crate) fn replace(
-    key: &RedisKeyWritable,
+    key: &mut RedisKeyWritable,
     time_to_live: impl FnOnce() -> Option<Duration>,
-    loading: &mut Filter,
     filter: Filter,
 ) -> Result<(), RedisError> {
-    if ptr::eq(type_of(loading), type_of(&filter)) {
+    if let Some(loading) = get_mut(key)?
+        && ptr::eq(type_of(loading), type_of(&filter))
+    {
         counters::changed(&Facts::of(loading), &Facts::of(&filter));
         *loading = filter;
         return Ok(());
     }
     let left = time_to_live();
+    // Frees the filter that is there, to which nothing refers any more.
     key.delete()?;
     set(key, filter)?;
     left.map_or(Ok(()), |left| key.set_expire(left).map(|_| ()))
