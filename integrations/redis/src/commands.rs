@@ -7,7 +7,7 @@ use redis_module::raw;
 use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, RedisValue};
 
 use crate::arguments::{self, Argument};
-use crate::counters;
+use crate::counters::{self, Facts};
 use crate::data_type;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
@@ -458,18 +458,23 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
     match data_type::get_mut(&mut key)? {
         None if iterator == 1 => data_type::set(&key, Filter::Loading(begin()?))?,
         None => return Err(NOT_FOUND),
-        Some(filter) => match filter {
-            // From the beginning.
-            Filter::Loading(loading) if iterator == 1 => *loading = begin()?,
-            Filter::Loading(loading) => {
-                let complete = loading.take(iterator, data.as_slice()).map_err(failed)?;
-                if let Some(complete) = complete {
-                    let left = || name.time_to_live(context);
-                    data_type::replace(&mut key, left, complete.into())?;
-                }
+        Some(filter) => {
+            let before = Facts::of(filter);
+            let Filter::Loading(loading) = filter else { return Err(BAD_DATA) };
+            let complete = match iterator {
+                // From the beginning.
+                1 => begin().map(|begun| {
+                    *loading = begun;
+                    None
+                }),
+                _ => loading.take(iterator, data.as_slice()).map_err(failed),
+            };
+            counters::changed(&before, &Facts::of(filter));
+            if let Some(complete) = complete? {
+                let left = || name.time_to_live(context);
+                data_type::replace(&mut key, left, complete.into())?;
             }
-            _ => return Err(BAD_DATA),
-        },
+        }
     }
     context.replicate_verbatim();
     REDIS_OK
