@@ -430,6 +430,27 @@ fn counters_have_the_bytes_of_filters_that_come_piece_by_piece() {
     }
 }
 
+/// A filter of links that are hardly larger than the ones before.
+#[test]
+fn how_far_a_filter_can_grow_is_found_in_a_moment() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let shape = ["CAPACITY", "1", "EXPANSION", "1", "TIGHTENING", "0.99999"];
+    assert_eq!(reply(&mut connection, &[&["BF.INSERT", "f"], &shape[..]].concat()), "[]");
+    assert_eq!(reply(&mut connection, &["BF.INSERT", "usual", "TIGHTENING", "0.5"]), "[]");
+    let mut time = |name: &str| {
+        let start = server.cpu_nanoseconds();
+        for _ in 0..20 {
+            reply(&mut connection, &["BF.INFO", name, "MAXSCALEDCAPACITY"]);
+        }
+        (server.cpu_nanoseconds() - start) / 20
+    };
+    time("usual");
+    let (usual, of_many) = (time("usual"), time("f"));
+    println!("{usual} ns, of many links {of_many} ns");
+    assert!(of_many < 100 * usual.max(20_000), "{usual} {of_many}");
+}
+
 #[test]
 fn events_say_what_was_made_and_added() {
     let Some(server) = Server::start(&["--notify-keyspace-events", "KEA"]) else { return };
