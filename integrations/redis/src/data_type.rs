@@ -130,14 +130,24 @@ pub(crate) fn loaded(load: impl FnOnce() -> Option<Filter>) -> *mut c_void {
 /// Most bytes of a piece in an RDB file, which the server reads into memory of its own.
 const PIECE_OF_FILE: usize = 1 << 20;
 
-/// Calls `callback` with each piece of the dump, the header first.
-fn for_each_piece(filter: &Filter, most: usize, mut callback: impl FnMut(i64, &[u8])) {
-    callback(1, &filter.header());
-    let mut iterator = 1;
-    while let Some((next, piece)) = filter.piece(iterator, most) {
-        callback(next, &piece);
-        iterator = next;
+/// Calls `callback` with each piece of the dump, the header first; with none, and returns none, if
+/// there is no dump.
+fn for_each_piece(
+    filter: &Filter,
+    most: usize,
+    mut callback: impl FnMut(i64, &[u8]),
+) -> Option<()> {
+    let (header, mut piece) = (filter.header(), filter.piece(1, most));
+    // The headers of links are made with the first piece.
+    if piece.is_none() && matches!(filter, Filter::Own(_)) {
+        return None;
     }
+    callback(1, &header);
+    while let Some((iterator, data)) = piece {
+        callback(iterator, &data);
+        piece = filter.piece(iterator, most);
+    }
+    Some(())
 }
 
 /// Reads a filter; none if the file ends, is damaged, or there is no memory.
@@ -191,18 +201,19 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
         for_each_piece(filter, PIECE_OF_FILE, |iterator, piece| {
             raw::save_signed(rdb, iterator);
             raw::save_slice(rdb, piece);
-        });
-    }));
-    // After a panic the key has neither end mark, and is not loaded.
-    if saved.is_ok() {
+        })?;
         let end = if matches!(filter, Filter::Loading(_)) { STILL_LOADING } else { COMPLETE };
         raw::save_signed(rdb, end);
+        Some(())
+    }));
+    if !matches!(saved, Ok(Some(()))) {
+        end_the_writing(rdb);
     }
 }
 
 /// Ends the process that writes a file, which does not replace the last one then. A file without a
 /// key, or with half of one, would be loaded without it, or not at all.
-fn end_the_writing(file: *mut raw::RedisModuleIO) -> ! {
+pub(crate) fn end_the_writing(file: *mut raw::RedisModuleIO) -> ! {
     logging::log_io_error(file, RedisLogLevel::Warning, "a filter cannot be written: ending");
     std::process::exit(1)
 }
@@ -243,8 +254,7 @@ unsafe extern "C" fn aof_rewrite(
                     );
                 }
             }
-        });
-        Some(())
+        })
     }));
     if !matches!(rewritten, Ok(Some(()))) {
         end_the_writing(aof);

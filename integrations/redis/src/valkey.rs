@@ -16,7 +16,7 @@ use redis_module::native_types::RedisType;
 use redis_module::raw;
 
 use crate::allocator::{load_bytes, zeros};
-use crate::data_type::{self, filter};
+use crate::data_type::{self, end_the_writing, filter};
 use crate::filter::{Filter, Shape};
 use crate::own::{AddError, Added, CreateError};
 
@@ -488,10 +488,13 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
     // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs
     // it in another process.
     let filter = unsafe { filter(value) };
-    let _ = catch_unwind(AssertUnwindSafe(|| {
+    let saved = catch_unwind(AssertUnwindSafe(|| {
         // No other filter is of this type.
-        if let Filter::Valkey(filter) = filter {
-            save(rdb, filter);
-        }
+        let Filter::Valkey(filter) = filter else { return None };
+        save(rdb, filter);
+        Some(())
     }));
+    if !matches!(saved, Ok(Some(()))) {
+        end_the_writing(rdb);
+    }
 }
