@@ -5,7 +5,7 @@
 //! has to be an error; and it relies on the server's allocator to align what is a multiple of the
 //! alignment, as jemalloc does and others do not.
 
-use std::alloc::{GlobalAlloc, Layout, realloc};
+use std::alloc::{GlobalAlloc, Layout, alloc_zeroed, realloc};
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -72,6 +72,18 @@ fn take(bytes: usize, zeros: bool) -> *mut u8 {
         }
         free(trial);
         calloc(1, bytes).cast()
+    }
+}
+
+/// Bytes of zero, which the system has not written yet where they are many; none without memory,
+/// where `vec!` would end the server.
+pub(crate) fn zeros(length: usize) -> Option<Vec<u8>> {
+    let layout = Layout::array::<u8>(length).ok().filter(|_| length > 0)?;
+    // SAFETY: the layout is not empty. What is not null is an allocation of this layout, by the
+    // allocator of all of the module's `Vec`s, of which every byte is written; nobody else has it.
+    unsafe {
+        let start = alloc_zeroed(layout);
+        (!start.is_null()).then(|| Vec::from_raw_parts(start, length, length))
     }
 }
 

@@ -7,7 +7,7 @@ use redis_module::raw;
 use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, RedisValue};
 
 use crate::arguments::{self, Argument};
-use crate::counters;
+use crate::counters::{self, Facts};
 use crate::data_type;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
@@ -107,8 +107,8 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
             return Err(RedisError::Str("ERR expansion must be in the range [0, 32768]"));
         }
     };
-    let key = name.open_writable(context);
-    if data_type::get_mut(&key)?.is_some() {
+    let mut key = name.open_writable(context);
+    if data_type::get_mut(&mut key)?.is_some() {
         return Err(EXISTS);
     }
     let reserve = Reserve {
@@ -128,8 +128,8 @@ fn bf_add(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, item] = arguments else {
         return Err(RedisError::WrongArity);
     };
-    let key = name.open_writable(context);
-    if let Some(filter) = data_type::get_mut(&key)?
+    let mut key = name.open_writable(context);
+    if let Some(filter) = data_type::get_mut(&mut key)?
         && let Some(is_new) = filter.add_one(item.as_slice())
     {
         if is_new {
@@ -250,8 +250,8 @@ fn bf_load(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, bytes] = arguments else {
         return Err(RedisError::WrongArity);
     };
-    let key = name.open_writable(context);
-    if data_type::get_mut(&key)?.is_some() {
+    let mut key = name.open_writable(context);
+    if data_type::get_mut(&mut key)?.is_some() {
         return Err(RedisError::Str("BUSYKEY Target key name already exists."));
     }
     let allowance = Allowance::new(context, 0);
@@ -454,22 +454,27 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
         let loading = Loading::begin(data.as_slice(), |bytes| allowance.may_take(bytes));
         loading.map(Box::new).map_err(failed)
     };
-    let key = name.open_writable(context);
-    match data_type::get_mut(&key)? {
+    let mut key = name.open_writable(context);
+    match data_type::get_mut(&mut key)? {
         None if iterator == 1 => data_type::set(&key, Filter::Loading(begin()?))?,
         None => return Err(NOT_FOUND),
-        Some(filter) => match filter {
-            // From the beginning.
-            Filter::Loading(loading) if iterator == 1 => *loading = begin()?,
-            Filter::Loading(loading) => {
-                let complete = loading.take(iterator, data.as_slice()).map_err(failed)?;
-                if let Some(complete) = complete {
-                    let left = || name.time_to_live(context);
-                    data_type::replace(&key, left, filter, complete.into())?;
-                }
+        Some(filter) => {
+            let before = Facts::of(filter);
+            let Filter::Loading(loading) = filter else { return Err(BAD_DATA) };
+            let complete = match iterator {
+                // From the beginning.
+                1 => begin().map(|begun| {
+                    *loading = begun;
+                    None
+                }),
+                _ => loading.take(iterator, data.as_slice()).map_err(failed),
+            };
+            counters::changed(&before, &Facts::of(filter));
+            if let Some(complete) = complete? {
+                let left = || name.time_to_live(context);
+                data_type::replace(&mut key, left, complete.into())?;
             }
-            _ => return Err(BAD_DATA),
-        },
+        }
     }
     context.replicate_verbatim();
     REDIS_OK

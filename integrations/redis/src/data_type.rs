@@ -10,8 +10,9 @@ use std::ptr::{self, null_mut};
 use std::time::Duration;
 
 use redis_module::key::{RedisKey, RedisKeyWritable};
+use redis_module::logging::RedisLogLevel;
 use redis_module::native_types::RedisType;
-use redis_module::{RedisError, raw};
+use redis_module::{RedisError, logging, raw};
 
 use crate::allocator::{self, move_box};
 use crate::commands::PIECE;
@@ -73,9 +74,9 @@ pub(crate) fn get(key: &RedisKey) -> Result<Option<&Filter>, RedisError> {
         .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType))
 }
 
-/// The same to be changed.
+/// The same to be changed, by one at a time.
 #[inline]
-pub(crate) fn get_mut<'a>(key: &RedisKeyWritable) -> Result<Option<&'a mut Filter>, RedisError> {
+pub(crate) fn get_mut(key: &mut RedisKeyWritable) -> Result<Option<&mut Filter>, RedisError> {
     key.get_value(&FILTER)
         .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType))
 }
@@ -88,19 +89,21 @@ pub(crate) fn set(key: &RedisKeyWritable, filter: Filter) -> Result<(), RedisErr
     Ok(())
 }
 
-/// Sets a filter in place of one of which the last piece has come.
+/// Sets a filter in place of the key's, of which the last piece has come.
 pub(crate) fn replace(
-    key: &RedisKeyWritable,
+    key: &mut RedisKeyWritable,
     time_to_live: impl FnOnce() -> Option<Duration>,
-    loading: &mut Filter,
     filter: Filter,
 ) -> Result<(), RedisError> {
-    if ptr::eq(type_of(loading), type_of(&filter)) {
+    if let Some(loading) = get_mut(key)?
+        && ptr::eq(type_of(loading), type_of(&filter))
+    {
         counters::changed(&Facts::of(loading), &Facts::of(&filter));
         *loading = filter;
         return Ok(());
     }
     let left = time_to_live();
+    // Frees the filter that is there, to which nothing refers any more.
     key.delete()?;
     set(key, filter)?;
     left.map_or(Ok(()), |left| key.set_expire(left).map(|_| ()))
@@ -127,14 +130,24 @@ pub(crate) fn loaded(load: impl FnOnce() -> Option<Filter>) -> *mut c_void {
 /// Most bytes of a piece in an RDB file, which the server reads into memory of its own.
 const PIECE_OF_FILE: usize = 1 << 20;
 
-/// Calls `callback` with each piece of the dump, the header first.
-fn for_each_piece(filter: &Filter, most: usize, mut callback: impl FnMut(i64, &[u8])) {
-    callback(1, &filter.header());
-    let mut iterator = 1;
-    while let Some((next, piece)) = filter.piece(iterator, most) {
-        callback(next, &piece);
-        iterator = next;
+/// Calls `callback` with each piece of the dump, the header first; with none, and returns none, if
+/// there is no dump.
+fn for_each_piece(
+    filter: &Filter,
+    most: usize,
+    mut callback: impl FnMut(i64, &[u8]),
+) -> Option<()> {
+    let (header, mut piece) = (filter.header(), filter.piece(1, most));
+    // The headers of links are made with the first piece.
+    if piece.is_none() && matches!(filter, Filter::Own(_)) {
+        return None;
     }
+    callback(1, &header);
+    while let Some((iterator, data)) = piece {
+        callback(iterator, &data);
+        piece = filter.piece(iterator, most);
+    }
+    Some(())
 }
 
 /// Reads a filter; none if the file ends, is damaged, or there is no memory.
@@ -188,13 +201,21 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
         for_each_piece(filter, PIECE_OF_FILE, |iterator, piece| {
             raw::save_signed(rdb, iterator);
             raw::save_slice(rdb, piece);
-        });
-    }));
-    // After a panic the key has neither end mark, and is not loaded.
-    if saved.is_ok() {
+        })?;
         let end = if matches!(filter, Filter::Loading(_)) { STILL_LOADING } else { COMPLETE };
         raw::save_signed(rdb, end);
+        Some(())
+    }));
+    if !matches!(saved, Ok(Some(()))) {
+        end_the_writing(rdb);
     }
+}
+
+/// Ends the process that writes a file, which does not replace the last one then. A file without a
+/// key, or with half of one, would be loaded without it, or not at all.
+pub(crate) fn end_the_writing(file: *mut raw::RedisModuleIO) -> ! {
+    logging::log_io_error(file, RedisLogLevel::Warning, "a filter cannot be written: ending");
+    std::process::exit(1)
 }
 
 unsafe extern "C" fn aof_rewrite(
@@ -206,7 +227,7 @@ unsafe extern "C" fn aof_rewrite(
     let filter = unsafe { filter(value) };
     let rewritten = catch_unwind(AssertUnwindSafe(|| {
         if let Filter::Valkey(filter) = filter {
-            let bytes = filter.to_bytes();
+            let bytes = filter.to_bytes()?;
             // SAFETY: as below.
             unsafe {
                 if let Some(emit) = raw::RedisModule_EmitAOF {
@@ -214,7 +235,7 @@ unsafe extern "C" fn aof_rewrite(
                     emit(aof, c"BF.LOAD".as_ptr(), c"sb".as_ptr(), key, data, bytes.len());
                 }
             }
-            return;
+            return Some(());
         }
         for_each_piece(filter, PIECE, |iterator, piece| {
             // SAFETY: the pointer is set before any callback; the format is of a string of Redis, a
@@ -233,11 +254,10 @@ unsafe extern "C" fn aof_rewrite(
                     );
                 }
             }
-        });
+        })
     }));
-    if rewritten.is_err() {
-        // What has been written is a filter that is still being loaded, which answers nothing.
-        eprintln!("blocked-bloom: a key could not be written to the AOF");
+    if !matches!(rewritten, Ok(Some(()))) {
+        end_the_writing(aof);
     }
 }
 

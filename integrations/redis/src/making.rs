@@ -95,8 +95,8 @@ pub(crate) fn add_items(
     items: &[Argument],
     creates: Option<Makes>,
 ) -> Result<Added, RedisError> {
-    let key = name.open_writable(context);
-    let Some(filter) = data_type::get_mut(&key)? else {
+    let mut key = name.open_writable(context);
+    let Some(filter) = data_type::get_mut(&mut key)? else {
         let makes = creates.ok_or(NOT_FOUND)?;
         let allowance = Allowance::new(context, 0);
         let mut filter = create(&allowance, &makes)?;

@@ -13,7 +13,7 @@ use redis_module::native_types::RedisType;
 use redis_module::raw;
 
 use crate::allocator::load_bytes;
-use crate::data_type::{self, filter};
+use crate::data_type::{self, end_the_writing, filter};
 use crate::filter::Filter;
 use crate::loading::{FIRST_LINK, LINK};
 use crate::reserve::MAX_EXPANSION;
@@ -61,7 +61,7 @@ unsafe extern "C" fn rdb_load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> 
     data_type::loaded(|| Some(Filter::Redis(Box::new(load(rdb)?))))
 }
 
-/// Writes what [`load`] reads.
+/// Writes what [`load`] reads; nothing, and none, if it cannot be told.
 fn save(rdb: *mut raw::RedisModuleIO, filter: &RedisFilter) -> Option<()> {
     let (_, header) = filter.dump().next()?;
     let (chain, links) = header.split_at_checked(FIRST_LINK)?;
@@ -70,20 +70,33 @@ fn save(rdb: *mut raw::RedisModuleIO, filter: &RedisFilter) -> Option<()> {
         number[..N].copy_from_slice(bytes.get(at..at + N)?);
         Some(u64::from_le_bytes(number))
     }
-    raw::save_unsigned(rdb, number::<8>(chain, 0)?);
-    [8, 12, 16].iter().try_for_each(|&at| {
-        raw::save_unsigned(rdb, number::<4>(chain, at)?);
-        Some(())
-    })?;
-    for (facts, link) in links.chunks_exact(LINK).zip(filter.links()) {
-        raw::save_unsigned(rdb, number::<8>(facts, 44)?);
-        raw::save_double(rdb, f64::from_bits(number::<8>(facts, 24)?));
-        raw::save_unsigned(rdb, number::<4>(facts, 40)?);
-        raw::save_double(rdb, f64::from_bits(number::<8>(facts, 32)?));
-        raw::save_unsigned(rdb, number::<8>(facts, 8)?);
-        raw::save_unsigned(rdb, facts[LINK - 1].into());
-        raw::save_slice(rdb, link.as_bytes());
-        raw::save_unsigned(rdb, number::<8>(facts, 16)?);
+    let chain = [
+        number::<8>(chain, 0)?,
+        number::<4>(chain, 8)?,
+        number::<4>(chain, 12)?,
+        number::<4>(chain, 16)?,
+    ];
+    let links = links.chunks_exact(LINK).zip(filter.links()).map(|(facts, link)| {
+        let entries = number::<8>(facts, 44)?;
+        let error = f64::from_bits(number::<8>(facts, 24)?);
+        let hashes = number::<4>(facts, 40)?;
+        let bits_per_entry = f64::from_bits(number::<8>(facts, 32)?);
+        let (bits, n2) = (number::<8>(facts, 8)?, number::<1>(facts, LINK - 1)?);
+        let size = number::<8>(facts, 16)?;
+        Some((entries, error, hashes, bits_per_entry, bits, n2, link.as_bytes(), size))
+    });
+    let links: Vec<_> = links.collect::<Option<_>>()?;
+    // From here on nothing fails, so that no file has half a key.
+    chain.into_iter().for_each(|number| raw::save_unsigned(rdb, number));
+    for (entries, error, hashes, bits_per_entry, bits, n2, bytes, size) in links {
+        raw::save_unsigned(rdb, entries);
+        raw::save_double(rdb, error);
+        raw::save_unsigned(rdb, hashes);
+        raw::save_double(rdb, bits_per_entry);
+        raw::save_unsigned(rdb, bits);
+        raw::save_unsigned(rdb, n2);
+        raw::save_slice(rdb, bytes);
+        raw::save_unsigned(rdb, size);
     }
     Some(())
 }
@@ -92,9 +105,12 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
     // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs
     // it in another process.
     let filter = unsafe { filter(value) };
-    let _ = catch_unwind(AssertUnwindSafe(|| match filter {
+    let saved = catch_unwind(AssertUnwindSafe(|| match filter {
         Filter::Redis(filter) => save(rdb, filter),
         // No other filter is of this type.
         _ => None,
     }));
+    if !matches!(saved, Ok(Some(()))) {
+        end_the_writing(rdb);
+    }
 }

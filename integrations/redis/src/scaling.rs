@@ -7,8 +7,9 @@ use crate::reserve::Reserve;
 use crate::settings::memory_limit;
 use crate::valkey::{self, Shaping};
 
-/// Links beyond this many are not counted: each is at least as large as the one before.
-const MOST_LINKS: usize = 1 << 16;
+/// Links beyond this many are not counted. Each is looked up for a key that is absent; with the
+/// built-in tightening there can be 1,022.
+const MOST_LINKS: usize = 1 << 12;
 
 /// A filter that grows, in thought.
 pub(crate) struct Scaling<'a> {
@@ -70,13 +71,14 @@ impl<'a> Scaling<'a> {
     }
 
     fn grow(mut self, wanted: u64) -> (u64, Option<ScaleError>) {
+        let limit = memory_limit().min(MOST);
         for _ in 0..MOST_LINKS {
             if self.capacity >= wanted {
                 return (self.capacity, None);
             }
             let Some((capacity, bytes)) = (self.next)() else { break };
             self.bytes = self.bytes.saturating_add(bytes);
-            if self.bytes > memory_limit().min(MOST) {
+            if self.bytes > limit {
                 return (self.capacity, Some(ScaleError::Memory));
             }
             self.capacity = self.capacity.saturating_add(capacity);

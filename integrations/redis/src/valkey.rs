@@ -15,8 +15,8 @@ use blocked_bloom::Bitmask;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
-use crate::allocator::load_bytes;
-use crate::data_type::{self, filter};
+use crate::allocator::{load_bytes, zeros};
+use crate::data_type::{self, end_the_writing, filter};
 use crate::filter::{Filter, Shape};
 use crate::own::{AddError, Added, CreateError};
 
@@ -193,13 +193,6 @@ impl Link {
     }
 }
 
-/// Bytes of zero, which the system has not written yet where they are many; none without memory.
-fn zeros(length: usize) -> Option<Vec<u8>> {
-    // `vec!` would end the server, so that it is first seen whether there is memory.
-    Vec::<u8>::new().try_reserve_exact(length).ok()?;
-    Some(vec![0; length])
-}
-
 impl ValkeyFilter {
     /// An empty filter, if its bytes may be taken.
     pub(crate) fn new(
@@ -334,9 +327,11 @@ impl ValkeyFilter {
     }
 
     /// What `BF.LOAD` takes: a version, the numbers of the filter, and of each link its bytes and
-    /// numbers, all little-endian; lists and bytes with their length before them.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64 + self.bytes() as usize);
+    /// numbers, all little-endian; lists and bytes with their length before them. None without
+    /// memory for it.
+    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(64 + self.bytes() as usize).ok()?;
         bytes.push(VERSION);
         bytes.extend(self.expansion.to_le_bytes());
         bytes.extend(self.rate.to_le_bytes());
@@ -349,7 +344,7 @@ impl ValkeyFilter {
             bytes.extend(link.items.to_le_bytes());
             bytes.extend(link.capacity.to_le_bytes());
         }
-        bytes
+        Some(bytes)
     }
 
     fn seed_is_random(&self) -> bool {
@@ -493,10 +488,13 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
     // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs
     // it in another process.
     let filter = unsafe { filter(value) };
-    let _ = catch_unwind(AssertUnwindSafe(|| {
+    let saved = catch_unwind(AssertUnwindSafe(|| {
         // No other filter is of this type.
-        if let Filter::Valkey(filter) = filter {
-            save(rdb, filter);
-        }
+        let Filter::Valkey(filter) = filter else { return None };
+        save(rdb, filter);
+        Some(())
     }));
+    if !matches!(saved, Ok(Some(()))) {
+        end_the_writing(rdb);
+    }
 }

@@ -389,6 +389,64 @@ fn without_memory_a_large_filter_is_an_error_and_the_server_goes_on() {
 }
 
 #[test]
+fn without_memory_a_filter_of_valkey_bloom_is_an_error_and_the_server_goes_on() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    // The filter has 36 MB, and the next link of the other one 45 MB.
+    let words = ["BF.INSERT", "f", "CAPACITY", "30000000", "TIGHTENING", "0.5"];
+    let full = ["BF.INSERT", "full", "CAPACITY", "1000", "EXPANSION", "32768", "TIGHTENING"];
+    assert_eq!(reply(&mut connection, &[&full[..], &["0.5"]].concat()), "[]");
+    let all = keys(0, 1_100);
+    let add: Vec<&str> =
+        ["BF.MADD", "full"].into_iter().chain(all.iter().map(String::as_str)).collect();
+    let mut made = Vec::new();
+    // Also where there is memory for the bits, and not for what is tried before they are taken.
+    for mebibytes in (4..100).step_by(6) {
+        if !limit_memory(&server, mebibytes << 20) {
+            return;
+        }
+        let text = reply(&mut connection, &words);
+        let is_made = text == "[]";
+        assert!(is_made || text == format!("-{NO_MEMORY}"), "{mebibytes} MiB: {text}");
+        let text = reply(&mut connection, &add);
+        let is_grown = text.starts_with('[');
+        assert!(is_grown || text == "-ERR problem inserting into filter", "{mebibytes}: {text}");
+        call::<()>(&mut connection, &["DEL", "f"]);
+        made.push((is_made, is_grown));
+    }
+    assert_eq!((made.first(), made.last()), (Some(&(false, false)), Some(&(true, true))));
+    assert!(items(&mut connection, "BF.MEXISTS", "full", &all).iter().all(|hit| *hit));
+    assert!(server.is_sound());
+}
+
+#[test]
+fn an_aof_that_there_is_no_memory_to_rewrite_stays() {
+    let options = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
+    let Some(mut server) = Server::start(&options) else { return };
+    let mut connection = server.connect();
+    // A filter of 60 MB.
+    let words = ["BF.INSERT", "f", "CAPACITY", "50000000", "TIGHTENING", "0.5", "ITEMS", "a"];
+    assert_eq!(reply(&mut connection, &words), "[1]");
+    for (mebibytes, status) in [(10, "err"), (1_000, "ok")] {
+        if !limit_memory(&server, mebibytes << 20) {
+            return;
+        }
+        call::<()>(&mut connection, &["BGREWRITEAOF"]);
+        wait_until("the rewrite has ended", || {
+            let text: String = call(&mut connection, &["INFO", "persistence"]);
+            text.contains("aof_rewrite_in_progress:0") && text.contains("aof_rewrite_scheduled:0")
+        });
+        let text: String = call(&mut connection, &["INFO", "persistence"]);
+        assert!(text.contains(&format!("aof_last_bgrewrite_status:{status}")), "{text}");
+        assert!(server.is_sound(), "{}", server.log());
+        server.kill();
+        server.start_again();
+        connection = server.connect();
+        assert_eq!(reply(&mut connection, &["BF.MEXISTS", "f", "a", "b"]), "[1 0]");
+    }
+}
+
+#[test]
 fn a_replica_without_memory_for_a_filter_ends() {
     // Otherwise keys that the other server has would be absent here.
     for words in [

@@ -6,7 +6,7 @@ use bloomfilter::Bloom;
 use redis::Connection;
 
 use crate::loading::keys;
-use crate::server::{Server, call, error_text, items, reply, wait_until};
+use crate::server::{Server, call, error_text, items, load_chunk, reply, wait_until};
 
 /// A filter as valkey-bloom has it.
 struct Naive {
@@ -321,26 +321,28 @@ fn a_limit_of_memory_is_that_of_each_filter() {
     });
 }
 
+/// What `INFO` says of all filters together.
+fn counters(connection: &mut Connection) -> Vec<u64> {
+    let text: String = call(connection, &["INFO", "modules"]);
+    let text = if text.contains("bloom_num_objects") {
+        text
+    } else {
+        call(connection, &["INFO", "everything"])
+    };
+    let names = ["num_objects", "num_filters_across", "num_items_across", "capacity_across"];
+    let names = names.iter().chain(&["total_memory_bytes", "defrag_hits"]);
+    let number = |name: &&str| {
+        let line = text.lines().find(|line| line.contains(&format!("bloom_{name}")));
+        let line = line.unwrap_or_else(|| panic!("{name} in {text}"));
+        line.split(':').nth(1).unwrap().trim().parse().unwrap()
+    };
+    names.map(number).collect()
+}
+
 #[test]
 fn counters_are_those_of_all_filters() {
     let Some(server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
-    let counters = |connection: &mut Connection| -> Vec<u64> {
-        let text: String = call(connection, &["INFO", "modules"]);
-        let text = if text.contains("bloom_num_objects") {
-            text
-        } else {
-            call(connection, &["INFO", "everything"])
-        };
-        let names = ["num_objects", "num_filters_across", "num_items_across", "capacity_across"];
-        let names = names.iter().chain(&["total_memory_bytes", "defrag_hits"]);
-        let number = |name: &&str| {
-            let line = text.lines().find(|line| line.contains(&format!("bloom_{name}")));
-            let line = line.unwrap_or_else(|| panic!("{name} in {text}"));
-            line.split(':').nth(1).unwrap().trim().parse().unwrap()
-        };
-        names.map(number).collect()
-    };
     assert_eq!(counters(&mut connection), [0; 6]);
     let mut expected = [0; 4];
     let mut size = 0;
@@ -376,6 +378,78 @@ fn counters_are_those_of_all_filters() {
     wait_until("the old ones are freed", || counters(&mut connection)[..4] == expected);
     call::<()>(&mut connection, &["FLUSHALL"]);
     wait_until("all are freed", || counters(&mut connection)[..5] == [0; 5]);
+}
+
+#[test]
+fn counters_have_the_bytes_of_filters_that_come_piece_by_piece() {
+    for options in [&[][..], &["--module-arguments", "REDISBLOOM_TYPE", "write"]] {
+        let Some(server) = Server::start(options) else { return };
+        let mut connection = server.connect();
+        let own = crate::loading::own(&mut connection, "own", &["0.01", "100"], 5_000);
+        call::<()>(&mut connection, &["DEL", "own"]);
+        for dump in [own, crate::loading::redis_bloom(100, 5_000).1] {
+            let data: Vec<u8> = dump[1..].iter().flat_map(|(_, data)| data).copied().collect();
+            let total = data.len() as u64;
+            // By so much that a piece ends within a link.
+            let send = |connection: &mut Connection, from: usize, to: usize| {
+                let (mut from, mut most) = (from, 1_000);
+                while from < to {
+                    let end = to.min(from + most);
+                    match load_chunk(connection, "f", 1 + end as i64, &data[from..end]) {
+                        Ok(()) => (from, most) = (end, 1_000),
+                        Err(error) => {
+                            assert!(error.starts_with("ERR invalid chunk") && most > 1, "{error}");
+                            most /= 2;
+                        }
+                    }
+                }
+            };
+            let half = data.len() / 2;
+            // From the beginning, twice; across a restart; and all of it.
+            for (reloads, is_whole) in [(false, false), (true, false), (true, true), (false, true)]
+            {
+                for _ in 0..2 {
+                    load_chunk(&mut connection, "f", 1, &dump[0].1).unwrap();
+                    send(&mut connection, 0, half);
+                    let bytes = counters(&mut connection)[4];
+                    assert!((total / 2..3 * total).contains(&bytes), "{bytes} of {total}");
+                }
+                if reloads {
+                    call::<()>(&mut connection, &["DEBUG", "RELOAD"]);
+                }
+                if is_whole {
+                    send(&mut connection, half, data.len());
+                    let [size]: [u64; 1] = call(&mut connection, &["BF.INFO", "f", "SIZE"]);
+                    wait_until("the old one is freed", || counters(&mut connection)[0] == 1);
+                    assert_eq!(counters(&mut connection)[4], size);
+                }
+                call::<()>(&mut connection, &["DEL", "f"]);
+                wait_until("it is freed", || counters(&mut connection)[0] == 0);
+                assert_eq!(counters(&mut connection)[..5], [0; 5], "{reloads} {is_whole}");
+            }
+        }
+    }
+}
+
+/// A filter of links that are hardly larger than the ones before.
+#[test]
+fn how_far_a_filter_can_grow_is_found_in_a_moment() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let shape = ["CAPACITY", "1", "EXPANSION", "1", "TIGHTENING", "0.99999"];
+    assert_eq!(reply(&mut connection, &[&["BF.INSERT", "f"], &shape[..]].concat()), "[]");
+    assert_eq!(reply(&mut connection, &["BF.INSERT", "usual", "TIGHTENING", "0.5"]), "[]");
+    let mut time = |name: &str| {
+        let start = server.cpu_nanoseconds();
+        for _ in 0..20 {
+            reply(&mut connection, &["BF.INFO", name, "MAXSCALEDCAPACITY"]);
+        }
+        (server.cpu_nanoseconds() - start) / 20
+    };
+    time("usual");
+    let (usual, of_many) = (time("usual"), time("f"));
+    println!("{usual} ns, of many links {of_many} ns");
+    assert!(of_many < 100 * usual.max(20_000), "{usual} {of_many}");
 }
 
 #[test]
