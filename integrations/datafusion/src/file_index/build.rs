@@ -72,7 +72,7 @@ pub fn file_index_column(field: &Field) -> Result<Column> {
 ///
 /// # Errors
 ///
-/// Those of the store in writing, and of [`FileIndexOptions::builder`].
+/// Those of the store in writing, and of [`FileIndexOptions::builder`]. Nothing is put then.
 ///
 /// # Examples
 ///
@@ -102,17 +102,32 @@ pub async fn build_file_index(
     index: &Path,
     mut progress: impl FnMut(&FileIndexReport),
 ) -> Result<FileIndexReport> {
-    let mut builder = options.builder().map_err(external)?;
     let mut output = Output { writer: BufWriter::new(store.clone(), index.clone()), bytes: 0 };
+    let built = build(&store, files, options, &mut output, &mut progress).await;
+    if built.is_err() {
+        // The parts of an upload that is not ended may stay in the store. What failed is reported.
+        _ = output.writer.abort().await;
+    }
+    built
+}
+
+async fn build(
+    store: &Arc<dyn ObjectStore>,
+    files: Vec<ObjectMeta>,
+    options: &FileIndexOptions,
+    output: &mut Output,
+    progress: &mut impl FnMut(&FileIndexReport),
+) -> Result<FileIndexReport> {
+    let mut builder = options.builder().map_err(external)?;
     let mut report = FileIndexReport::default();
     let opened = futures::stream::iter(files).map(|file| async {
-        let opened = Opened::new(&store, &file).await;
+        let opened = Opened::new(store, &file).await;
         (file, opened)
     });
     let mut opened = opened.buffered(FOOTERS_AHEAD);
     while let Some((file, opened)) = opened.next().await {
         let added = match opened {
-            Ok(opened) => opened.add(&file, options, &mut builder, &mut output).await?,
+            Ok(opened) => opened.add(&file, options, &mut builder, output).await?,
             Err(error) => Err(error),
         };
         if let Err(error) = added {
@@ -136,6 +151,9 @@ struct Output {
 
 impl Output {
     async fn write(&mut self, bytes: Vec<u8>) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         self.bytes += bytes.len() as u64;
         Ok(self.writer.put(bytes.into()).await?)
     }
@@ -155,7 +173,7 @@ impl Opened {
         Ok(Opened { reader, metadata })
     }
 
-    /// Adds the file. The outer error is one of writing, the inner one leaves the file out.
+    /// Adds the file. The outer error is one of building, the inner one leaves the file out.
     async fn add(
         &self,
         meta: &ObjectMeta,
@@ -179,11 +197,7 @@ impl Opened {
             if let Err(error) = self.read(row_group, &found, &mut file).await {
                 return Ok(Err(error));
             }
-            match file.end_row_group() {
-                Ok(bytes) if bytes.is_empty() => {}
-                Ok(bytes) => output.write(bytes).await?,
-                Err(error) => return Ok(Err(external(error))),
-            }
+            output.write(file.end_row_group().map_err(external)?).await?;
         }
         Ok(file.end().map_err(external))
     }

@@ -38,6 +38,11 @@ fn of_store(indexes: &Indexes, store: &ObjectStoreUrl) -> Arc<[Arc<StoredFileInd
 /// footer, of other tables and for the keys of joins when a file is about to be opened. All other
 /// files are read as before. Called several times, it adds several indexes.
 ///
+/// A file is the one that was indexed if its etag or version is, unless
+/// [`StoredFileIndex::with_same_file`] says otherwise. The etag of a local file is made of its
+/// inode, length and time: a file that is overwritten in place by as many bytes, with its time put
+/// back, is taken for the one that was indexed.
+///
 /// In Ballista the scheduler's session takes the index, by its `override_session_builder`. Files
 /// are pruned before their scans are sent to executors, which need nothing.
 ///

@@ -17,6 +17,9 @@ use crate::keys::{KeyType, hash_array};
 /// costs a lookup.
 const MOST_VALUES: usize = 4096;
 
+/// How deep predicates are looked into, chains of AND and OR being one level.
+const MOST_DEPTH: usize = 64;
+
 /// A formula over columns of an index. Each row for which the predicate is true satisfies it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Need {
@@ -30,7 +33,6 @@ pub(crate) enum Need {
         column: usize,
         /// Its type in the table, whose values have been compared.
         data_type: DataType,
-        /// Ascending, none twice.
         hashes: Vec<u64>,
     },
     /// All of these are satisfied: at least two, of which none is `Any` or `Never`.
@@ -59,16 +61,27 @@ impl Need {
         resolve: Resolve<'_>,
         parts: Parts,
     ) -> Result<Need> {
+        Need::below(predicate, resolve, parts, MOST_DEPTH)
+    }
+
+    fn below(
+        predicate: &Arc<dyn PhysicalExpr>,
+        resolve: Resolve<'_>,
+        parts: Parts,
+        depth: usize,
+    ) -> Result<Need> {
+        let Some(depth) = depth.checked_sub(1) else { return Ok(Need::Any) };
+        let of = |predicate, parts| Need::below(predicate, resolve, parts, depth);
         if let Some(filter) = predicate.downcast_ref::<DynamicFilterPhysicalExpr>() {
             return match parts {
                 Parts::Planned => Ok(Need::Any),
-                Parts::Dynamic | Parts::All => Need::of(&filter.current()?, resolve, Parts::All),
+                Parts::Dynamic | Parts::All => of(&filter.current()?, Parts::All),
             };
         }
         let binary = predicate.downcast_ref::<BinaryExpr>();
         if let Some(binary) = binary.filter(|binary| *binary.op() == Operator::And) {
-            let both = [binary.left(), binary.right()];
-            return Need::all(both.map(|side| Need::of(side, resolve, parts)));
+            let operands = operands(binary).into_iter();
+            return Need::all(operands.map(|operand| of(operand, parts)));
         }
         if parts == Parts::Dynamic {
             return Ok(Need::Any);
@@ -84,8 +97,8 @@ impl Need {
         if let Some(binary) = binary {
             return match binary.op() {
                 Operator::Or => {
-                    let both = [binary.left(), binary.right()];
-                    Need::either(both.map(|side| Need::of(side, resolve, parts)))
+                    let operands = operands(binary).into_iter();
+                    Need::either(operands.map(|operand| of(operand, parts)))
                 }
                 // Of a literal that is not NULL the two are the same.
                 Operator::Eq | Operator::IsNotDistinctFrom => {
@@ -114,7 +127,7 @@ impl Need {
             // Whichever branch is taken is true of the row. Without ELSE the rest is NULL.
             let branches = case.when_then_expr().iter().map(|(_, then)| then);
             let branches = branches.chain(case.else_expr());
-            return Need::either(branches.map(|branch| Need::of(branch, resolve, parts)));
+            return Need::either(branches.map(|branch| of(branch, parts)));
         }
         Ok(Need::Any)
     }
@@ -136,13 +149,16 @@ impl Need {
         })
     }
 
+    /// What satisfies one of several needs. Values of one column are one list, so that a chain of
+    /// OR costs what an IN list does.
     fn either(needs: impl IntoIterator<Item = Result<Need>>) -> Result<Need> {
         let mut either = Vec::new();
         for need in needs {
             match need? {
                 Need::Any => return Ok(Need::Any),
                 Need::Never => {}
-                need => either.push(need),
+                Need::Either(needs) => needs.into_iter().for_each(|need| add(&mut either, need)),
+                need => add(&mut either, need),
             }
         }
         Ok(match either.len() {
@@ -151,6 +167,45 @@ impl Need {
             _ => Need::Either(either),
         })
     }
+
+    /// Whether it has so few values that they are worth looking up.
+    pub(crate) fn is_looked_up(&self) -> bool {
+        !matches!(self, Need::Any | Need::Never) && self.values() <= MOST_VALUES
+    }
+
+    fn values(&self) -> usize {
+        match self {
+            Need::Any | Need::Never => 0,
+            Need::OneOf { hashes, .. } => hashes.len(),
+            Need::All(needs) | Need::Either(needs) => needs.iter().map(Need::values).sum(),
+        }
+    }
+}
+
+/// The operands of a chain of AND or of OR, however long, in their order.
+fn operands(chain: &BinaryExpr) -> Vec<&Arc<dyn PhysicalExpr>> {
+    let (mut found, mut left) = (Vec::new(), vec![chain.right(), chain.left()]);
+    while let Some(operand) = left.pop() {
+        match operand.downcast_ref::<BinaryExpr>().filter(|other| other.op() == chain.op()) {
+            Some(chain) => left.extend([chain.right(), chain.left()]),
+            None => found.push(operand),
+        }
+    }
+    found
+}
+
+/// Adds a need to those of which one must be satisfied.
+fn add(either: &mut Vec<Need>, need: Need) {
+    let Need::OneOf { column, data_type, hashes } = need else { return either.push(need) };
+    for other in either.iter_mut() {
+        if let Need::OneOf { column: same, data_type: typed, hashes: all } = other
+            && (*same, &*typed) == (column, &data_type)
+        {
+            all.extend(hashes);
+            return;
+        }
+    }
+    either.push(Need::OneOf { column, data_type, hashes });
 }
 
 /// The need of `expression IN (literals)`.
@@ -168,7 +223,7 @@ fn one_of(
         return Ok(Need::Never);
     }
     let same = |value: &&ScalarValue| is_compared(&compared, &value.data_type());
-    if values.len() > MOST_VALUES || !values.iter().all(same) || KeyType::of(&compared).is_err() {
+    if !values.iter().all(same) || KeyType::of(&compared).is_err() {
         return Ok(Need::Any);
     }
     let (mut hashes, mut hash) = (Vec::with_capacity(values.len()), Vec::new());
@@ -176,8 +231,6 @@ fn one_of(
         hash_array(&value.to_array()?, &mut hash)?;
         hashes.push(hash[0]);
     }
-    hashes.sort_unstable();
-    hashes.dedup();
     Ok(Need::OneOf { column, data_type, hashes })
 }
 
@@ -283,8 +336,7 @@ mod tests {
     }
 
     fn ids(values: &[&str]) -> Need {
-        let mut hashes: Vec<u64> = values.iter().map(|&v| hash(v.into())).collect();
-        hashes.sort_unstable();
+        let hashes = values.iter().map(|&v| hash(v.into())).collect();
         Need::OneOf { column: 0, data_type: DataType::Utf8, hashes }
     }
 
@@ -324,7 +376,12 @@ mod tests {
             (and(is("a"), n_is(3)), Need::All(vec![ids(&["a"]), n(3)])),
             (or(is("a"), n_is(3)), Need::Either(vec![ids(&["a"]), n(3)])),
             (or(is("a"), other()), Need::Any),
-            (or(and(is("a"), other()), is("b")), Need::Either(vec![ids(&["a"]), ids(&["b"])])),
+            (or(and(is("a"), other()), is("b")), ids(&["a", "b"])),
+            (or(or(is("a"), n_is(3)), is("b")), Need::Either(vec![ids(&["a", "b"]), n(3)])),
+            (
+                or(and(is("a"), n_is(3)), is("b")),
+                Need::Either(vec![Need::All(vec![ids(&["a"]), n(3)]), ids(&["b"])]),
+            ),
             (list(&[Some("a"), None, Some("b")], false), ids(&["a", "b"])),
             (list(&[None], false), Need::Never),
             (list(&[Some("a")], true), Need::Any),
@@ -337,7 +394,7 @@ mod tests {
             (both(column("id"), Operator::Eq, nothing()), Need::Any),
             (or(null(), is("a")), ids(&["a"])),
             (and(null(), is("a")), Need::Never),
-            (when(vec![is("a"), is("b")], None), Need::Either(vec![ids(&["a"]), ids(&["b"])])),
+            (when(vec![is("a"), is("b")], None), ids(&["a", "b"])),
             (when(vec![is("a")], Some(lit(true))), Need::Any),
             (when(vec![is("a")], Some(lit(false))), ids(&["a"])),
             (both(wide(DataType::Int64), Operator::Eq, lit(3i64)), n(3)),
@@ -347,6 +404,18 @@ mod tests {
         ] {
             assert_eq!(need(&predicate, Parts::All), expected, "{predicate}");
         }
+        let chain = |values: usize| (0..values).map(|v| is(&v.to_string())).reduce(or).unwrap();
+        let nested = |levels: usize| {
+            (0..levels).fold(is("a"), |all, level| match level % 2 {
+                0 => and(or(all, is("b")), other()),
+                _ => or(and(all, other()), is("b")),
+            })
+        };
+        assert!(need(&nested(10), Parts::All).is_looked_up());
+        assert_eq!(need(&nested(2 * MOST_DEPTH), Parts::All), Need::Any);
+        assert!(need(&chain(100), Parts::All).is_looked_up());
+        assert!(!need(&chain(MOST_VALUES + 1), Parts::All).is_looked_up());
+        assert!(!Need::Any.is_looked_up() && !Need::Never.is_looked_up());
         let mixed = and(is("a"), dynamic(&is("b")));
         assert_eq!(need(&mixed, Parts::Planned), ids(&["a"]));
         assert_eq!(need(&mixed, Parts::Dynamic), ids(&["b"]));

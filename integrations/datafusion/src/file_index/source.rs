@@ -49,7 +49,7 @@ pub(crate) fn needs(
             Some((number, data_type.clone()))
         };
         let need = Need::of(predicate, &resolve, parts)?;
-        if !matches!(need, Need::Any | Need::Never) {
+        if need.is_looked_up() {
             needs.push((index.clone(), need));
         }
     }

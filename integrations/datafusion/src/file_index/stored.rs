@@ -125,9 +125,6 @@ impl StoredFileIndex {
 
     /// The row groups that may satisfy a need, or `None` if there is nothing to look up.
     async fn candidates(&self, need: &Need) -> Result<Option<Candidates>> {
-        if matches!(need, Need::Any | Need::Never) {
-            return Ok(None);
-        }
         let mut lookups = Vec::new();
         self.lookups(need, &mut lookups)?;
         let found = match &self.source {
