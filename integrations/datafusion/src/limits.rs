@@ -18,8 +18,7 @@ pub(crate) fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// Whether this operator ends after some rows.
 pub(crate) fn ends_early(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let aggregate = plan.downcast_ref::<AggregateExec>();
-    plan.fetch().is_some()
-        || aggregate.is_some_and(|aggregate| aggregate.limit_options().is_some())
+    plan.fetch().is_some() || aggregate.is_some_and(|aggregate| aggregate.limit_options().is_some())
 }
 
 /// Whether an operator computes something that its rows do not determine, such as a count of calls.

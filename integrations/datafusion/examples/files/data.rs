@@ -28,7 +28,7 @@ impl Random {
     }
 
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
     pub(crate) fn unit(&mut self) -> f64 {

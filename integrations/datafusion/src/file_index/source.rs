@@ -335,9 +335,9 @@ impl Shared {
                 return Ok(Box::new(Nothing));
             }
             Some(Verdict::RowGroups(groups)) => {
-                if narrow(&mut file, &groups) {
-                    self.row_groups_pruned.add(groups.iter().filter(|&&group| !group).count());
-                }
+                let pruned = groups.iter().filter(|&&group| !group).count();
+                let narrowed = narrow(&mut file, &groups);
+                self.row_groups_pruned.add(if narrowed { pruned } else { 0 });
             }
             Some(Verdict::Unknown(_)) => self.files_unknown.add(1),
             None => {}
