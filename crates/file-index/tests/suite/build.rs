@@ -93,6 +93,29 @@ fn files_that_cannot_be_are_errors_and_change_nothing() {
     }
 }
 
+/// However many values come at once, all of them are in: around the sizes at which a builder makes
+/// space.
+#[test]
+fn no_value_of_a_piece_is_lost() {
+    let mut random = Random(3);
+    for count in [1, 1_023, 1_024, 1_025, 1_026, 2_048, 2_049, 2_050, 4_097] {
+        let values = random.hashes(count);
+        let mut builder = options().builder().unwrap();
+        let mut adding = builder.file(FileIdentity::new("a", 1), &[Some("Utf8")], 1).unwrap();
+        adding.insert_hashes(0, &values).unwrap();
+        let mut stored = adding.end_row_group().unwrap();
+        adding.end().unwrap();
+        assert_eq!(builder.values(), count as u64);
+        stored.extend(builder.finish().unwrap());
+        let index = FileIndex::from_bytes(stored).unwrap();
+        for &hash in values.iter().rev().take(3) {
+            let key_hash = KeyHash::Xxh3 { seed: 0 };
+            let lookup = index.manifest().lookup(0, key_hash, |_| true, [hash]).unwrap();
+            assert_eq!(index.candidates(&lookup).unwrap().count(), 1, "{count}");
+        }
+    }
+}
+
 /// A row group of more values than there is memory for is not indexed, and always read; of which
 /// there are few different ones, it is.
 #[test]
