@@ -14,8 +14,7 @@
 #![doc = include_str!("../docs/img/batch-size.svg")]
 #![doc = include_str!("../docs/img/false-positives.svg")]
 
-/// Pages of the documentation, whose code is compiled and run. `rustdoc-links.txt` says where links
-/// between pages lead there: the first definition counts.
+/// Pages whose code is compiled and run. `rustdoc-links.txt` says first where their links lead.
 macro_rules! pages {
     ($($name:ident),*) => {$(
         page!($name, include_str!(concat!("../docs/", stringify!($name), ".md")));
@@ -35,6 +34,7 @@ pages!(guide);
 pages!(running, alternatives, parameters, adapter, format, internals, measuring, benchmarks);
 pages!(testing, releasing);
 page!(where_others_win, include_str!("../docs/where-others-win.md"));
+page!(file_index, include_str!("../docs/file-index.md"));
 page!(unsafe_code, include_str!("../docs/unsafe.md"));
 page!(security, include_str!("../SECURITY.md"));
 // Their code is compiled by the packages that they need.

@@ -43,7 +43,8 @@ fn text_stands_for_values_of_the_types_of_the_column() {
     let stored = index(["Utf8", "Int64", "Timestamp(ns)"], false);
     let opened = open(&stored);
     let number = 42_u64.to_le_bytes();
-    let cases: [(&str, Option<PhysicalType>, bool, &[&[u8]]); 7] = [
+    type Case<'a> = (&'a str, Option<PhysicalType>, bool, &'a [&'a [u8]]);
+    let cases: [Case<'_>; 7] = [
         ("text", None, false, &[b"apple", b"pear", b"42"]),
         ("text", Some(PhysicalType::ByteArray), false, &[b"apple", b"pear"]),
         ("text", None, true, &[b"apple", b"pear"]),
