@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
+use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_file_index::{Column, FileIdentity, FileIndexOptions};
 use blocked_bloom_formats::rocksdb::RibbonBlockBuilder;
 use blocked_bloom_inspect::{
@@ -248,7 +248,9 @@ fn own(all: &mut Vec<StoredFilter>) {
     let rows: Vec<Vec<u64>> = rows.collect();
     let planes = Planes::from_hashes(&planes, rows).unwrap();
     add("planes", Format::PLANES, planes.as_bytes().to_vec());
-    let column = Column::new("id", options.key_hash());
+    // The seed of strings, by which their keys are known to be what was hashed.
+    let column = Column::new("id", KeyHash::Xxh3 { seed: 3 });
+    let hasher = column.hasher().unwrap();
     let mut builder = FileIndexOptions::new(vec![column], 1).builder().unwrap();
     let mut stored = Vec::new();
     for (number, keys) in keys.chunks(500).enumerate() {
