@@ -47,15 +47,21 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
         let mut fields = fields.to_vec();
         let (id, kind, _) = fields.remove(missing);
         let error = open(&header(&fields)).unwrap_err();
-        assert!(
-            matches!(error, SplitBlockError::Thrift(ThriftError::MissingField { field, .. }) if field == name),
-            "{error}"
-        );
+        let is_missing = |error: &SplitBlockError| {
+            matches!(
+                error,
+                SplitBlockError::Thrift(ThriftError::MissingField { field, .. }) if *field == name
+            )
+        };
+        assert!(is_missing(&error), "{error}");
         // Of a wrong type.
         fields.push((id, if kind == I32 { I64 } else { I32 }, number(32)));
         let error = open(&header(&fields)).unwrap_err();
         assert!(
-            matches!(error, SplitBlockError::Thrift(ThriftError::FieldType { field, .. }) if field == name),
+            matches!(
+                error,
+                SplitBlockError::Thrift(ThriftError::FieldType { field, .. }) if field == name
+            ),
             "{error}"
         );
         if kind == STRUCT {
@@ -72,9 +78,7 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
             fields.pop();
             fields.push((id, STRUCT, vec![0]));
             let error = open(&header(&fields)).unwrap_err();
-            assert!(
-                matches!(error, SplitBlockError::Thrift(ThriftError::MissingField { field, .. }) if field == name)
-            );
+            assert!(is_missing(&error), "{error}");
         }
     }
     for found in [0, -32, 1, 31, 33, i32::MAX.into(), i32::MIN.into()] {
