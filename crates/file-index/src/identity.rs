@@ -101,8 +101,8 @@ impl<'a> FileIdentity<'a> {
 #[non_exhaustive]
 pub enum SameFile {
     /// An equal version, or an equal etag that is not weak (`W/`), known on both sides. Of version,
-    /// etag and time, none that both sides know may differ. An etag that is made of length and time,
-    /// as that of files on a local disk, sees no more than these.
+    /// etag and time, none that both sides know may differ. An etag that is made of length and
+    /// time, as that of files on a local disk, sees no more than these.
     #[default]
     Tag,
     /// An equal time of the last change suffices too. This does not see a file that was overwritten

@@ -127,10 +127,10 @@ impl FileIndexOptions {
         FileIndexOptions { part_values: values, ..self }
     }
 
-    /// Sets the memory that a builder may use, 1 MiB to 1 PiB, and never less than twice the bits of
-    /// 512 parts: 35 MB for each column of parts of 16,384 values at the default rate. Three eighths are for the different
-    /// values of a row group: 2.7 million in 64 MiB, if there is one column. One with more is not
-    /// indexed, and always read.
+    /// Sets the memory that a builder may use, 1 MiB to 1 PiB, and never less than twice the bits
+    /// of 512 parts: 35 MB for each column of parts of 16,384 values at the default rate. Three
+    /// eighths are for the different values of a row group: 2.7 million in 64 MiB, if there is one
+    /// column. One with more is not indexed, and always read.
     pub fn with_memory(self, bytes: u64) -> Self {
         FileIndexOptions { memory: bytes.clamp(MEMORY.0, MEMORY.1), ..self }
     }

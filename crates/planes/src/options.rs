@@ -95,9 +95,9 @@ impl PlanesOptions {
         PlanesOptions { liveness: true, ..self }
     }
 
-    /// Rounds the rows of the last group up to 64, where earlier releases, which refuse such planes,
-    /// rounded up to 512. For planes of few rows: of 100, a plane takes 24 bytes with its checksum
-    /// instead of 72.
+    /// Rounds the rows of the last group up to 64, where earlier releases, which refuse such
+    /// planes, rounded up to 512. For planes of few rows: of 100, a plane takes 24 bytes with its
+    /// checksum instead of 72.
     pub fn with_short_last_group(self) -> Self {
         PlanesOptions { short_last_group: true, ..self }
     }

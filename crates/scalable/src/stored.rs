@@ -21,8 +21,8 @@ const HASH: usize = 10;
 /// Where the header has the checksum of the checksums that end the headers of the links.
 const LINKS_CHECKSUM: usize = 40;
 
-/// Where the header of a link has its numbers of probes, blocks and additions, and its own checksum,
-/// which is the last of it.
+/// Where the header of a link has its numbers of probes, blocks and additions, and its own
+/// checksum, which is the last of it.
 const LINK_PROBES: usize = 12;
 const LINK_BLOCKS: usize = 24;
 const LINK_KEYS: usize = 32;

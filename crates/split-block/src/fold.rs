@@ -9,7 +9,8 @@ use crate::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
 
 impl SplitBlockFilter {
     /// Halves the filter as often as the estimated rate stays at or below `rate` and the number of
-    /// blocks is even, and returns the divisor it was folded by: 1 if no smaller size keeps the rate.
+    /// blocks is even, and returns the divisor it was folded by: 1 if no smaller size keeps the
+    /// rate.
     ///
     /// The estimate, and so the size and the bytes, are those of Arrow and arrow-rs: from the
     /// filter's [fill](Self::fill_ratio) `f`, halving `i` times gives the fill `1 - (1 - f)^(2^i)`,
@@ -57,8 +58,8 @@ impl SplitBlockFilter {
     /// Adds every value of another filter, such as one of another row group, or of a part that
     /// another thread made.
     ///
-    /// The other filter may have a multiple of this one's blocks, and is folded to as many. The rate
-    /// grows with what is added.
+    /// The other filter may have a multiple of this one's blocks, and is folded to as many. The
+    /// rate grows with what is added.
     ///
     /// # Errors
     ///

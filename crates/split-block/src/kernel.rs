@@ -156,7 +156,8 @@ pub(crate) fn with_lookup<'f, R>(
     match functions.table.instructions {
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         InstructionSet::Avx2 | InstructionSet::Avx512 => {
-            // SAFETY: `table` gives tables whose instruction set the CPU has; AVX-512 contains AVX2.
+            // SAFETY: `table` gives tables whose instruction set the CPU has; AVX-512 contains
+            // AVX2.
             unsafe { avx2::run(|| work(Lookup { blocks, by_avx2: true })) }
         }
         _ => work(Lookup { blocks, by_avx2: false }),

@@ -11,12 +11,12 @@
 //! # Ok::<(), blocked_bloom_split::SplitBlockError>(())
 //! ```
 //!
-//! A [`SplitBlockFilter`] borrows a stored filter, or owns its blocks and is filled; threads fill an
-//! [`AtomicSplitBlockFilter`] together. Values are inserted and looked up by their plain-encoded
+//! A [`SplitBlockFilter`] borrows a stored filter, or owns its blocks and is filled; threads fill
+//! an [`AtomicSplitBlockFilter`] together. Values are inserted and looked up by their plain-encoded
 //! bytes or by the XXH64 of these ([`hash_value`]), one at a time or in batches, by the methods of
-//! [`blocked_bloom::Filter`]. [`split_block`] is the probe scheme in plain Rust, [`sbbf`] the filter
-//! by the names of the crate `parquet`. The footers of
-//! Parquet files, which lead to their filters, are read by the package `blocked-bloom-formats`.
+//! [`blocked_bloom::Filter`]. [`split_block`] is the probe scheme in plain Rust, [`sbbf`] the
+//! filter by the names of the crate `parquet`. The footers of Parquet files, which lead to their
+//! filters, are read by the package `blocked-bloom-formats`.
 //!
 //! # Damage
 //!

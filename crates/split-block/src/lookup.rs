@@ -19,9 +19,9 @@ impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
     ///
     /// # Errors
     ///
-    /// [`SplitBlockError`] if the header is damaged or of another algorithm, hash or compression, if
-    /// the bitset's length is not a positive multiple of 32 up to 2 GiB - 32, or if the bytes are
-    /// shorter or longer than header and bitset.
+    /// [`SplitBlockError`] if the header is damaged or of another algorithm, hash or compression,
+    /// if the bitset's length is not a positive multiple of 32 up to 2 GiB - 32, or if the bytes
+    /// are shorter or longer than header and bitset.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -58,7 +58,8 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     ///
     /// # Errors
     ///
-    /// [`SplitBlockError::BitsetLength`] unless the length is a positive multiple of 32 up to 2 GiB - 32.
+    /// [`SplitBlockError::BitsetLength`] unless the length is a positive multiple of 32 up to 2 GiB
+    /// - 32.
     pub fn from_bitset(bitset: &'a [u8]) -> Result<Self, SplitBlockError> {
         header::bitset_length(i64::try_from(bitset.len()).unwrap_or(i64::MAX))?;
         let (blocks, _) = bitset.as_chunks();

@@ -1,5 +1,5 @@
-//! The filter by the names of `parquet::bloom_filter`, of the Rust crate `parquet`: for code that was
-//! written for its `Sbbf`, which then changes where the type comes from.
+//! The filter by the names of `parquet::bloom_filter`, of the Rust crate `parquet`: for code that
+//! was written for its `Sbbf`, which then changes where the type comes from.
 //!
 //! Values, sizes, folding, estimates and bytes are theirs; what their functions panic or abort on
 //! are errors here. For batches an [`Sbbf`] is a [`SplitBlockFilter`] (`Deref`).

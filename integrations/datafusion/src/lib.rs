@@ -4,8 +4,8 @@
 //!   [`bloom_filter_contains`](bloom_filter_contains()).
 //! - As join pre-filters: [`BloomJoinRule`] drops rows without a partner before they are shuffled,
 //!   which in a cluster means before they cross the network.
-//! - As one index over the Parquet files of a table: `with_file_index` (feature `file-index`) leaves
-//!   out files and row groups that do not have the values of a query.
+//! - As one index over the Parquet files of a table: `with_file_index` (feature `file-index`)
+//!   leaves out files and row groups that do not have the values of a query.
 //!
 //! ```
 //! use blocked_bloom_datafusion::with_bloom_filters;

@@ -1,5 +1,5 @@
-//! What unit tests see of the code that they run: which cache lines are prefetched, and what else is
-//! done between.
+//! What unit tests see of the code that they run: which cache lines are prefetched, and what else
+//! is done between.
 
 use std::cell::RefCell;
 use std::vec::Vec;

@@ -69,10 +69,10 @@ unsafe fn contains_near(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64])
 #[repr(align(64))]
 struct Offsets([[u64; KEYS]; 2]);
 
-/// Looks up in a filter that outgrows the cache. Where a block begins is computed once, and kept from
-/// when it is prefetched until it is tested: computed twice, as AVX2 does, lookups in 2 MiB took 1.14
-/// to 1.19 of the time, and from 8 MiB on 1.02 to 1.05 (Zen 4, 256 to 4,096 a call). For AVX2, of
-/// four keys a register, it gained nothing.
+/// Looks up in a filter that outgrows the cache. Where a block begins is computed once, and kept
+/// from when it is prefetched until it is tested: computed twice, as AVX2 does, lookups in 2 MiB
+/// took 1.14 to 1.19 of the time, and from 8 MiB on 1.02 to 1.05 (Zen 4, 256 to 4,096 a call). For
+/// AVX2, of four keys a register, it gained nothing.
 ///
 /// # Safety
 ///
