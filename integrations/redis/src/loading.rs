@@ -1,6 +1,8 @@
 //! Filters that come piece by piece, as their dumps have them: each link is read into the memory
 //! where it stays.
 
+use std::ops::Range;
+
 use blocked_bloom::parts::{self, BlockBuffer, HEADER_BYTES, Header};
 use blocked_bloom::{Block, BloomFilter, FilterContents, KeyHash};
 use blocked_bloom_formats::redis::{RedisError as FormatError, RedisFilter};
@@ -19,9 +21,10 @@ const GROWTH: usize = 16;
 pub(crate) const FIRST_LINK: usize = 20;
 pub(crate) const LINK: usize = 53;
 
-/// Where the header of a stored filter has its number of blocks and their checksum, and which
-/// version it has.
+/// Where the header of a stored filter has its number of blocks, of additions and the checksum of
+/// the blocks, and which version it has.
 const BLOCKS: usize = 24;
+const KEYS: Range<usize> = 32..40;
 const CHECKSUM: usize = 48;
 const VERSION: u16 = 1;
 
@@ -273,7 +276,10 @@ impl Parts {
         let views = self.parts.iter().skip(2).step_by(2).zip(&facts);
         let views: Option<Vec<_>> =
             views.map(|(blocks, facts)| facts.filter(&blocks[..])).collect();
-        if !views.is_some_and(|views| Own::loads(self.grows, &headers, views)) {
+        // Blocks that are borrowed do not say how many keys were added; headers are compared.
+        let mut of_views = headers.clone();
+        of_views[1..].iter_mut().for_each(|header| header[KEYS].fill(0));
+        if !views.is_some_and(|views| Own::loads(self.grows, &of_views, views)) {
             return Err(LoadError::BadData);
         }
         let blocks = std::mem::take(&mut self.parts).into_iter().skip(2).step_by(2).zip(&facts);
