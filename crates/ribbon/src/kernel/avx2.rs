@@ -117,6 +117,10 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
     ran!("avx2");
     let shards = Shards { directory, words, columns };
+    // An equation without columns, which `one` takes for "maybe", is not the answer here.
+    if directory.is_empty() {
+        return false;
+    }
     let bytes = shards.bytes();
     one(&shards, hash, |equation: &Equation<&u64>, [first, second]: [usize; 2], results| {
         // SAFETY: `one` calls where there are four columns, which `Source::equation` says are among

@@ -51,6 +51,23 @@ fn every_length_and_number_of_columns() {
 }
 
 #[test]
+fn filters_without_keys() {
+    let mut hits = Bitmask::new();
+    let queries = Random(5).hashes(100);
+    for rate in [0.5, 0.01] {
+        let filter = built(rate, &[]);
+        for kernel in kernels() {
+            let filter = filter.view().with_kernel(kernel);
+            assert!(!queries.iter().any(|&hash| filter.contains_hash(hash)), "{kernel} {rate}");
+            for length in 1..=queries.len() {
+                filter.contains_hashes(&queries[..length], &mut hits);
+                assert_eq!(hits.count_hits(), 0, "{kernel} {rate}, {length} a call");
+            }
+        }
+    }
+}
+
+#[test]
 fn every_number_of_columns_of_rocksdbs() {
     let kernels = kernels();
     let hashes = Random(1).hashes(2_000);
