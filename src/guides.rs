@@ -14,7 +14,8 @@
 #![doc = include_str!("../docs/img/batch-size.svg")]
 #![doc = include_str!("../docs/img/false-positives.svg")]
 
-/// Pages whose code is compiled and run. `rustdoc-links.txt` says first where their links lead.
+/// Pages whose code is compiled and run. Each begins with the lines of `rustdoc-links.txt`, which
+/// say where links to files of the repository lead.
 macro_rules! pages {
     ($($name:ident),*) => {$(
         page!($name, include_str!(concat!("../docs/", stringify!($name), ".md")));

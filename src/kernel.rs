@@ -34,6 +34,8 @@ pub use cache::PREFETCH_VARIABLE;
 pub(crate) use prefetch::{FAR, Prefetch, Way, prefetch_block};
 pub use prefetch::{PrefetchAhead, prefetch};
 pub(crate) use table::Tile;
+#[cfg(all(test, feature = "std"))]
+pub(crate) use tuning::Tuning;
 
 /// Hashes that are prefetched and tested together: those of a word of answers.
 pub(crate) const GROUP: usize = 64;

@@ -163,22 +163,13 @@ pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const 
                 _ => unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) },
             }
         }
+        // SAFETY: a prefetch reads nothing: any address will do.
         #[cfg(target_arch = "aarch64")]
-        match LEVEL {
-            // SAFETY: a prefetch reads nothing: any address will do.
-            1 => unsafe {
-                core::arch::asm!(
-                    "prfm pldl1keep, [{line}]", line = in(reg) line,
-                    options(nostack, preserves_flags, readonly)
-                );
-            },
-            // SAFETY: as above.
-            _ => unsafe {
-                core::arch::asm!(
-                    "prfm pldl2keep, [{line}]", line = in(reg) line,
-                    options(nostack, preserves_flags, readonly)
-                );
-            },
+        unsafe {
+            core::arch::asm!(
+                "prfm pldl{level}keep, [{line}]", level = const LEVEL, line = in(reg) line,
+                options(nostack, preserves_flags, readonly)
+            );
         }
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let _ = line;

@@ -9,14 +9,7 @@ use crate::probe::{Block, MULTIPLIER, block_index};
 /// # Safety
 ///
 /// `1 <= blocks.len() < 2^32`.
-#[cfg_attr(
-    not(any(
-        target_arch = "x86",
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_endian = "little")
-    )),
-    expect(dead_code, reason = "for the SIMD kernels")
-)]
+#[allow(dead_code, reason = "for the SIMD kernels")]
 #[inline]
 pub(super) unsafe fn address(blocks: &[Block], hash: u64) -> *const Block {
     let index = block_index(hash, blocks.len() as u32) as usize;
@@ -25,14 +18,7 @@ pub(super) unsafe fn address(blocks: &[Block], hash: u64) -> *const Block {
 }
 
 /// `G^0 .. G^(N-1)`: one multiplication of a vector makes N probes.
-#[cfg_attr(
-    not(any(
-        target_arch = "x86",
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_endian = "little")
-    )),
-    expect(dead_code, reason = "for the SIMD kernels")
-)]
+#[allow(dead_code, reason = "for the SIMD kernels")]
 pub(super) const fn powers<const N: usize>() -> [u32; N] {
     let mut powers = [1_u32; N];
     let mut i = 1;

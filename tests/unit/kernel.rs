@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::tuning::{TUNINGS, Tuning, tuning};
+use super::tuning::{TUNINGS, Tuning, place, tuning};
 use super::{Kernel, Prefetch, Tile, Way, choose};
 use crate::probe;
 
@@ -46,11 +46,26 @@ fn tunings() -> Vec<&'static Tuning> {
 }
 
 #[test]
-fn cpus_are_in_the_table_once() {
-    for (i, (vendor, family, tuning)) in TUNINGS.iter().enumerate() {
-        let rest = &TUNINGS[i + 1..];
-        assert!(!rest.iter().any(|(of, number, _)| of == vendor && number == family));
+fn each_cpu_has_its_row() {
+    for (.., tuning) in &TUNINGS {
         assert!(tuning.few > 0 && tuning.ahead > 0 && [1, 2].contains(&tuning.level));
+    }
+    // Leaf 1 of `cpuid`, as processors of each kind have it.
+    for (vendor, version, groups, many) in [
+        ("AuthenticAMD", 0x00a0_0f11, usize::MAX, 1), // Zen 3: EPYC 7003, family 25 model 1
+        ("AuthenticAMD", 0x00a2_0f10, usize::MAX, 1), // Zen 3: Ryzen 5000, model 33
+        ("AuthenticAMD", 0x00a5_0f00, usize::MAX, 1), // Zen 3: Ryzen 5000G, model 80
+        ("AuthenticAMD", 0x00a1_0f11, 6, 1),          // Zen 4: EPYC 9004, model 17
+        ("AuthenticAMD", 0x00a6_0f12, 6, 1),          // Zen 4: Ryzen 7000, model 97
+        ("AuthenticAMD", 0x00aa_0f02, 6, 1),          // Zen 4: EPYC 97x4, model 160
+        ("AuthenticAMD", 0x00b0_0f21, 6, 2),          // Zen 5: EPYC 9005, family 26 model 2
+        ("AuthenticAMD", 0x0083_0f10, 6, 1),          // Zen 2: not measured
+        ("GenuineIntel", 0x00a0_0f11, 6, 1),          // the vendor counts
+        ("GenuineIntel", 0x000c_06f2, 6, 1),          // not measured
+        ("", 0, 6, 1),                                // no `cpuid`
+    ] {
+        let (.., tuning) = &TUNINGS[place(vendor.as_bytes(), version)];
+        assert_eq!((tuning.groups, tuning.many), (groups, many), "{vendor} {version:#x}");
     }
     let chosen = tuning();
     assert!(TUNINGS.iter().any(|(.., of)| core::ptr::eq(of, chosen)));
@@ -78,11 +93,15 @@ fn long_calls_prefetch_as_is_chosen_for_the_cpu() {
                 match way {
                     Way::Between(Prefetch::No) => assert!(count <= 10 * tuning.many),
                     Way::Between(prefetch) => {
-                        assert!(count > 10 * tuning.many && count <= 10 * tuning.groups);
+                        assert!(
+                            count > 10 * tuning.many && count <= tuning.groups.saturating_mul(10)
+                        );
                         assert!(prefetch == lines);
                     }
                     Way::Groups(prefetch, of) => {
-                        assert!(count > 10 * tuning.many && count > 10 * tuning.groups);
+                        assert!(
+                            count > 10 * tuning.many && count > tuning.groups.saturating_mul(10)
+                        );
                         assert!(prefetch == lines && core::ptr::eq(of, tuning));
                     }
                 }

@@ -1,8 +1,10 @@
 //! What unit tests see of the code that they run: which cache lines are prefetched, which loops of
 //! which kernel run, and which threads of a pool share some work.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::vec::Vec;
+
+use crate::kernel::Tuning;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -14,6 +16,17 @@ pub(crate) enum Event {
 
 std::thread_local! {
     static SEEN: RefCell<Option<Vec<Event>>> = const { RefCell::new(None) };
+    static TUNING: Cell<Option<&'static Tuning>> = const { Cell::new(None) };
+}
+
+/// What a test chose in place of this CPU's row.
+pub(crate) fn tuning() -> Option<&'static Tuning> {
+    TUNING.get()
+}
+
+/// Long calls of this thread then prefetch as `tuning` says; with nothing, as this CPU's row says.
+pub(crate) fn tune(tuning: Option<&'static Tuning>) {
+    TUNING.set(tuning);
 }
 
 /// What this thread does in `work`, in order.
