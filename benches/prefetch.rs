@@ -1,8 +1,8 @@
 //! Which hint, how far ahead, or in groups: a table that says how this CPU wants cache lines
 //! prefetched.
 //!
-//! For filters of 1 to 100 times the second-level cache, whose blocks are whole lines or begin at
-//! offset 16 of one, ns per absent key: a loop that loads the lines of each key, prefetched 64 to
+//! For filters of 1 to 100 MiB, whose blocks are whole lines or begin at offset 16 of one, ns per
+//! absent key: a loop that loads the lines of each key, prefetched 64 to
 //! 512 keys ahead, or in groups (the next 64, then the loads of the 64 before); then lookups and
 //! insertions by the library, ten bits per key, in groups of 64 whose lines this program prefetched
 //! before. Insertions are into owned filters, whose blocks are whole lines, whatever the offset.
@@ -11,7 +11,7 @@
 //! prefetches, 1,024 a call; the other rows are of this program started anew with
 //! `BLOCKED_BLOOM_PREFETCH_THRESHOLD`. For each filter both run three times in turn: a figure is
 //! the least of three medians. `cargo bench --bench prefetch` takes a minute and 300 MB. A table of
-//! another CPU is welcome in NOTES.md.
+//! another CPU is welcome in `benches/results`.
 
 #![allow(missing_docs, reason = "a bench")]
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]
@@ -25,7 +25,7 @@ use benches::rows::Size;
 use benches::workload::Mix;
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::probe::block_index;
-use blocked_bloom::{Block, BloomFilter, Filter, Kernel, KeyHash, PREFETCH_VARIABLE};
+use blocked_bloom::{Block, BloomFilter, Filter, KeyHash, PREFETCH_VARIABLE};
 
 /// Keys a call.
 const CALL: usize = 1024;
@@ -146,12 +146,10 @@ fn main() {
     if let [keys, offset] = arguments[..] {
         return measure(keys, offset as usize).iter().for_each(|time| println!("{time}"));
     }
-    let fits = Kernel::default().prefetch_threshold();
-    let cache = if fits > 256 << 10 { fits + fits / 3 } else { 2 * fits };
     println!("| filter | offset | hint | {} |", COLUMNS.join(" | "));
     println!("|---|---:|---|{}", "---:|".repeat(COLUMNS.len()));
-    for (factor, offset) in [1, 3, 10, 30, 100].into_iter().flat_map(|n| [(n, 0), (n, 16)]) {
-        let (keys, mib) = ((cache * factor) as u64 * 8 / 10, (cache * factor) >> 20);
+    for (mib, offset) in [1, 3, 10, 30, 100].into_iter().flat_map(|mib| [(mib, 0), (mib, 16)]) {
+        let keys = (mib << 20) * 8 / 10;
         let mut least = vec![f64::INFINITY; HINTS.len() * COLUMNS.len()];
         for _ in 0..3 {
             let own = measure(keys, offset).into_iter().take(COLUMNS.len());
