@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # CPU seconds (user and system) and elapsed seconds of `blocked-bloom dedup`, of reading the same
-# lines, and of other ways to deduplicate them: the table in crates/cli/README.md.
+# lines, and of other ways to deduplicate them: a run is in benches/results.
 #
 #   tools/dedup.sh [LINES [WAY...]]    by default 20000000 lines (1 GB, in a temporary file) and
 #                                      every way: the median of $ROUNDS (3) interleaved rounds

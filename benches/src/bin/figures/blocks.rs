@@ -45,14 +45,19 @@ const FILTERS: [(&str, &str, &str); 16] = [
     ("bloomfilter {v} †", "bloomfilter †", "bloomfilter"),
 ];
 
-/// Beginnings of the names that are followed beyond the first part of the table.
-const FOLLOWED: [&str; 5] = [
+/// Beginnings of the names that are in the table of more than the front page has.
+const FOLLOWED: [&str; 7] = [
     "**blocked-bloom**",
+    "one key",
+    "in small",
     "blocked-bloom with",
     "RocksDB's AVX2 loop, batches",
     "split-block",
     "sbbf",
 ];
+
+/// Those of its first part alone.
+const ONCE: [&str; 2] = ["one key a call", "in small pages"];
 
 /// Rows of the table of short calls.
 const SHORT: [(&str, &str); 4] = [
@@ -332,9 +337,10 @@ fn all_beside(store: &Store) -> Result<String, String> {
     ] {
         let mut group = beside(store, of, &SHOWN)?;
         group.retain(|row| row[1..].iter().any(|cell| !cell.is_empty()));
-        group.retain(|row| !row[0].starts_with("the same"));
+        // Of the others the front page has the first part.
+        group.retain(|row| FOLLOWED.iter().any(|name| row[0].starts_with(name)));
         if !title.is_empty() {
-            group.retain(|row| FOLLOWED.iter().any(|name| row[0].starts_with(name)));
+            group.retain(|row| !ONCE.contains(&&*row[0]));
             if of == "building" {
                 group.iter_mut().for_each(|row| row[0] = row[0].replace(", batches of 32", ""));
             }

@@ -5,8 +5,8 @@
 //! `bits`, whose columns are the bits per key that were wanted, and those of benches, by bench and
 //! title, with the columns `median`, `least` and `ratio` (of times, to the first row). `machine`
 //! and `command` are those of the comparison, with `; BENCH` those of a bench's tables, with
-//! `; BENCH: TITLE` those of one table, and with `; removable` those of filters that keys can be
-//! removed from.
+//! `; BENCH: TITLE` those of one table, with `; removable` those of filters that keys can be removed
+//! from, and with `; comparison + BENCH + BENCH` those that all of these have in common.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -101,31 +101,21 @@ impl Store {
 
     /// What stands for a key.
     pub(crate) fn text(&self, key: &str) -> Result<String, String> {
-        if let Some((what @ ("machine" | "command"), place)) = key.split_once("; ") {
-            let (at, date, by) = match place {
-                "removable" => {
-                    let at = &self.removable()?.machine;
-                    (at, &at.date, &at.command)
+        if let Some((what @ ("machine" | "command"), places)) = key.split_once("; ") {
+            let mut all = places.split(" + ").map(|place| self.origin(what, place));
+            let first = all.next().ok_or_else(|| format!("no key: {key}"))??;
+            for other in all {
+                if other? != first {
+                    return Err(format!("not all of one {what}: {places}"));
                 }
-                bench => {
-                    let is_of_bench = |title: &str| {
-                        title.strip_prefix(bench).is_some_and(|rest| rest.starts_with(':'))
-                    };
-                    let (table, at) = self.first(|title| title == bench || is_of_bench(title))?;
-                    (at, &table.date, &table.command)
-                }
-            };
-            return Ok(if what == "machine" { machine(at, date) } else { command(by) });
+            }
+            return Ok(first);
         }
         // Titles of tables have semicolons too.
         let mut parts: Vec<&str> = key.rsplitn(3, "; ").collect();
         parts.reverse();
         match parts[..] {
-            ["machine"] => {
-                let at = &self.comparison()?.machine;
-                Ok(machine(at, &at.date))
-            }
-            ["command"] => Ok(command(&self.comparison()?.machine.command)),
+            [what @ ("machine" | "command")] => self.origin(what, "comparison"),
             ["rates", row, bits] => Ok(percent(self.rate(row, number(bits)?)?.percent())),
             ["bits", row, bits] => {
                 Ok(format!("{:.1}", self.rate(row, number(bits)?)?.bits_per_key))
@@ -139,6 +129,28 @@ impl Store {
             },
             _ => Err(format!("no key: {key}")),
         }
+    }
+
+    /// The machine or command of a place.
+    fn origin(&self, what: &str, place: &str) -> Result<String, String> {
+        let (at, date, by) = match place {
+            "comparison" => {
+                let at = &self.comparison()?.machine;
+                (at, &at.date, &at.command)
+            }
+            "removable" => {
+                let at = &self.removable()?.machine;
+                (at, &at.date, &at.command)
+            }
+            bench => {
+                let is_of_bench = |title: &str| {
+                    title.strip_prefix(bench).is_some_and(|rest| rest.starts_with(':'))
+                };
+                let (table, at) = self.first(|title| title == bench || is_of_bench(title))?;
+                (at, &table.date, &table.command)
+            }
+        };
+        Ok(if what == "machine" { machine(at, date) } else { command(by) })
     }
 
     fn figure(&self, table: &str, row: &str, column: &str) -> Result<f64, String> {

@@ -177,6 +177,9 @@ fn a_newer_run_on_another_machine_changes_no_page() {
     assert_eq!(store.text(&format!("{title}; {row}; median")).unwrap(), "7.00");
     assert!(store.text(&format!("machine; {title}")).unwrap().starts_with("another CPU"));
     assert!(!store.text("machine; engine").unwrap().starts_with("another CPU"));
+    assert_eq!(store.text("machine; comparison + engine"), store.text("machine"));
+    let mixed = store.text(&format!("machine; comparison + {title}"));
+    assert_eq!(mixed, Err(format!("not all of one machine: comparison + {title}")));
     // Without the file that is shown nothing takes its place.
     fs::remove_file(results.join(SHOWN)).unwrap();
     assert!(Store::read(&results).unwrap_err().to_string().contains(SHOWN));
