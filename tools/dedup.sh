@@ -70,5 +70,8 @@ done
 for way in $ways; do
     awk '{ print $1 + $2, $3 }' "$directory/$way.times" | sort -n |
         awk -v name="$(name "$way")" '{ cpu[NR] = $1; elapsed[NR] = $2 }
-            END { i = int((NR + 1) / 2); printf "%-55s %7.2f s CPU %7.2f s elapsed\n", name, cpu[i], elapsed[i] }'
+            END {
+                i = int((NR + 1) / 2)
+                printf "%-55s %7.2f s CPU %7.2f s elapsed\n", name, cpu[i], elapsed[i]
+            }'
 done
