@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# Runs fuzz targets side by side, one process per core, and prints a line for each. Without arguments: help.
+# Runs fuzz targets side by side, one process per core, and prints a line for each. Without
+# arguments: help.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ $# = 0 ]; then
     cat <<'HELP'
-fuzz/run.sh SECONDS [TARGET...]   fuzzes each target, or each of `cargo +nightly fuzz list`, for so long
+fuzz/run.sh SECONDS [TARGET...]   fuzzes each target, or each of `cargo +nightly fuzz list`, for so
+                                  long
 fuzz/run.sh seeds [TARGET...]     adds to fuzz/seeds what fuzz/corpus reaches and the seeds do not
 
-A target starts from fuzz/corpus/TARGET, where new inputs are kept, and fuzz/seeds/TARGET, with the words of
-fuzz/dict/TARGET.dict. As many run at a time as there are cores; JOBS=N sets another number. An input that takes more
-than 30 seconds or 2 GB is a find. Its exit status is 1 if there is a find; the input is then in fuzz/artifacts/TARGET,
-what the target said in fuzz/artifacts/TARGET.log.
+A target starts from fuzz/corpus/TARGET, where new inputs are kept, and fuzz/seeds/TARGET, with the
+words of fuzz/dict/TARGET.dict. As many run at a time as there are cores; JOBS=N sets another
+number. An input that takes more than 30 seconds or 2 GB is a find. Its exit status is 1 if there is
+a find; the input is then in fuzz/artifacts/TARGET, what the target said in
+fuzz/artifacts/TARGET.log.
 HELP
     exit 2
 fi
@@ -25,10 +28,13 @@ known=$(cargo +nightly fuzz list)
 targets=("$@")
 [ $# -gt 0 ] || mapfile -t targets <<<"$known"
 for target in "${targets[@]}"; do
-    grep -qxF -- "$target" <<<"$known" || { echo "fuzz/run.sh: no target \"$target\", but:" $known >&2; exit 2; }
+    grep -qxF -- "$target" <<<"$known" && continue
+    echo "fuzz/run.sh: no target \"$target\", but:" $known >&2
+    exit 2
 done
 
-# One target; its only output is its line of the table, and of a find where it is and how to see it again.
+# One target; its only output is its line of the table, and of a find where it is and how to see it
+# again.
 run() {
     local target=$1 log=fuzz/artifacts/$1.log status=0 words=() finds=() before artifact
     mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target" "fuzz/artifacts/$target"
@@ -38,8 +44,8 @@ run() {
         -max_total_time="$mode" -timeout=30 -print_final_stats=1 >"$log" 2>&1 || status=$?
     [ $status = 0 ] || mapfile -t finds < <(find "fuzz/artifacts/$target" -type f -newer "$before")
     rm "$before"
-    printf '%-16s %11s %8s %9s %6s\n' "$target" "$(figure number_of_executed_units)" "$(figure average_exec_per_sec)" \
-        "$(grep -oP '\bcov: \K\d+' "$log" | tail -1)" ${#finds[@]}
+    printf '%-16s %11s %8s %9s %6s\n' "$target" "$(figure number_of_executed_units)" \
+        "$(figure average_exec_per_sec)" "$(grep -oP '\bcov: \K\d+' "$log" | tail -1)" ${#finds[@]}
     if [ $status != 0 ] && [ ${#finds[@]} = 0 ]; then
         echo "  $target did not run; see $log"
     fi
@@ -53,12 +59,14 @@ run() {
 
 figure() { sed -n "s/^stat::$1: *//p" "$log" | tail -1; }
 
-# With the seeds first, and without counting how often a branch is taken, few of many thousand inputs are taken over.
+# With the seeds first, and without counting how often a branch is taken, few of many thousand
+# inputs are taken over.
 seeds() {
     local target=$1
     mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target"
     printf '%-16s ' "$target"
-    cargo +nightly fuzz run "$target" "fuzz/seeds/$target" "fuzz/corpus/$target" -- -merge=1 -use_counters=0 2>&1 |
+    cargo +nightly fuzz run "$target" "fuzz/seeds/$target" "fuzz/corpus/$target" -- \
+        -merge=1 -use_counters=0 2>&1 |
         grep -oE '[0-9]+ new files with.*|no new files.*|ERROR.*'
 }
 

@@ -58,7 +58,9 @@ while read -r kernel case probes pinned tolerance function keys wanted; do
         count=$(awk -v name="$function" -v wanted="$wanted" \
             -f tools/codegen/loop.awk "$scratch/$arch.s")
         case $count in
-            [0-9]*) count=$(awk -v n="$count" -v keys="$keys" 'BEGIN { printf "%.1f", n / keys }') ;;
+            [0-9]*)
+                count=$(awk -v n="$count" -v keys="$keys" 'BEGIN { printf "%.1f", n / keys }')
+                ;;
             *)
                 printf '%-9s %-13s %6s  RED: %s\n' "$kernel" "$case" "$probes" "$count"
                 red=$((red + 1))
@@ -66,8 +68,12 @@ while read -r kernel case probes pinned tolerance function keys wanted; do
                 ;;
         esac
     fi
-    verdict=$(awk -v n="$count" -v pinned="$pinned" -v tolerance="$tolerance" \
-        'BEGIN { off = n - pinned; if (off < 0) off = -off; if (off > pinned * tolerance / 100 + 0.05) print "RED" }')
+    verdict=$(awk -v n="$count" -v pinned="$pinned" -v tolerance="$tolerance" '
+        BEGIN {
+            off = n - pinned
+            if (off < 0) off = -off
+            if (off > pinned * tolerance / 100 + 0.05) print "RED"
+        }')
     echo "$kernel $case $probes $count" >>"$scratch/counts"
     [ "${1:-}" != --pin ] || verdict=""
     [ -z "$verdict" ] || red=$((red + 1))
@@ -78,7 +84,9 @@ done < <(grep -v '^#' "$table")
 [ -s "$scratch/counts" ] || fail "no loop was counted"
 compilers="# Compilers: rustc $(compiler x86_64) (x86-64), rustc $(compiler aarch64) (aarch64)"
 if [ "$red" -gt 0 ]; then
-    grep -qxF "$compilers" "$table" || echo "codegen: pinned by other compilers: $(grep '^# Compilers' "$table"); now $compilers" >&2
+    grep -qxF "$compilers" "$table" ||
+        echo "codegen: pinned by other compilers: $(grep '^# Compilers' "$table");" \
+            "now $compilers" >&2
     fail "$red loops are not what they were; if that is meant, tools/codegen.sh --pin"
 fi
 if [ "${1:-}" = --pin ]; then
@@ -87,8 +95,13 @@ if [ "${1:-}" = --pin ]; then
         FILENAME == ARGV[1] { count[$1, $2, $3] = $4; next }
         /^# Compilers/ { print compilers; next }
         /^#/ { print; next }
-        { match($0, /^[^ ]+ +[^ ]+ +[^ ]+/); rest = substr($0, RLENGTH + 1); match(rest, /^ +[^ ]+/)
-          printf "%s%" RLENGTH "s%s\n", substr($0, 1, length($0) - length(rest)), count[$1, $2, $3], substr(rest, RLENGTH + 1) }
+        {
+            match($0, /^[^ ]+ +[^ ]+ +[^ ]+/)
+            rest = substr($0, RLENGTH + 1)
+            match(rest, /^ +[^ ]+/)
+            printf "%s%" RLENGTH "s%s\n", substr($0, 1, length($0) - length(rest)),
+                count[$1, $2, $3], substr(rest, RLENGTH + 1)
+        }
     ' "$scratch/counts" "$table" >"$scratch/pinned"
     cp "$scratch/pinned" "$table"
 fi

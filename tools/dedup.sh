@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # CPU seconds (user and system) and elapsed seconds of `blocked-bloom dedup`, of reading the same
-# lines, and of other ways to deduplicate them: the table in crates/cli/README.md.
+# lines, and of other ways to deduplicate them: a run is in benches/results.
 #
 #   tools/dedup.sh [LINES [WAY...]]    by default 20000000 lines (1 GB, in a temporary file) and
 #                                      every way: the median of $ROUNDS (3) interleaved rounds
@@ -70,5 +70,8 @@ done
 for way in $ways; do
     awk '{ print $1 + $2, $3 }' "$directory/$way.times" | sort -n |
         awk -v name="$(name "$way")" '{ cpu[NR] = $1; elapsed[NR] = $2 }
-            END { i = int((NR + 1) / 2); printf "%-55s %7.2f s CPU %7.2f s elapsed\n", name, cpu[i], elapsed[i] }'
+            END {
+                i = int((NR + 1) / 2)
+                printf "%-55s %7.2f s CPU %7.2f s elapsed\n", name, cpu[i], elapsed[i]
+            }'
 done

@@ -52,7 +52,8 @@ fi
 
 [ "$(uname -sm)" = "Linux x86_64" ] || die "the host must be x86-64 Linux"
 for command in apt-get apt-cache dpkg-deb as objcopy cargo flock; do
-    command -v $command >/dev/null || die "$command is missing: this needs Debian or a relative of it, binutils and Rust"
+    command -v $command >/dev/null ||
+        die "$command is missing: this needs Debian or a relative of it, binutils and Rust"
 done
 
 # Bochs, its libraries, and a kernel, unpacked into $root.
@@ -72,7 +73,8 @@ unpack() {
     # The first repository of a Debian release that an update would read.
     [ -n "$mirror" ] || mirror=$(apt-get update --print-uris \
         | sed -nE "s|^'(.*/)dists/[a-z]+/InRelease'.*|\1|p" | head -1)
-    [ -n "$mirror" ] || die "no Debian mirror in this machine's apt configuration: set EMULATED_MIRROR"
+    [ -n "$mirror" ] ||
+        die "no Debian mirror in this machine's apt configuration: set EMULATED_MIRROR"
     [ ! -f /usr/share/keyrings/debian-archive-keyring.gpg ] \
         || key=" signed-by=/usr/share/keyrings/debian-archive-keyring.gpg"
     rm -rf "$apt" "$root" "$cache/version"
@@ -106,7 +108,8 @@ EOF
             './boot/vmlinuz*' 2>/dev/null || true
     done
     rm -rf "$apt"
-    for file in usr/bin/bochs-bin usr/bin/busybox usr/share/vgabios/vgabios.bin usr/lib64/ld-linux-x86-64.so.2 boot/vmlinuz-*; do
+    for file in usr/bin/bochs-bin usr/bin/busybox usr/share/vgabios/vgabios.bin \
+        usr/lib64/ld-linux-x86-64.so.2 boot/vmlinuz-*; do
         # shellcheck disable=SC2086 # the kernel's name is a pattern
         [ -s "$(echo "$root"/$file)" ] || die "Debian $suite has no $file where it was"
     done

@@ -32,7 +32,8 @@ cargo build --quiet --locked --manifest-path tools/public-api/Cargo.toml --targe
 # One call of cargo for all, or the core would be compiled once for each set of its features. Lints
 # are left to clippy.
 rm -rf "$target/doc"
-RUSTFLAGS=--cap-lints=allow RUSTDOCFLAGS="--cap-lints=allow -Z unstable-options --output-format json" \
+RUSTFLAGS=--cap-lints=allow \
+    RUSTDOCFLAGS="--cap-lints=allow -Z unstable-options --output-format json" \
     cargo +nightly doc --quiet --locked --no-deps --lib \
     --all-features "${packages[@]/#/--package=}" --target-dir "$target"
 
@@ -56,7 +57,8 @@ else
         diff -uN "tools/public-api/$listing" "$listings/$listing" || changed=yes
     done
     if [ -n "$changed" ]; then
-        echo "public-api: an interface changed: look at the differences, then tools/public-api.sh --write" >&2
+        echo "public-api: an interface changed: look at the differences, then" \
+            "tools/public-api.sh --write" >&2
         failed=yes
     fi
 fi

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # web/build.sh   makes the page: web/target/blocked-bloom.html, one file that needs nothing else
 #
-# It needs Rust's standard library for WebAssembly: `rustup target add wasm32-unknown-unknown`. Without it, on Debian, Debian's own is
-# used (tools/cross-test.sh), as root or with user namespaces. Beside it bash, awk, gzip, base64, od and sha256sum.
+# It needs Rust's standard library for WebAssembly: `rustup target add wasm32-unknown-unknown`.
+# Without it, on Debian, Debian's own is used (tools/cross-test.sh), as root or with user
+# namespaces. Beside it bash, awk, gzip, base64, od and sha256sum.
 set -euo pipefail
 cd "$(dirname "$0")"
 target=wasm32-unknown-unknown
@@ -15,7 +16,8 @@ flags="-A unused"
 if [ -d "$(rustc --print target-libdir --target $target)" ]; then
     RUSTFLAGS=$flags cargo build --quiet --locked --release --target $target --target-dir "$out"
 elif command -v apt-get >/dev/null; then
-    CROSS_TEST_RUSTFLAGS=$flags CROSS_TEST_TARGET_DIR=$out/debian ../tools/cross-test.sh $target build --quiet --locked --release
+    CROSS_TEST_RUSTFLAGS=$flags CROSS_TEST_TARGET_DIR=$out/debian \
+        ../tools/cross-test.sh $target build --quiet --locked --release
     mkdir -p "$out/$target/release"
     cp "$out/debian/$target/release/blocked_bloom_page.wasm" "$out/$target/release/"
 else
@@ -26,27 +28,37 @@ fi
 parts=$out/page
 rm -rf "$parts"
 mkdir -p "$parts"
-gzip -9n <"$out/$target/release/blocked_bloom_page.wasm" >"$parts/wasm.gz"
+wasm=$out/$target/release/blocked_bloom_page.wasm
+gzip -9n <"$wasm" >"$parts/wasm.gz"
 base64 -w 0 <"$parts/wasm.gz" >"$parts/wasm.base64"
-# A JavaScript or style sheet's indentation and lines of comments are a tenth of the page without the module.
+# A JavaScript or style sheet's indentation and lines of comments are a tenth of the page without
+# the module.
 lean() { sed -E 's/^ +//; /^(\/\/.*)?$/d' "$@"; }
 lean page/style.css >"$parts/style.css"
 lean page/module.js page/worker.js >"$parts/worker.js"
-lean page/module.js page/page.js page/size.js page/plot.js page/levels.js page/inspect.js page/lookup.js page/main.js >"$parts/main.js"
+lean page/{module,page,size,plot,levels,inspect,lookup,main}.js >"$parts/main.js"
 # The page may run this script and no other, by its hash, and may connect to nothing.
 hash() { # the file as it is between its tags: with a line feed before and after
     local digest
     digest=$( (echo; cat "$1") | sha256sum | cut -d ' ' -f 1 | sed 's/../\\x&/g')
     printf 'sha256-%s' "$(printf '%b' "$digest" | base64)"
 }
-lean page/index.html | sed -e "s|@@SCRIPT@@|$(hash "$parts/main.js")|" -e "s|@@STYLE@@|$(hash "$parts/style.css")|" |
+lean page/index.html |
+    sed -e "s|@@SCRIPT@@|$(hash "$parts/main.js")|" -e "s|@@STYLE@@|$(hash "$parts/style.css")|" |
     awk -v parts="$parts" '
-        /^@@.*@@$/ { file = parts "/" substr($0, 3, length($0) - 4); while ((getline line < file) > 0) print line; close(file); next }
+        /^@@.*@@$/ {
+            file = parts "/" substr($0, 3, length($0) - 4)
+            while ((getline line < file) > 0) print line
+            close(file)
+            next
+        }
         { print }' >"$out/blocked-bloom.html"
 
-echo "web: $out/blocked-bloom.html: $(wc -c <"$out/blocked-bloom.html") bytes, of which $(wc -c <"$parts/wasm.gz") are the module by gzip ($(wc -c <"$out/$target/release/blocked_bloom_page.wasm") bytes)"
+size() { wc -c <"$1"; }
+echo "web: $out/blocked-bloom.html: $(size "$out/blocked-bloom.html") bytes, of which" \
+    "$(size "$parts/wasm.gz") are the module by gzip ($(size "$wasm") bytes)"
 at_most() { # what, its size, the limit
     [ "$2" -le "$3" ] || { echo "web/build.sh: $1: $2 bytes (at most $3)" >&2; exit 1; }
 }
-at_most "the module by gzip" "$(wc -c <"$parts/wasm.gz")" 260000
-at_most "the page" "$(wc -c <"$out/blocked-bloom.html")" 400000
+at_most "the module by gzip" "$(size "$parts/wasm.gz")" 260000
+at_most "the page" "$(size "$out/blocked-bloom.html")" 400000

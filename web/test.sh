@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# web/test.sh                format, lints and tests of the page, in Chromium and in node; records what was tested in `tested`, to be committed
-# web/test.sh --if-changed   the same, unless `tested` says that these files and the code that they link passed before
+# web/test.sh                format, lints and tests of the page, in Chromium and in node; records
+#                            what was tested in `tested`, to be committed
+# web/test.sh --if-changed   the same, unless `tested` says that these files and the code that they
+#                            link passed before
 #
-# It needs node (18 or later) with npm, and Chromium: Debian's packages nodejs, npm and chromium, which it installs if it is root on a
-# Debian machine, firefox-esr too; otherwise it says what did not run, and records nothing (without Firefox it records, and says so).
+# It needs node (18 or later) with npm, and Chromium: Debian's packages nodejs, npm and chromium,
+# which it installs if it is root on a Debian machine, firefox-esr too; otherwise it says what did
+# not run, and records nothing (without Firefox it records, and says so).
 # playwright-core, puppeteer-core (for Firefox) and axe-core come from npm, by the lock file.
 # Pictures of the page are left in target/scratch/shots.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 # Not interfaces alone: what a page says of a filter is what these packages do.
-tested=(web crates/inspect/src crates/formats/src crates/lsm/src crates/planes/src crates/removable/src crates/ribbon/src crates/scalable/src crates/split-block/src tools/public-api/blocked-bloom.txt)
+tested=(
+    web crates/{inspect,formats,lsm,planes,removable,ribbon,scalable,split-block}/src
+    tools/public-api/blocked-bloom.txt
+)
 if [ "${1:-}" = --if-changed ] && ../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
 
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
@@ -28,12 +34,14 @@ firefox=$(command -v firefox-esr || command -v firefox || true)
 if [ ${#missing[@]} -gt 0 ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "web: installing ${missing[*]}"
-        apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+        install() { apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
+        apt-get update -qq && install "${missing[@]}"
         chromium=$(command -v chromium)
-        [ -n "$firefox" ] || apt-get install -y -qq --no-install-recommends firefox-esr >/dev/null || true
+        [ -n "$firefox" ] || install firefox-esr || true
         firefox=$(command -v firefox-esr || true)
     else
-        echo "web: NOT RUN in a browser: no ${missing[*]} (Debian: apt-get install ${missing[*]})" >&2
+        echo "web: NOT RUN in a browser: no ${missing[*]}" \
+            "(Debian: apt-get install ${missing[*]})" >&2
         exit
     fi
 fi
@@ -41,7 +49,8 @@ npm --prefix test ci --silent --no-audit --no-fund
 
 # The tool, whose descriptions and plans the page's are compared with, and filters that it builds.
 cargo build --quiet --locked --package blocked-bloom-cli --manifest-path ../Cargo.toml
-export PAGE=$CARGO_TARGET_DIR/blocked-bloom.html TOOL=$CARGO_TARGET_DIR/debug/blocked-bloom CHROMIUM=$chromium SCRATCH=$CARGO_TARGET_DIR/scratch
+export PAGE=$CARGO_TARGET_DIR/blocked-bloom.html TOOL=$CARGO_TARGET_DIR/debug/blocked-bloom
+export CHROMIUM=$chromium SCRATCH=$CARGO_TARGET_DIR/scratch
 if [ -d "${BLOCKED_BLOOM_FIXTURES:-}" ]; then
     FIXTURES=$BLOCKED_BLOOM_FIXTURES
 elif [ -n "${BLOCKED_BLOOM_REQUIRE_FIXTURES:-}" ]; then

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# bindings/python/test.sh                format, lints and tests of this package; records what was tested in `tested`, to be committed
-# bindings/python/test.sh --if-changed   the same, unless `tested` says that these files and all that is compiled into them passed before
+# bindings/python/test.sh                format, lints and tests of this package; records what was
+#                                        tested in `tested`, to be committed
+# bindings/python/test.sh --if-changed   the same, unless `tested` says that these files and all
+#                                        that is compiled into them passed before
 #
-# It builds the package as `pip install` does, installs it with the packages it is tested with into `target/venv`, and runs pytest: Python 3.11
-# or later with venv, and PyPI.
+# It builds the package as `pip install` does, installs it with the packages it is tested with into
+# `target/venv`, and runs pytest: Python 3.11 or later with venv, and PyPI.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -1,5 +1,6 @@
 #!/bin/bash -eu
-# OSS-Fuzz runs this in its container: every target, its seeds and its dictionary go to $OUT, under the names that it looks for.
+# OSS-Fuzz runs this in its container: every target, its seeds and its dictionary go to $OUT, under
+# the names that it looks for.
 cd "$SRC/blocked-bloom"
 # With overflow checks and debug assertions.
 cargo fuzz build -O --debug-assertions

@@ -1,10 +1,18 @@
 #!/usr/bin/env bash
-# integrations/arrow-rs/test.sh                format, lints and tests of this integration, and that the patch fits; records what was tested in `tested`, to be committed
-# integrations/arrow-rs/test.sh --if-changed   the same, unless `tested` says that these files, these interfaces and the code of split blocks passed before
-# integrations/arrow-rs/test.sh --patched      also the tests of `parquet` about Bloom filters, of the published source with the patch: with the feature and without it
+# integrations/arrow-rs/test.sh                format, lints and tests of this integration, and that
+#                                              the patch fits; records what was tested in `tested`,
+#                                              to be committed
+# integrations/arrow-rs/test.sh --if-changed   the same, unless `tested` says that these files,
+#                                              these interfaces and the code of split blocks passed
+#                                              before
+# integrations/arrow-rs/test.sh --patched      also the tests of `parquet` about Bloom filters, of
+#                                              the published source with the patch: with the feature
+#                                              and without it
 set -euo pipefail
 cd "$(dirname "$0")"
-tested=(integrations/arrow-rs tools/public-api/blocked-bloom.txt tools/public-api/blocked-bloom-formats.txt
+tested=(
+    integrations/arrow-rs tools/public-api/blocked-bloom.txt
+    tools/public-api/blocked-bloom-formats.txt
     crates/split-block/src crates/formats/tests/fixtures/parquet)
 
 if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}"; then exit; fi

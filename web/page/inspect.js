@@ -20,8 +20,8 @@ const NO_FILTERS = [
     start: 'REDIS',
     text:
       'It is a database of Redis (RDB). Export a filter: call BF.SCANDUMP KEY 0, and again with ' +
-      'each iterator that comes back, until that is 0. The page reads a file of all replies, each ' +
-      'as its iterator and its length (8 bytes each, little-endian) and then its data.',
+      'each iterator that comes back, until that is 0. The page reads a file of all replies, ' +
+      'each as its iterator and its length (8 bytes each, little-endian) and then its data.',
   },
   { start: '\x1f\x8b', text: 'It is compressed by gzip: unpack it first.' },
   { start: '\x28\xb5\x2f\xfd', text: 'It is compressed by Zstandard: unpack it first.' },
@@ -284,8 +284,11 @@ async function showLoads(place, description) {
   part--;
   const lines = description.list?.lines ?? [], words = description.list?.words ?? 0;
   const group = description.list?.heads.indexOf('row group');
-  const nameOf = at =>
-    `${at}${lines.length === description.parts ? `: ${lines[at].slice(0, Math.max(words, 1)).join(', ')}` : ''}${group > 0 ? `, row group ${lines[at][group]}` : ''}`;
+  const nameOf = at => {
+    const hasLines = lines.length === description.parts;
+    const own = hasLines ? `: ${lines[at].slice(0, Math.max(words, 1)).join(', ')}` : '';
+    return `${at}${own}${group > 0 ? `, row group ${lines[at][group]}` : ''}`;
+  };
   const picture = h('div', {});
   const draw = () =>
     picture.replaceChildren(...drawLoads(loads, Math.max(280, picture.clientWidth || 700)));
@@ -319,10 +322,12 @@ function drawLoads(loads, width) {
   const most = Math.max(...bars, ...expected, 1);
   const x = at => left + (at / bars.length) * (width - left - right),
     y = count => height - bottom - (count / most) * (height - top - bottom);
-  const mean = loads.fill_ratio * bits;
+  const mean = loads.fill_ratio * bits, to = from + step * bars.length - 1;
   const svg = s('svg', {
     width, height, viewBox: `0 0 ${width} ${height}`, role: 'img',
-    'aria-label': `Blocks by bits set: ${bars.length} bars from ${from} to ${from + step * bars.length - 1} of ${bits}, mean ${mean.toFixed(0)}`,
+    'aria-label':
+      `Blocks by bits set: ${bars.length} bars from ${from} to ${to} of ${bits}, ` +
+      `mean ${mean.toFixed(0)}`,
   });
   for (const part of most > 1 ? [0, 0.5, 1] : [0, 1]) {
     svg.append(

@@ -201,7 +201,10 @@ async function showProbes(line, turn) {
       'p', { class: 'hint' },
       'Each square is a bit of the one block that this key can be in. Grey: set by some key. ' +
       'Blue: this key’s bits, set. Red: this key’s bits that are not set, so that the key was ' +
-      `never added. Put the cursor into another line to see its key.${probes.length > PROBES_SHOWN ? ` The first ${PROBES_SHOWN} of ${probes.length} filters.` : ''}`,
+      'never added. Put the cursor into another line to see its key.' +
+      (probes.length > PROBES_SHOWN
+        ? ` The first ${PROBES_SHOWN} of ${probes.length} filters.`
+        : ''),
     ),
   );
 }
@@ -212,7 +215,12 @@ function drawBlock({ part, block, bytes, bits, hit }, hasParts) {
     height = (count / across) * cell + 2;
   const own = new Set(bits.map(([bit]) => bit));
   const missing = bits.filter(([, isSet]) => !isSet).length;
-  const said = `${hasParts ? `${partName(part)}, block` : 'Block'} ${whole.format(block)}: ${hit ? `all ${bits.length} bits are set, so the key may be there` : `${missing} of ${bits.length} bits ${missing === 1 ? 'is' : 'are'} not set, so the key is certainly absent`}`;
+  const unset = `${missing} of ${bits.length} bits ${missing === 1 ? 'is' : 'are'} not set`;
+  const what = hit
+    ? `all ${bits.length} bits are set, so the key may be there`
+    : `${unset}, so the key is certainly absent`;
+  const name = hasParts ? `${partName(part)}, block` : 'Block';
+  const said = `${name} ${whole.format(block)}: ${what}`;
   const svg = s('svg', {
     viewBox: `0 0 ${width} ${height}`, width, role: 'img', 'aria-label': said,
   });

@@ -23,8 +23,10 @@ function s(tag, attributes = {}, ...children) {
 
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹';
-const power = exponent =>
-  `10${exponent < 0 ? '⁻' : ''}${[...String(Math.abs(exponent))].map(digit => SUPERSCRIPTS[digit]).join('')}`;
+const power = exponent => {
+  const digits = [...String(Math.abs(exponent))].map(digit => SUPERSCRIPTS[digit]);
+  return `10${exponent < 0 ? '⁻' : ''}${digits.join('')}`;
+};
 
 function significant(number, digits = 3) {
   if (number === 0) return '0';

@@ -120,9 +120,11 @@ function showChosen() {
       ? ' More than 100 bits per key change nothing: the rest of the memory is not used.'
       : '';
   const none = row.kind === 'blocked' && sizes.choice.pass_all;
+  const oneIn = significant(1 / row.rate).replace(/\.0+$/, '');
   $('sentence').textContent = none
     ? 'No filter: every lookup reads.'
-    : `One lookup of an absent key in ${significant(1 / row.rate).replace(/\.0+$/, '')} goes wrong: ${significant(wrong)} per second of ${whole.format(sizes.load)}.${double}${large}${unused}`;
+    : `One lookup of an absent key in ${oneIn} goes wrong: ${significant(wrong)} per second of ` +
+      `${whole.format(sizes.load)}.${double}${large}${unused}`;
   $('code').replaceChildren(...codeOf(row).map(([name, text]) => snippet(name, text)));
   writeSize();
 }
@@ -142,26 +144,30 @@ function codeOf(row) {
     ],
   }[input.by];
   const build = rest => ['Command line', `blocked-bloom build keys.txt ${rest}`];
+  const { keys } = sizes, inPython = String(keys).replace(/\B(?=(\d{3})+$)/g, '_');
   switch (row.kind) {
     case 'blocked': return [
       [
         'Rust',
-        `let mut filter = blocked_bloom::FilterOptions::new(blocked_bloom::${sized[0]}).empty_filter(${sizes.keys})?;`,
+        `let mut filter = blocked_bloom::FilterOptions::new(blocked_bloom::${sized[0]})` +
+          `.empty_filter(${keys})?;`,
       ],
       [
         'Python',
-        `from blocked_bloom import BloomFilter\nfilter = BloomFilter(${String(sizes.keys).replace(/\B(?=(\d{3})+$)/g, '_')}, ${sized[1]})`,
+        'from blocked_bloom import BloomFilter\n' +
+          `filter = BloomFilter(${inPython}, ${sized[1]})`,
       ],
       build(sized[2]),
     ];
     case 'classical': return [
       [
         'Rust',
-        `let mut filter = blocked_bloom_formats::guava::GuavaFilter::new(${sizes.keys}, ${rate})?;`,
+        `let mut filter = blocked_bloom_formats::guava::GuavaFilter::new(${keys}, ${rate})?;`,
       ],
       [
         'Java',
-        `BloomFilter<byte[]> filter = BloomFilter.create(Funnels.byteArrayFunnel(), ${sizes.keys}${sizes.keys > 2147483647 ? 'L' : ''}, ${rate});`,
+        'BloomFilter<byte[]> filter = BloomFilter.create(Funnels.byteArrayFunnel(), ' +
+          `${keys}${keys > 2147483647 ? 'L' : ''}, ${rate});`,
       ],
       build(`--format guava --fpr ${rate}`),
     ];
@@ -169,7 +175,10 @@ function codeOf(row) {
       // Written filters have a power of two of blocks.
       [
         'Rust',
-        `let mut filter = blocked_bloom_split::SplitBlockFilter::${input.by === 'rate' ? `new(${sizes.keys}, ${given})` : `with_blocks(${2 ** Math.ceil(Math.log2(row.bytes / 32))})`}?;`,
+        'let mut filter = blocked_bloom_split::SplitBlockFilter::' +
+          (input.by === 'rate'
+            ? `new(${keys}, ${given})?;`
+            : `with_blocks(${2 ** Math.ceil(Math.log2(row.bytes / 32))})?;`),
       ],
       build(`--format parquet-filter --fpr ${rate}`),
     ];
@@ -180,9 +189,10 @@ function codeOf(row) {
     default: return [
       [
         'Rust',
-        `let mut filter = blocked_bloom_removable::RemovableOptions::new(${sizes.keys}).empty_filter()?;`,
+        `let mut filter = blocked_bloom_removable::RemovableOptions::new(${keys})` +
+          '.empty_filter()?;',
       ],
-      build(`--format removable --keys ${number(String(sizes.keys))}`),
+      build(`--format removable --keys ${number(String(keys))}`),
     ];
   }
 }

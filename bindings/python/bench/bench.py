@@ -136,7 +136,8 @@ def main():
     random = np.random.default_rng(7)
     print(f"{N} keys, least of {ROUNDS} rounds, CPU ns per key; Python {sys.version.split()[0]}")
     print(
-        "|  | build | present | absent | false positives, % | bits per key |\n|---|---:|---:|---:|---:|---:|"
+        "|  | build | present | absent | false positives, % | bits per key |\n"
+        "|---|---:|---:|---:|---:|---:|"
     )
     for case in CASES:
         n = min(N, 200_000) if case == "slow" else N
@@ -171,7 +172,8 @@ def main():
                 del filter
         for name, (took, false, size) in best.items():
             print(
-                f"| {name} | {took[0]:.1f} | {took[1]:.1f} | {took[2]:.1f} | {false:.2f} | {size:.1f} |",
+                f"| {name} | {took[0]:.1f} | {took[1]:.1f} | {took[2]:.1f} "
+                f"| {false:.2f} | {size:.1f} |",
                 flush=True,
             )
 

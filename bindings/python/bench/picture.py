@@ -16,8 +16,10 @@ for line in open(sys.argv[1]):
 most = max(value for _, values in rows if not _.startswith("py") for value in values.values())
 height = 40 + len(rows) * (2 * BAR + 8)
 out = [
-    f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 70}" height="{height}" font-family="sans-serif" font-size="12">',
-    f'<rect width="100%" height="100%" fill="white"/><text x="{LEFT}" y="18">CPU nanoseconds per key, one core: ',
+    f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 70}" height="{height}" '
+    'font-family="sans-serif" font-size="12">',
+    '<rect width="100%" height="100%" fill="white"/>'
+    f'<text x="{LEFT}" y="18">CPU nanoseconds per key, one core: ',
     *(f'<tspan fill="{colour}">{what}</tspan> ' for what, colour in COLOURS.items()),
     "</text>",
 ]
@@ -29,9 +31,11 @@ for i, (name, values) in enumerate(rows):
         # A bar that is far longer than the others ends at the edge.
         length = min(values[what] / most, 1) * WIDTH
         out.append(
-            f'<rect x="{LEFT}" y="{top + j * BAR}" width="{length:.1f}" height="{BAR - 1}" fill="{colour}"/>'
+            f'<rect x="{LEFT}" y="{top + j * BAR}" width="{length:.1f}" height="{BAR - 1}" '
+            f'fill="{colour}"/>'
         )
         out.append(
-            f'<text x="{LEFT + length + 4:.1f}" y="{top + j * BAR + 9}" font-size="10">{values[what]:.1f}</text>'
+            f'<text x="{LEFT + length + 4:.1f}" y="{top + j * BAR + 9}" font-size="10">'
+            f"{values[what]:.1f}</text>"
         )
 print("\n".join([*out, "</svg>"]))

@@ -163,7 +163,8 @@ CHILD = textwrap.dedent("""
     from blocked_bloom import BloomFilter
     def rss(): return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
     def peak():
-        return int(next(l for l in open("/proc/self/status") if l.startswith("VmHWM")).split()[1]) << 10
+        lines = open("/proc/self/status")
+        return int(next(l for l in lines if l.startswith("VmHWM")).split()[1]) << 10
     open("/proc/self/clear_refs", "w").write("5")
     before = rss()
 """)
@@ -186,7 +187,8 @@ def test_memory_of_large_files(tmp_path):
     for verify in (False, True):
         grown = int(
             child(
-                f"f = BloomFilter.mmap({str(path)!r}, verify={verify}); len(f); print(peak() - before)"
+                f"f = BloomFilter.mmap({str(path)!r}, verify={verify}); len(f)\n"
+                "print(peak() - before)"
             )
         )
         print(f"mmap of {size >> 20} MiB, verify={verify}: {grown >> 20} MiB more")

@@ -215,8 +215,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
 /// The tables, in their order, that may have the key with this hash. What the lookups read is
 /// prefetched in the filters of all of them first, so that it comes from memory at the same time.
 ///
-/// Cost: with one key in 20 tables, from memory, half of looking up one after the other; 1.4 times
-/// as much where all filters are in a cache (`benches/NOTES.md`).
+/// Cost: from memory less than looking up one after the other, more where all filters are in the
+/// cache (`docs/benchmarks.md` has figures).
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};

@@ -4,15 +4,21 @@
 //! are those of the comparison (`hashes, absent, 1024 a call; blocked-bloom; 10 M`), `rates` and
 //! `bits`, whose columns are the bits per key that were wanted, and those of benches, by bench and
 //! title, with the columns `median`, `least` and `ratio` (of times, to the first row). `machine`
-//! and `command` are those of the comparison, with `; BENCH` those of a bench's tables and with
-//! `; removable` those of filters that keys can be removed from.
+//! and `command` are those of the comparison, with `; BENCH` those of a bench's tables, with
+//! `; BENCH: TITLE` those of one table, with `; removable` those of filters that keys can be removed
+//! from, and with `; comparison + BENCH + BENCH` those that all of these have in common.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use benches::results::{About, Machine, Rate, Report, Section, Table};
 
-/// The reports of all files, the oldest first.
+/// The file of `benches/results` whose figures the pages show. A run on another machine, however
+/// new, changes no page until its file is named here; of the other files only tables count that this
+/// one does not have.
+pub(crate) const SHOWN: &str = "2026-11-24-zen4.json";
+
+/// The reports of all files: first the one that is shown, then the others, the newest first.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) reports: Vec<Report>,
@@ -24,43 +30,50 @@ impl Store {
         let entries = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
         let mut files = entries.collect::<Result<Vec<PathBuf>, std::io::Error>>()?;
         files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
-        files.sort();
-        let mut reports = Vec::new();
-        for file in files {
-            reports.push(Report::read(&file)?);
+        let is_shown = |file: &Path| file.file_name().is_some_and(|name| name == SHOWN);
+        if !files.iter().any(|file| is_shown(file)) {
+            return Err(format!("{} has no {SHOWN}, which pages show", folder.display()).into());
         }
-        // Of one date the last file counts.
-        reports.sort_by(|one: &Report, other| one.machine.date.cmp(&other.machine.date));
+        // Names begin with the date.
+        files
+            .sort_by(|one, other| is_shown(other).cmp(&is_shown(one)).then_with(|| other.cmp(one)));
+        let reports = files.iter().map(|file| Report::read(file)).collect::<Result<_, _>>()?;
         Ok(Store { reports })
     }
 
-    /// The newest report that has times of looking up hashes: all figures of the comparison are of
-    /// one machine and date.
+    /// The report that is shown: all figures of the comparison are of one machine and date.
     pub(crate) fn comparison(&self) -> Result<&Report, String> {
         let has = |report: &&Report| report.section(Section::Query).next().is_some();
-        self.reports.iter().rfind(has).ok_or_else(|| "no file has a comparison".to_owned())
+        let missing = || format!("{SHOWN} has no comparison");
+        self.reports.first().filter(has).ok_or_else(missing)
     }
 
-    /// The newest table with this title, and where it was measured.
+    /// The table with this title, and where it was measured.
     pub(crate) fn table(&self, title: &str) -> Result<(&Table, &Machine), String> {
         let missing = |error| format!("{error}: {title}");
-        self.newest(|other| other == title).map_err(missing)
+        self.first(|other| other == title).map_err(missing)
     }
 
-    fn newest(&self, is_it: impl Fn(&str) -> bool) -> Result<(&Table, &Machine), String> {
-        let tables = self
+    /// The first table whose title is such: that of the report that is shown, or of the newest.
+    fn first(&self, is_it: impl Fn(&str) -> bool) -> Result<(&Table, &Machine), String> {
+        let mut tables = self
             .reports
             .iter()
             .flat_map(|report| report.tables.iter().map(move |table| (table, &report.machine)));
-        let newest =
-            tables.filter(|(table, _)| is_it(&table.title)).max_by_key(|(table, _)| &table.date);
-        newest.ok_or_else(|| "no file has this table".to_owned())
+        let first = tables.find(|(table, _)| is_it(&table.title));
+        first.ok_or_else(|| "no file has this table".to_owned())
     }
 
-    /// The newest report of a million keys in filters that keys can be removed from.
+    /// The place of a machine among the reports.
+    pub(crate) fn rank(&self, machine: &Machine) -> usize {
+        let is_it = |report: &Report| std::ptr::eq(&report.machine, machine);
+        self.reports.iter().position(is_it).unwrap_or(usize::MAX)
+    }
+
+    /// The first report of a million keys in filters that keys can be removed from.
     pub(crate) fn removable(&self) -> Result<&Report, String> {
         let has = |report: &&Report| report.removable.iter().any(|row| row.keys == 1_000_000);
-        self.reports.iter().rfind(has).ok_or_else(|| "no file has removable filters".to_owned())
+        self.reports.iter().find(has).ok_or_else(|| "no file has removable filters".to_owned())
     }
 
     /// A median of the comparison.
@@ -88,30 +101,21 @@ impl Store {
 
     /// What stands for a key.
     pub(crate) fn text(&self, key: &str) -> Result<String, String> {
-        if let Some((what @ ("machine" | "command"), place)) = key.split_once("; ") {
-            let (at, date, by) = match place {
-                "removable" => {
-                    let at = &self.removable()?.machine;
-                    (at, &at.date, &at.command)
+        if let Some((what @ ("machine" | "command"), places)) = key.split_once("; ") {
+            let mut all = places.split(" + ").map(|place| self.origin(what, place));
+            let first = all.next().ok_or_else(|| format!("no key: {key}"))??;
+            for other in all {
+                if other? != first {
+                    return Err(format!("not all of one {what}: {places}"));
                 }
-                bench => {
-                    let (table, at) = self.newest(|title| {
-                        title.strip_prefix(bench).is_some_and(|rest| rest.starts_with(':'))
-                    })?;
-                    (at, &table.date, &table.command)
-                }
-            };
-            return Ok(if what == "machine" { machine(at, date) } else { command(by) });
+            }
+            return Ok(first);
         }
         // Titles of tables have semicolons too.
         let mut parts: Vec<&str> = key.rsplitn(3, "; ").collect();
         parts.reverse();
         match parts[..] {
-            ["machine"] => {
-                let at = &self.comparison()?.machine;
-                Ok(machine(at, &at.date))
-            }
-            ["command"] => Ok(command(&self.comparison()?.machine.command)),
+            [what @ ("machine" | "command")] => self.origin(what, "comparison"),
             ["rates", row, bits] => Ok(percent(self.rate(row, number(bits)?)?.percent())),
             ["bits", row, bits] => {
                 Ok(format!("{:.1}", self.rate(row, number(bits)?)?.bits_per_key))
@@ -125,6 +129,28 @@ impl Store {
             },
             _ => Err(format!("no key: {key}")),
         }
+    }
+
+    /// The machine or command of a place.
+    fn origin(&self, what: &str, place: &str) -> Result<String, String> {
+        let (at, date, by) = match place {
+            "comparison" => {
+                let at = &self.comparison()?.machine;
+                (at, &at.date, &at.command)
+            }
+            "removable" => {
+                let at = &self.removable()?.machine;
+                (at, &at.date, &at.command)
+            }
+            bench => {
+                let is_of_bench = |title: &str| {
+                    title.strip_prefix(bench).is_some_and(|rest| rest.starts_with(':'))
+                };
+                let (table, at) = self.first(|title| title == bench || is_of_bench(title))?;
+                (at, &table.date, &table.command)
+            }
+        };
+        Ok(if what == "machine" { machine(at, date) } else { command(by) })
     }
 
     fn figure(&self, table: &str, row: &str, column: &str) -> Result<f64, String> {

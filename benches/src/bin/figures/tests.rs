@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::blocks::text;
+use benches::results::{Report, distinct};
+
+use crate::blocks::{is_ours, text};
 use crate::pages::{Page, fill};
 use crate::run;
-use crate::store::Store;
+use crate::store::{SHOWN, Store};
 
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -139,7 +141,76 @@ fn a_table_shows_one_machine_and_date() {
     let mut store = Store { reports: vec![report("2026-11-22", "avx2")] };
     let of_one = text(&store, "hashing").unwrap();
     assert!(of_one.contains("AVX2, 32 a call") && of_one.contains("| 2.50 |"), "{of_one}");
-    store.reports.push(report("2026-11-23", "avx512"));
+    // The first counts, as the one that is shown does.
+    store.reports.insert(0, report("2026-11-21", "avx512"));
     let of_both = text(&store, "hashing").unwrap();
     assert!(of_both.contains("AVX-512, 32") && !of_both.contains("AVX2"), "{of_both}");
+}
+
+#[test]
+fn a_newer_run_on_another_machine_changes_no_page() {
+    let folder = std::env::temp_dir().join(format!("figures-other-{}", std::process::id()));
+    let results = folder.join("benches/results");
+    fs::create_dir_all(&results).unwrap();
+    let shown = root().join("benches/results").join(SHOWN);
+    fs::copy(&shown, results.join(SHOWN)).unwrap();
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    fs::write(folder.join("README.md"), &readme).unwrap();
+    // The same tables of another machine a year later, all slower, and one of its own.
+    let mut other = Report::read(&shown).unwrap();
+    other.machine.cpu = "another CPU".to_owned();
+    other.machine.date = "2027-11-24".to_owned();
+    other.times.iter_mut().for_each(|time| time.ns.median *= 2.0);
+    let mut own = other.tables[0].clone();
+    own.title = "engine: as many keys as there are".to_owned();
+    own.rows[0].time.median = 7.0;
+    other.tables.iter_mut().for_each(|table| table.date = "2027-11-24".to_owned());
+    other.tables.push(own);
+    other.write(&results.join("2027-11-24-other.json")).unwrap();
+    assert_eq!(run(&folder, true).unwrap(), [""; 0]);
+    let store = Store::read(&results).unwrap();
+    let (table, at) = store.table("engine: 3276 keys a table").unwrap();
+    assert_eq!((&at.cpu == "another CPU", table.date == "2027-11-24"), (false, false));
+    // What only the other has may stand beside, with its machine.
+    let title = "engine: as many keys as there are";
+    let row = &store.table(title).unwrap().0.rows[0].name;
+    assert_eq!(store.text(&format!("{title}; {row}; median")).unwrap(), "7.00");
+    assert!(store.text(&format!("machine; {title}")).unwrap().starts_with("another CPU"));
+    assert!(!store.text("machine; engine").unwrap().starts_with("another CPU"));
+    assert_eq!(store.text("machine; comparison + engine"), store.text("machine"));
+    let mixed = store.text(&format!("machine; comparison + {title}"));
+    assert_eq!(mixed, Err(format!("not all of one machine: comparison + {title}")));
+    // Without the file that is shown nothing takes its place.
+    fs::remove_file(results.join(SHOWN)).unwrap();
+    assert!(Store::read(&results).unwrap_err().to_string().contains(SHOWN));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn every_case_in_which_another_is_ahead_is_shown() {
+    let store = Store::read(&root().join("benches/results")).unwrap();
+    let page = text(&store, "where others win").unwrap();
+    let report = store.comparison().unwrap();
+    let mut count = 0;
+    for place in distinct(report.times.iter().map(|time| time.place())) {
+        let times = || report.times.iter().filter(|time| time.place() == place);
+        let least = |is_it: &dyn Fn(&str) -> bool| {
+            let times = times().filter(|time| is_it(&time.row)).map(|time| time.ns.median);
+            times.reduce(f64::min)
+        };
+        let others = least(&|row| !is_ours(row));
+        for rows in [
+            ["blocked-bloom", "blocked-bloom, one key a call"],
+            ["blocked-bloom, AVX2", "blocked-bloom, AVX2, one key a call"],
+        ] {
+            let ours = least(&|row| rows.contains(&row));
+            let Some((ours, other)) = ours.zip(others) else { continue };
+            if other / ours < 0.995 {
+                count += 1;
+                let shown = format!("{} **{:.2}**", place.1, other / ours);
+                assert!(page.contains(&shown), "{place:?}, {}: {shown}", rows[0]);
+            }
+        }
+    }
+    assert!(count > 60, "{count}");
 }

@@ -2,16 +2,29 @@
 
 use benches::results::{Removable, Section, distinct};
 
-use crate::blocks::{ENGINE_TABLES, OURS, OURS_ONE, ROCKSDB, is_ours, removables, table};
+use crate::blocks::{
+    CLASSICAL, ENGINE_TABLES, OURS, OURS_ONE, ROCKSDB, is_ours, removables, table,
+};
 use crate::store::Store;
 
 /// Rows of others that look up one key at a time.
 const SINGLE: [&str; 6] =
     [ROCKSDB, "sbbf-rs-safe", "parquet Sbbf †", "fastbloom", "bloomfilter †", "xorf BinaryFuse8"];
 
-/// A case in which others may win: what it is, and where; the figure of this project, and those of
-/// others.
+/// The groups of the page, in its order.
+const FASTEST: &str = "the fastest kernel";
+const AVX2: &str = "with AVX2 alone";
+const ONE: &str = "keys one by one";
+const ENGINE: &str = "filters of 20 tables";
+const RIBBON: &str = "Ribbon filters";
+const OTHER: &str = "other filters of this project";
+const RATES: &str = "false positives";
+const GROUPS: [&str; 7] = [FASTEST, AVX2, ONE, ENGINE, RIBBON, OTHER, RATES];
+
+/// A case in which others may win: its group, what it is, and where; the figure of this project, and
+/// those of others.
 struct Contest {
+    group: &'static str,
     case: String,
     place: String,
     ours: f64,
@@ -30,9 +43,41 @@ impl Contest {
     }
 }
 
-/// Every case of the comparison and of an engine's tables in which another filter is faster, or has
-/// fewer false positives in no more memory.
+/// Every case of the comparison, of an engine's tables, and of filters of this project's other
+/// packages in which another filter is faster, or has fewer false positives in no more memory.
 pub(crate) fn wins(store: &Store) -> Result<String, String> {
+    let mut contests = compared(store)?;
+    contests.extend(engine(store));
+    contests.extend(other_packages(store)?);
+    contests.extend(rates(store)?);
+    let mut rows = Vec::new();
+    for group in GROUPS {
+        let of_group = || contests.iter().filter(|contest| contest.group == group);
+        let mut lines = Vec::new();
+        for case in distinct(of_group().map(|contest| &contest.case)) {
+            let of_case = of_group().filter(|contest| contest.case == *case);
+            let best: Vec<(String, String)> = of_case.filter_map(Contest::best).collect();
+            let names = distinct(best.iter().map(|(name, _)| name)).into_iter();
+            let places = names.map(|name| {
+                let places = best.iter().filter(|(of, _)| of == name).map(|(_, place)| &**place);
+                format!("{name}: {}", places.collect::<Vec<_>>().join(", "))
+            });
+            lines.push(vec![case.clone(), places.collect::<Vec<_>>().join("; ")]);
+        }
+        lines.retain(|line| !line[1].is_empty());
+        if let Some(first) = lines.first_mut() {
+            first[0] = format!("**{group}:** {}", first[0]);
+        }
+        rows.extend(lines);
+    }
+    let heads = ["the best of the others: where, and its **ratio** to ours"];
+    // The second column is of text too.
+    Ok(table("case", heads, rows)?.replace("|---:|", "|---|"))
+}
+
+/// Times of the comparison: of the fastest kernel, of AVX2, of one key a call, and of Ribbon filters
+/// beside others that need all keys at once.
+fn compared(store: &Store) -> Result<Vec<Contest>, String> {
     let report = store.comparison()?;
     let mut contests = Vec::new();
     for place in distinct(report.times.iter().map(|time| time.place())) {
@@ -41,65 +86,92 @@ pub(crate) fn wins(store: &Store) -> Result<String, String> {
         let others: Vec<_> = others.map(|time| (time.row.clone(), time.ns.median)).collect();
         let (case, place) = place;
         let time = |row: &str| times.iter().find(|time| time.row == row).map(|time| time.ns.median);
-        let is_single = |row: &str| SINGLE.contains(&row);
-        let ours = [time(OURS), time(OURS_ONE)].into_iter().flatten().reduce(f64::min);
-        let ours = ours.or_else(|| time("blocked-bloom, hashes"));
-        // With AVX2 alone is another CPU.
-        let is_shown = times[0].mix == "absent" && times[0].section != Section::Batch;
-        let avx2 = time("blocked-bloom, AVX2").filter(|_| is_shown);
+        let better = |rows: [&str; 2]| rows.into_iter().filter_map(time).reduce(f64::min);
         let is_loop = matches!(times[0].section, Section::Query | Section::Keys);
-        let one = time(OURS_ONE).filter(|_| is_loop && is_shown);
+        let ours = better([OURS, OURS_ONE]).or_else(|| time("blocked-bloom, hashes"));
+        let avx2 = better(["blocked-bloom, AVX2", "blocked-bloom, AVX2, one key a call"]);
+        let one = time(OURS_ONE).filter(|_| is_loop);
+        let is_single = |row: &str| SINGLE.contains(&row);
         // Ribbon filters need all keys at once, as these do.
         let is_static = |row: &str| row.starts_with("pleat") || row.starts_with("xorf");
         let ribbon = time("sharded Ribbon");
         let statics = others.iter().filter(|(row, _)| is_static(row)).cloned().collect();
         let singles = others.iter().filter(|(row, _)| is_single(row)).cloned().collect();
-        for (ours, on, others) in [
-            (ours, "", others.clone()),
-            (avx2, "with AVX2 alone: ", others),
-            (one, "keys one by one: ", singles),
-            (ribbon, "Ribbon filters: ", statics),
+        for (group, ours, others) in [
+            (FASTEST, ours, others.clone()),
+            (AVX2, avx2, others),
+            (ONE, one, singles),
+            (RIBBON, ribbon, statics),
         ] {
             let Some(ours) = ours else { continue };
             // One by one is the same in calls of any number.
-            let case = match on.starts_with("keys one") {
-                true => case.replace(", 1024 a call", ""),
-                false => case.clone(),
-            };
-            let (case, place) = (format!("{on}{case}"), place.clone());
-            contests.push(Contest { case, place, ours, others });
+            let one_by_one = case.replace(", 1024 a call", "");
+            let case = if group == ONE { one_by_one } else { case.clone() };
+            contests.push(Contest { group, case, place: place.clone(), ours, others });
         }
     }
-    for (title, head) in ENGINE_TABLES {
-        let Ok((table, _)) = store.table(&format!("engine: {title} keys a table")) else {
-            continue;
-        };
+    Ok(contests)
+}
+
+/// One key in the filters of many tables.
+fn engine(store: &Store) -> Vec<Contest> {
+    let tables = ENGINE_TABLES.into_iter().filter_map(|(title, head)| {
+        let (table, _) = store.table(&format!("engine: {title}")).ok()?;
         let time = |name: &str| {
             table.rows.iter().find(|line| line.name == name).map(|line| line.time.median)
         };
         let ours = ["one by one", "prefetch first"].into_iter().filter_map(time);
-        let Some(ours) = ours.reduce(f64::min) else { continue };
         let other = |name: &str| time(name).map(|ns| (name.to_owned(), ns));
-        let others =
-            ["RocksDB's loop", "lsm-tree's filter"].into_iter().filter_map(other).collect();
-        let (case, place) = ("one key in 20 tables".to_owned(), head.to_owned());
-        contests.push(Contest { case, place, ours, others });
+        let others = ["RocksDB's loop", "lsm-tree's filter"].into_iter().filter_map(other);
+        Some(Contest {
+            group: ENGINE,
+            case: "one absent key".to_owned(),
+            place: head.to_owned(),
+            ours: ours.reduce(f64::min)?,
+            others: others.collect(),
+        })
+    });
+    tables.collect()
+}
+
+/// Classical filters beside their systems' loops, planes beside rows, and filters that keys can be
+/// removed from.
+fn other_packages(store: &Store) -> Result<Vec<Contest>, String> {
+    let mut contests = Vec::new();
+    for (system, name, _) in CLASSICAL {
+        for (keys, mix) in ["100k", "80M"].into_iter().flat_map(|k| [(k, "absent"), (k, "present")])
+        {
+            let Ok((table, _)) = store.table(&format!("classical: {name}/{keys}/{mix}")) else {
+                continue;
+            };
+            let time = |name: &str| {
+                table.rows.iter().find(|line| line.name == name).map(|line| line.time.median)
+            };
+            let ours = ["key", "batch"].into_iter().filter_map(time).reduce(f64::min);
+            let Some((ours, naive)) = ours.zip(time("naive")) else { continue };
+            contests.push(Contest {
+                group: OTHER,
+                case: format!("classical filters, {mix}"),
+                place: keys.replace('k', " k").replace('M', " M"),
+                ours,
+                others: vec![(
+                    format!("{}'s loop", system.split(',').next().unwrap_or(system)),
+                    naive,
+                )],
+            });
+        }
     }
-    let mut sizes = distinct(report.rates.iter().map(|rate| rate.bits_wanted));
-    sizes.sort_by(f64::total_cmp);
-    for bits in sizes {
-        let Ok(ours) = store.rate(OURS, bits) else { continue };
-        let is_smaller = |bits: f64| bits <= ours.bits_per_key * 1.005;
-        let others = report.rates.iter().filter(|rate| {
-            // What has one size stands with the first bits only.
-            let is_fixed = report.rates.iter().filter(|other| other.id == rate.id).count() == 1;
-            let is_beside = rate.bits_wanted == bits || is_fixed;
-            !is_ours(&rate.id) && is_beside && is_smaller(rate.bits_per_key)
-        });
-        let others = others.map(|rate| (rate.id.clone(), rate.percent())).collect();
-        let case = "false positives, in so many bits per key or fewer".to_owned();
-        let place = bits.to_string();
-        contests.push(Contest { case, place, ours: ours.percent(), others });
+    if let Ok((table, _)) = store.table("planes: appending 2000000 rows, ns a row") {
+        let time = |name: &str| table.rows.iter().find(|line| line.name == name);
+        if let Some((ours, rows)) = time("planes").zip(time("row-major")) {
+            contests.push(Contest {
+                group: OTHER,
+                case: "planes".to_owned(),
+                place: "appending".to_owned(),
+                ours: ours.time.median,
+                others: vec![("row after row".to_owned(), rows.time.median)],
+            });
+        }
     }
     let rows = removables(store)?;
     if let Some(ours) = rows.iter().find(|row| row.name.starts_with("blocked-bloom-removable")) {
@@ -119,20 +191,33 @@ pub(crate) fn wins(store: &Store) -> Result<String, String> {
             let Some(ours) = get(ours) else { continue };
             let others = others().filter_map(|row| Some((row.name.clone(), get(row)?))).collect();
             let case = "filters that keys can be removed from".to_owned();
-            contests.push(Contest { case, place: what.to_owned(), ours, others });
+            contests.push(Contest { group: OTHER, case, place: what.to_owned(), ours, others });
         }
     }
-    let rows = distinct(contests.iter().map(|contest| &contest.case)).into_iter().map(|case| {
-        let of_case = contests.iter().filter(|contest| contest.case == *case);
-        let best: Vec<(String, String)> = of_case.filter_map(Contest::best).collect();
-        let names = distinct(best.iter().map(|(name, _)| name)).into_iter();
-        let places = names.map(|name| {
-            let places = best.iter().filter(|(of, _)| of == name).map(|(_, place)| &**place);
-            format!("{name}: {}", places.collect::<Vec<_>>().join(", "))
+    Ok(contests)
+}
+
+/// False positives in so many bits per key or fewer.
+fn rates(store: &Store) -> Result<Vec<Contest>, String> {
+    let report = store.comparison()?;
+    let mut sizes = distinct(report.rates.iter().map(|rate| rate.bits_wanted));
+    sizes.sort_by(f64::total_cmp);
+    let contests = sizes.into_iter().filter_map(|bits| {
+        let ours = store.rate(OURS, bits).ok()?;
+        let is_smaller = |bits: f64| bits <= ours.bits_per_key * 1.005;
+        let others = report.rates.iter().filter(|rate| {
+            // What has one size stands with the first bits only.
+            let is_fixed = report.rates.iter().filter(|other| other.id == rate.id).count() == 1;
+            let is_beside = rate.bits_wanted == bits || is_fixed;
+            !is_ours(&rate.id) && is_beside && is_smaller(rate.bits_per_key)
         });
-        vec![case.clone(), places.collect::<Vec<_>>().join("; ")]
+        Some(Contest {
+            group: RATES,
+            case: "in so many bits per key or fewer".to_owned(),
+            place: bits.to_string(),
+            ours: ours.percent(),
+            others: others.map(|rate| (rate.id.clone(), rate.percent())).collect(),
+        })
     });
-    let heads = ["the best of the others: where, and its **ratio** to ours"];
-    // The second column is of text too.
-    Ok(table("case", heads, rows.collect())?.replace("|---:|", "|---|"))
+    Ok(contests.collect())
 }
