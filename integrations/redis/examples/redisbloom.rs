@@ -1,7 +1,8 @@
-//! `compare.sh`, or `cargo run --locked --release --example redisbloom PATH-OF-REDISBLOOM.SO [keys
-//! [load arguments of this module]]`: CPU time of two servers, one with this module and one with
-//! RedisBloom or valkey-bloom, for commands of few items, by one client that sends many of them in
-//! a pipeline.
+//! `compare.sh`, or `cargo run --locked --release --example redisbloom PATH-OF-REDISBLOOM.SO
+//! [single] [keys [load arguments of this module]]`: CPU time of two servers, one with this module
+//! and one with RedisBloom or valkey-bloom, for commands of few items, by one client that sends
+//! many of them in a pipeline; or, with `single`, commands of one item, each after the reply to the
+//! one before.
 //!
 //! The time is what the kernel counts for the server's threads, user and system. Both servers run
 //! on one CPU, the client on another, where `taskset` can say so: CPUs of a guest differ. Rounds
@@ -32,9 +33,10 @@ struct Module {
 }
 
 impl Module {
-    fn send(&mut self, pipeline: &[u8], lines: u64) -> f64 {
+    /// Sends commands, in pipelines of which each has this many replies of a line.
+    fn send(&mut self, pipelines: &[Vec<u8>], lines: u64) -> f64 {
         let before = self.server.cpu_nanoseconds();
-        self.client.send(pipeline, lines as usize);
+        pipelines.iter().for_each(|pipeline| self.client.send(pipeline, lines as usize));
         (self.server.cpu_nanoseconds() - before) as f64
     }
 
@@ -87,8 +89,9 @@ fn first_add(modules: &mut [Module; 2]) {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
     let path = arguments.next().expect("the path of redisbloom.so");
+    let is_single = arguments.next_if_eq("single").is_some();
     let large: u64 = arguments.next().map_or(10_000_000, |keys| keys.parse().unwrap());
     let start = |server: Option<Server>| {
         let server = server.expect("redis-server");
@@ -126,10 +129,13 @@ fn main() {
             ("BF.MEXISTS", 2),
             ("BF.MEXISTS", 10),
         ] {
+            if is_single && items > 1 {
+                continue;
+            }
             for present in [true, false] {
                 let (mut times, mut ratios) = ([Vec::new(), Vec::new()], Vec::new());
                 for round in 0..ROUNDS {
-                    let mut pipeline = Vec::new();
+                    let mut packed = Vec::new();
                     for number in 0..COMMANDS {
                         let batch: Vec<_> = (0..items)
                             .map(|item| {
@@ -141,11 +147,15 @@ fn main() {
                                 key(any.wrapping_mul(0x9e37_79b9_7f4a_7c15) % keys)
                             })
                             .collect();
-                        pipeline.extend(command(name, filter, &batch).get_packed_command());
+                        packed.push(command(name, filter, &batch).get_packed_command());
                     }
                     let lines = match name {
-                        "BF.MADD" | "BF.MEXISTS" => COMMANDS * (1 + items),
-                        _ => COMMANDS,
+                        "BF.MADD" | "BF.MEXISTS" => 1 + items,
+                        _ => 1,
+                    };
+                    let (pipelines, lines) = match is_single {
+                        true => (packed, lines),
+                        false => (vec![packed.concat()], COMMANDS * lines),
                     };
                     let mut ns = [0.0; 2];
                     for which in 0..2 {
@@ -154,7 +164,7 @@ fn main() {
                         if filter == "small" && (round == 0 || !present && name.ends_with("ADD")) {
                             module.fill(filter, SMALL, keys);
                         }
-                        ns[which] = module.send(&pipeline, lines) / COMMANDS as f64;
+                        ns[which] = module.send(&pipelines, lines) / COMMANDS as f64;
                         times[which].push(ns[which]);
                     }
                     ratios.push(ns[0] / ns[1]);

@@ -1,5 +1,6 @@
-//! `compare.sh stalls`, or `cargo run --locked --release --example stalls PATH-OF-REDISBLOOM.SO`:
-//! for how long a command keeps the server, and how much memory loading takes, beside RedisBloom.
+//! `compare.sh stalls`, or `cargo run --locked --release --example stalls PATH-OF-REDISBLOOM.SO
+//! [load | capacity]`: for how long a command keeps the server, and how much memory loading takes,
+//! beside RedisBloom; or one part of it.
 //!
 //! Times are those of the server's slow log: what a command took, without waiting and replies. Each
 //! run is of two new servers, which get the same commands; the other module goes first.
@@ -158,11 +159,17 @@ fn load(path: &Path, name: &str, capacity: &str) {
 
 fn main() {
     let path = std::env::args().nth(1).expect("the path of redisbloom.so");
+    let part = std::env::args().nth(2);
+    let parts = ["load", "10000000", "40000000", "300000000"];
+    let is_part = part.as_deref().is_none_or(|part| parts.contains(&part));
+    assert!(is_part, "parts are {parts:?}");
+    let is_wanted = |name: &str| part.as_ref().is_none_or(|part| part == name);
     let modules = [("this module", PathBuf::from(module())), ("RedisBloom", path.into())];
-    for capacity in ["50000000", "150000000"] {
+    for capacity in ["50000000", "150000000"].into_iter().filter(|_| is_wanted("load")) {
         modules.iter().for_each(|(name, path)| load(path, name, capacity));
     }
-    for capacity in [10_000_000, 40_000_000, 300_000_000] {
+    let capacities = [10_000_000_u64, 40_000_000, 300_000_000].into_iter();
+    for capacity in capacities.filter(|capacity| is_wanted(&capacity.to_string())) {
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..RUNS {
             for which in 0..2 {

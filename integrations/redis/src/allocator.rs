@@ -8,11 +8,9 @@
 use std::alloc::{GlobalAlloc, Layout, alloc_zeroed, realloc};
 use std::cell::Cell;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use redis_module::raw;
-
-use crate::counters;
 
 /// What every allocator of a server aligns to.
 const SERVER_ALIGN: usize = 8;
@@ -26,6 +24,10 @@ static ALIGNS_LINES: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const NO: u8 = 1;
 const YES: u8 = 2;
+
+/// Allocations that the server was to move while it defragmented: moved, and left where they were.
+pub(crate) static MOVED: AtomicU64 = AtomicU64::new(0);
+pub(crate) static NOT_MOVED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// While the server defragments a key: its context.
@@ -200,7 +202,7 @@ unsafe fn moved(block: *mut u8) -> *mut u8 {
     let moved = unsafe {
         raw::RedisModule_DefragAlloc.map_or(null_mut(), |move_to| move_to(context, block.cast()))
     };
-    let count = if moved.is_null() { &counters::NOT_MOVED } else { &counters::MOVED };
+    let count = if moved.is_null() { &NOT_MOVED } else { &MOVED };
     count.fetch_add(1, Ordering::Relaxed);
     if moved.is_null() { block } else { moved.cast() }
 }

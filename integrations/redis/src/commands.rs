@@ -9,25 +9,26 @@ use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, Red
 use crate::arguments::{self, Argument};
 use crate::counters::{self, Facts};
 use crate::data_type;
+use crate::dump::PIECE;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
 use crate::making::{
-    ADDED, Allowance, LOADING, Makes, NO_MEMORY, NOT_FOUND, RESERVED, add_items, create,
-    replicate_as_made,
+    ADDED, Allowance, BLOCKED, CANNOT_ADD, LOADING, Makes, NO_MEMORY, NOT_FOUND, RESERVED,
+    TOO_LARGE, add_items, create, replicate_as_made,
 };
 use crate::memory;
-use crate::own::{Added, FEW};
-use crate::reserve::{MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve};
+use crate::outcome::Added;
+use crate::own::FEW;
+use crate::reserve::{MAX_CAPACITY, MAX_EXPANSION, Reserve};
 use crate::scaling::Scaling;
 use crate::settings::settings;
 use crate::valkey::{BytesError, FIXED_SEED, Seed, Shaping, ValkeyFilter};
 
 const EXISTS: RedisError = RedisError::Str("ERR item exists");
+const BUSY: RedisError = RedisError::Str("BUSYKEY Target key name already exists.");
+const BAD_EXPANSION: RedisError = RedisError::Str("Bad expansion");
 const FULL: &str = "ERR non scaling filter is full";
 const BAD_DATA: RedisError = RedisError::Str("ERR received bad data");
-
-/// Most bytes of a piece of a dump, as in RedisBloom.
-pub(crate) const PIECE: usize = 16 << 20;
 
 /// A command: its reply, or the error that it replies.
 type Command = fn(&Context, &[Argument]) -> RedisResult;
@@ -37,7 +38,43 @@ type Command = fn(&Context, &[Argument]) -> RedisResult;
 fn run(command: Command, context: &Context, arguments: &[Argument]) -> c_int {
     let result = catch_unwind(AssertUnwindSafe(|| command(context, arguments)));
     let panicked = RedisError::Str("ERR internal error of the module, see the server's log");
-    context.reply(result.unwrap_or(Err(panicked))) as c_int
+    let result = result.unwrap_or(Err(panicked));
+    if let Err(error) = &result
+        && memory::follows(context)
+        && !is_as_there(error)
+    {
+        end(context, arguments, error);
+    }
+    context.reply(result) as c_int
+}
+
+/// Whether the error may be what the other server replied, too, or is of a key that was another one
+/// here before. Those are as the server's own commands have them: it logs them, and goes on.
+fn is_as_there(error: &RedisError) -> bool {
+    let known = [
+        RedisError::WrongType,
+        NOT_FOUND,
+        EXISTS,
+        BUSY,
+        CANNOT_ADD,
+        TOO_LARGE,
+        RedisError::Str(FULL),
+    ];
+    let text = error.to_string();
+    known.iter().any(|known| known.to_string() == text)
+}
+
+/// Ends the server, which follows another one or reads its AOF, instead of a command that was done
+/// there and cannot be done here: keys that it added, or that are added to its filter later, would
+/// be "absent" here, and nobody would see the error. A server that has read its AOF in part does
+/// not start; a replica is copied anew when it starts again.
+fn end(context: &Context, arguments: &[Argument], error: &RedisError) -> ! {
+    let name = arguments.first().map_or(&b""[..], Argument::as_slice);
+    let name = String::from_utf8_lossy(name).to_ascii_uppercase();
+    context.log_warning(&format!(
+        "{name} of another server, or of the AOF, which cannot be done here: ending ({error})"
+    ));
+    std::process::exit(1)
 }
 
 macro_rules! commands {
@@ -70,7 +107,7 @@ commands! {
     load = bf_load;
 }
 
-/// `BF.RESERVE key error_rate capacity [EXPANSION expansion] [NONSCALING]`
+/// `BF.RESERVE key error_rate capacity [EXPANSION expansion] [NONSCALING] [BLOCKED]`
 fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
     let ([_, name, error_rate, capacity, options @ ..], 4..=7) = (arguments, arguments.len())
     else {
@@ -81,10 +118,12 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::Str("ERR error rate must be in the range (0.000000, 1.000000)"));
     }
     let capacity = capacity.integer().ok_or(RedisError::Str("ERR bad capacity"))?;
-    if !(1..=MAX_CAPACITY).contains(&capacity) {
+    // RedisBloom took more before its version 8, and ignores other words.
+    let follows = memory::follows(context);
+    if capacity < 1 || (capacity > MAX_CAPACITY && !follows) {
         return Err(RedisError::Str("ERR capacity must be in the range [1, 1073741824]"));
     }
-    let (mut expansion, mut is_fixed) = (None, false);
+    let (mut expansion, mut is_fixed, mut is_blocked) = (None, false, false);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         if option.is("EXPANSION") {
@@ -92,7 +131,9 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
             expansion = Some(value.integer().ok_or(RedisError::Str("ERR bad expansion"))?);
         } else if option.is("NONSCALING") {
             is_fixed = true;
-        } else {
+        } else if option.is(BLOCKED) {
+            is_blocked = true;
+        } else if !follows {
             return Err(RedisError::Str("Unknown argument received"));
         }
     }
@@ -111,12 +152,8 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
     if data_type::get_mut(&mut key)?.is_some() {
         return Err(EXISTS);
     }
-    let reserve = Reserve {
-        error_rate: error_rate.min(MAX_ERROR_RATE),
-        capacity: capacity as u64,
-        expansion,
-    };
-    let makes = Makes::Own(reserve);
+    let reserve = Reserve { error_rate, capacity: capacity as u64, expansion };
+    let makes = Makes::of(context, reserve, is_blocked);
     let filter = create(&Allowance::new(context, 0), &makes)?;
     data_type::set(&key, filter)?;
     replicate_as_made(context, name, &[], &makes);
@@ -140,12 +177,16 @@ fn bf_add(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Ok(RedisValue::Bool(is_new));
     }
     drop(key);
-    let makes = Some(Makes::Own(settings()));
-    let added = add_items(context, name, std::slice::from_ref(item), makes)?;
+    let added = add_items(context, name, std::slice::from_ref(item), by_settings(context))?;
     match added.is_new.first() {
         Some(&is_new) => Ok(RedisValue::Bool(is_new)),
         None => Err(RedisError::Str(FULL)),
     }
+}
+
+/// What a command makes that says nothing of it.
+fn by_settings(context: &Context) -> impl FnOnce() -> Option<Makes> {
+    || Some(Makes::of(context, settings(), false))
 }
 
 /// `BF.MADD key item [item ...]`
@@ -156,51 +197,57 @@ fn bf_madd(context: &Context, arguments: &[Argument]) -> RedisResult {
     if items.is_empty() {
         return Err(RedisError::WrongArity);
     }
-    let added = add_items(context, name, items, Some(Makes::Own(settings())))?;
+    let added = add_items(context, name, items, by_settings(context))?;
     Ok(reply_added(context, &added))
 }
 
 /// `BF.INSERT key [CAPACITY capacity] [ERROR error] [EXPANSION expansion] [NOCREATE] [NONSCALING]
-/// [TIGHTENING ratio] [SEED seed] [VALIDATESCALETO capacity] [ITEMS item [item ...]]`
+/// [BLOCKED] [TIGHTENING ratio] [SEED seed] [VALIDATESCALETO capacity] [ITEMS item [item ...]]`
 fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, options @ ..] = arguments else {
         return Err(RedisError::WrongArity);
     };
     let (mut reserve, mut creates, mut is_fixed, mut has_items) = (settings(), true, false, false);
-    let (mut tightening, mut seed, mut scales_to) = (None, None, None);
+    let (mut tightening, mut seed, mut scales_to, mut is_blocked) = (None, None, None, false);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         let mut value = || options.next().ok_or(RedisError::WrongArity);
-        if option.is("ITEMS") {
-            has_items = true;
-            break;
-        } else if option.is("NOCREATE") {
-            creates = false;
-        } else if option.is("NONSCALING") {
-            is_fixed = true;
-        } else if option.is("CAPACITY") {
-            reserve.capacity = capacity(value()?)?;
-        } else if option.is("ERROR") {
-            let value = value()?.float().filter(|&value| is_rate(value));
-            reserve.error_rate = value.ok_or(RedisError::Str("Bad error rate"))?;
-        } else if option.is("EXPANSION") {
-            let value = value()?.integer();
-            let value = value.filter(|value| (0..=MAX_EXPANSION).contains(value));
-            reserve.expansion = value.ok_or(RedisError::Str("Bad expansion"))? as u64;
-        } else if option.is("TIGHTENING") {
-            let value = value()?.float().ok_or(RedisError::Str("ERR bad tightening ratio"))?;
-            if !is_rate(value) {
-                return Err(RedisError::Str("ERR (0 < tightening ratio range < 1)"));
+        match option_of(context, option) {
+            Some("ITEMS") => {
+                has_items = true;
+                break;
             }
-            tightening = Some(value);
-        } else if option.is("SEED") {
-            let value = Seed::try_from(value()?.as_slice());
-            seed = Some(value.map_err(|_| RedisError::Str("ERR invalid seed"))?);
-        } else if option.is("VALIDATESCALETO") {
-            scales_to = Some(capacity(value()?)?);
-        } else {
-            return Err(RedisError::Str("Unknown argument received"));
+            Some("NOCREATE") => creates = false,
+            Some("NONSCALING") => is_fixed = true,
+            Some(BLOCKED) => is_blocked = true,
+            Some("CAPACITY") => reserve.capacity = capacity(context, value()?)?,
+            Some("ERROR") => {
+                let value = value()?.float().filter(|&value| is_rate(value));
+                reserve.error_rate = value.ok_or(RedisError::Str("Bad error rate"))?;
+            }
+            Some("EXPANSION") => {
+                let value = value()?.integer().and_then(|value| u32::try_from(value).ok());
+                reserve.expansion = value.ok_or(BAD_EXPANSION)?.into();
+            }
+            Some("TIGHTENING") => {
+                let value = value()?.float().ok_or(RedisError::Str("ERR bad tightening ratio"))?;
+                if !is_rate(value) {
+                    return Err(RedisError::Str("ERR (0 < tightening ratio range < 1)"));
+                }
+                tightening = Some(value);
+            }
+            Some("SEED") => {
+                let value = Seed::try_from(value()?.as_slice());
+                seed = Some(value.map_err(|_| RedisError::Str("ERR invalid seed"))?);
+            }
+            Some("VALIDATESCALETO") => scales_to = Some(capacity(context, value()?)?),
+            _ => return Err(RedisError::Str("Unknown argument received")),
         }
+    }
+    let is_valkey = tightening.is_some() || seed.is_some();
+    // valkey-bloom takes more.
+    if reserve.expansion > MAX_EXPANSION as u64 && !(is_valkey && memory::follows(context)) {
+        return Err(BAD_EXPANSION);
     }
     if is_fixed {
         reserve.expansion = 0;
@@ -209,12 +256,9 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
     if has_items && items.is_empty() {
         return Err(RedisError::WrongArity);
     }
-    let makes = match (tightening, seed) {
-        (None, None) => {
-            reserve.error_rate = reserve.error_rate.min(MAX_ERROR_RATE);
-            Makes::Own(reserve)
-        }
-        _ => Makes::Valkey(Shaping {
+    let makes = || match is_valkey {
+        false => Makes::of(context, reserve, is_blocked),
+        true => Makes::Valkey(Shaping {
             rate: reserve.error_rate,
             tightening: tightening.unwrap_or(0.5),
             capacity: reserve.capacity,
@@ -229,19 +273,53 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
             ));
         }
         if !memory::follows(context) {
-            let scaled = match makes {
+            let scaled = match makes() {
                 Makes::Own(reserve) => Scaling::of_own(reserve),
+                Makes::Redis(reserve) => Scaling::of_redisbloom(reserve),
                 Makes::Valkey(shaping) => Scaling::of_valkey(shaping),
             };
             scaled.to(capacity).map_err(|error| RedisError::Str(error.text()))?;
         }
     }
-    let added = add_items(context, name, items, creates.then_some(makes))?;
+    let added = add_items(context, name, items, || creates.then(makes))?;
     Ok(reply_added(context, &added))
 }
 
-fn capacity(argument: &Argument) -> Result<u64, RedisError> {
-    let value = argument.integer().filter(|value| (1..=MAX_CAPACITY).contains(value));
+/// The option of `BF.INSERT` that an argument is. RedisBloom looks at the first letters alone, and
+/// sends them as they came.
+fn option_of(context: &Context, argument: &Argument) -> Option<&'static str> {
+    const ALL: [&str; 10] = [
+        "ITEMS",
+        "CAPACITY",
+        "ERROR",
+        "EXPANSION",
+        "NOCREATE",
+        "NONSCALING",
+        BLOCKED,
+        "TIGHTENING",
+        "SEED",
+        "VALIDATESCALETO",
+    ];
+    let option = ALL.into_iter().find(|option| argument.is(option));
+    if option.is_some() || !memory::follows(context) {
+        return option;
+    }
+    let letter = |at| argument.as_slice().get(at).map_or(0, u8::to_ascii_lowercase);
+    match [letter(0), letter(1), letter(2)] {
+        [b'i', ..] => Some("ITEMS"),
+        [b'c', ..] => Some("CAPACITY"),
+        [b'e', b'r', _] => Some("ERROR"),
+        [b'e', ..] => Some("EXPANSION"),
+        [b'n', _, b'c'] => Some("NOCREATE"),
+        [b'n', ..] => Some("NONSCALING"),
+        _ => None,
+    }
+}
+
+/// RedisBloom took more before its version 8, and valkey-bloom does.
+fn capacity(context: &Context, argument: &Argument) -> Result<u64, RedisError> {
+    let value = argument.integer().filter(|&value| value >= 1);
+    let value = value.filter(|&value| value <= MAX_CAPACITY || memory::follows(context));
     value.map(|value| value as u64).ok_or(RedisError::Str("Bad capacity"))
 }
 
@@ -252,7 +330,7 @@ fn bf_load(context: &Context, arguments: &[Argument]) -> RedisResult {
     };
     let mut key = name.open_writable(context);
     if data_type::get_mut(&mut key)?.is_some() {
-        return Err(RedisError::Str("BUSYKEY Target key name already exists."));
+        return Err(BUSY);
     }
     let allowance = Allowance::new(context, 0);
     let filter = ValkeyFilter::from_bytes(bytes.as_slice(), |bytes| allowance.may_take(bytes));

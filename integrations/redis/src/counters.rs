@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redis_module::{Context, raw};
 
+use crate::allocator::{MOVED, NOT_MOVED};
 use crate::filter::Filter;
 
 /// What one filter has, or all together.
@@ -23,9 +24,6 @@ static ALL: Facts<AtomicU64> = Facts {
     capacity: AtomicU64::new(0),
     bytes: AtomicU64::new(0),
 };
-/// Allocations that the server was to move while it defragmented: moved, and left where they were.
-pub(crate) static MOVED: AtomicU64 = AtomicU64::new(0);
-pub(crate) static NOT_MOVED: AtomicU64 = AtomicU64::new(0);
 
 impl Facts {
     pub(crate) fn of(filter: &Filter) -> Self {

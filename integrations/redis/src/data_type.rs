@@ -1,8 +1,9 @@
-//! The type of the module's keys: what Redis calls to save and load them, to rewrite the AOF, and
+//! The types of the module's keys: what Redis calls to save and load them, to rewrite the AOF, and
 //! to free them.
 //!
-//! An RDB file has, for each key, the pieces of its dump, each with its iterator, and at the end 0,
-//! or -1 if the filter is still being loaded. The AOF has them as `BF.LOADCHUNK`.
+//! For a key of the module's own type an RDB file has the pieces of its dump, each with its
+//! iterator, and at the end 0, or -1 if the filter is still being loaded. The AOF has them as
+//! `BF.LOADCHUNK`. Keys of the types of RedisBloom and valkey-bloom are stored as there.
 
 use std::ffi::{c_char, c_int, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,16 +16,17 @@ use redis_module::native_types::RedisType;
 use redis_module::{RedisError, logging, raw};
 
 use crate::allocator::{self, move_box};
-use crate::commands::PIECE;
 use crate::counters::{self, Facts};
+use crate::dump::PIECE;
 use crate::filter::Filter;
 use crate::loading::Loading;
-use crate::redisbloom::REDISBLOOM;
-use crate::settings;
-use crate::valkey::VALKEY_BLOOM;
+use crate::{redisbloom, settings, valkey};
 
-/// The version of what an RDB file has.
+/// The versions of what an RDB file has: of the module's own type; of RedisBloom's since its
+/// release 2.0; and of valkey-bloom's since its release 1.0.
 const ENCODING: i32 = 1;
+const ENCODING_OF_REDISBLOOM: i32 = 4;
+const ENCODING_OF_VALKEY: i32 = 1;
 
 const COMPLETE: i64 = 0;
 const STILL_LOADING: i64 = -1;
@@ -33,11 +35,18 @@ const STILL_LOADING: i64 = -1;
 pub(crate) static FILTER: RedisType =
     RedisType::new("BlkdBloom", ENCODING, methods(rdb_load, rdb_save));
 
+/// RedisBloom's type, which is taken over where the operator says so.
+pub(crate) static REDISBLOOM: RedisType =
+    RedisType::new("MBbloom--", ENCODING_OF_REDISBLOOM, methods(load_redisbloom, save_redisbloom));
+
+pub(crate) static VALKEY_BLOOM: RedisType =
+    RedisType::new("bloomfltr", ENCODING_OF_VALKEY, methods(load_valkey, save_valkey));
+
 type Load = unsafe extern "C" fn(*mut raw::RedisModuleIO, c_int) -> *mut c_void;
 type Save = unsafe extern "C" fn(*mut raw::RedisModuleIO, *mut c_void);
 
 /// Methods of a type whose values are boxes of [`Filter`].
-pub(crate) const fn methods(load: Load, save: Save) -> raw::RedisModuleTypeMethods {
+const fn methods(load: Load, save: Save) -> raw::RedisModuleTypeMethods {
     raw::RedisModuleTypeMethods {
         version: redis_module::TYPE_METHOD_VERSION,
         rdb_load: Some(load),
@@ -119,7 +128,7 @@ pub(crate) fn type_of(filter: &Filter) -> &'static RedisType {
 }
 
 /// What `rdb_load` returns for a filter that `load` reads: null if there is none.
-pub(crate) fn loaded(load: impl FnOnce() -> Option<Filter>) -> *mut c_void {
+fn loaded(load: impl FnOnce() -> Option<Filter>) -> *mut c_void {
     let filter = catch_unwind(AssertUnwindSafe(|| load().map(Box::new)));
     filter.ok().flatten().map_or(null_mut(), |filter| {
         counters::came(&Facts::of(&filter));
@@ -182,13 +191,27 @@ unsafe extern "C" fn rdb_load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> 
     loaded(|| load(rdb))
 }
 
+unsafe extern "C" fn load_redisbloom(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+    if encoding != ENCODING_OF_REDISBLOOM {
+        return null_mut();
+    }
+    loaded(|| Some(Filter::Redis(Box::new(redisbloom::load(rdb)?))))
+}
+
+unsafe extern "C" fn load_valkey(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+    if encoding != ENCODING_OF_VALKEY {
+        return null_mut();
+    }
+    loaded(|| Some(Filter::Valkey(Box::new(valkey::load(rdb)?))))
+}
+
 /// The filter that Redis has for a key.
 ///
 /// # Safety
 ///
-/// `value` is what a command set or [`rdb_load`] returned, and nothing changes it while the filter
-/// is in use.
-pub(crate) unsafe fn filter<'a>(value: *const c_void) -> &'a Filter {
+/// `value` is what a command set or one of the functions above returned, and nothing changes it
+/// while the filter is in use.
+unsafe fn filter<'a>(value: *const c_void) -> &'a Filter {
     // SAFETY: the caller's promise; both are boxes of filters.
     unsafe { &*value.cast() }
 }
@@ -197,7 +220,7 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
     // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs
     // it in another process.
     let filter = unsafe { filter(value) };
-    let saved = catch_unwind(AssertUnwindSafe(|| {
+    written(rdb, || {
         for_each_piece(filter, PIECE_OF_FILE, |iterator, piece| {
             raw::save_signed(rdb, iterator);
             raw::save_slice(rdb, piece);
@@ -205,15 +228,40 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
         let end = if matches!(filter, Filter::Loading(_)) { STILL_LOADING } else { COMPLETE };
         raw::save_signed(rdb, end);
         Some(())
-    }));
-    if !matches!(saved, Ok(Some(()))) {
-        end_the_writing(rdb);
+    });
+}
+
+unsafe extern "C" fn save_redisbloom(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
+    // SAFETY: as in `rdb_save`.
+    let filter = unsafe { filter(value) };
+    written(rdb, || match filter {
+        Filter::Redis(filter) => redisbloom::save(rdb, filter),
+        // No other filter is of this type.
+        _ => None,
+    });
+}
+
+unsafe extern "C" fn save_valkey(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
+    // SAFETY: as in `rdb_save`.
+    let filter = unsafe { filter(value) };
+    written(rdb, || {
+        // No other filter is of this type.
+        let Filter::Valkey(filter) = filter else { return None };
+        valkey::save(rdb, filter);
+        Some(())
+    });
+}
+
+/// Has `write` write a key to a file; if it cannot, [ends the writing](end_the_writing).
+fn written(file: *mut raw::RedisModuleIO, write: impl FnOnce() -> Option<()>) {
+    if !matches!(catch_unwind(AssertUnwindSafe(write)), Ok(Some(()))) {
+        end_the_writing(file);
     }
 }
 
 /// Ends the process that writes a file, which does not replace the last one then. A file without a
 /// key, or with half of one, would be loaded without it, or not at all.
-pub(crate) fn end_the_writing(file: *mut raw::RedisModuleIO) -> ! {
+fn end_the_writing(file: *mut raw::RedisModuleIO) -> ! {
     logging::log_io_error(file, RedisLogLevel::Warning, "a filter cannot be written: ending");
     std::process::exit(1)
 }
@@ -225,7 +273,7 @@ unsafe extern "C" fn aof_rewrite(
 ) {
     // SAFETY: as in `rdb_save`.
     let filter = unsafe { filter(value) };
-    let rewritten = catch_unwind(AssertUnwindSafe(|| {
+    written(aof, || {
         if let Filter::Valkey(filter) = filter {
             let bytes = filter.to_bytes()?;
             // SAFETY: as below.
@@ -255,10 +303,7 @@ unsafe extern "C" fn aof_rewrite(
                 }
             }
         })
-    }));
-    if !matches!(rewritten, Ok(Some(()))) {
-        end_the_writing(aof);
-    }
+    });
 }
 
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {

@@ -6,6 +6,9 @@ use std::borrow::Cow;
 
 use crate::filter::Filter;
 
+/// Most bytes of a piece of a dump, as in RedisBloom.
+pub(crate) const PIECE: usize = 16 << 20;
+
 impl Filter {
     /// The header.
     pub(crate) fn header(&self) -> Cow<'_, [u8]> {

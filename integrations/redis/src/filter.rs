@@ -4,12 +4,13 @@
 use std::alloc::Layout;
 
 use blocked_bloom::{Bitmask, BloomFilter};
-use blocked_bloom_formats::redis::{Link, RedisError as FormatError, RedisFilter};
+use blocked_bloom_formats::redis::{Link, RedisFilter};
 
 use crate::allocator::{counted_bytes, move_box};
 use crate::loading::{Loaded, Loading};
-use crate::own::{AddError, Added, CreateError, Own, TIGHTENING};
-use crate::reserve::Reserve;
+use crate::outcome::{AddError, Added, Shape};
+use crate::own::{Own, TIGHTENING};
+use crate::redisbloom;
 use crate::scaling::Scaling;
 use crate::valkey::ValkeyFilter;
 
@@ -83,7 +84,7 @@ impl Filter {
     ) -> Option<Result<Added, AddError>> {
         match self {
             Filter::Own(filter) => Some(filter.add(keys, may_take)),
-            Filter::Redis(filter) => Some(add_to_redis(filter, keys, may_take)),
+            Filter::Redis(filter) => Some(redisbloom::add(filter, keys, may_take)),
             Filter::Valkey(filter) => Some(filter.add(keys, may_take)),
             Filter::Loading(_) => None,
         }
@@ -187,23 +188,16 @@ impl Filter {
 
     /// How it would go on to grow.
     pub(crate) fn scaling(&self) -> Scaling<'_> {
-        let from = |next| Scaling::from(self.capacity(), self.size(), next);
         match self {
             Filter::Own(filter) => {
                 Scaling::from(self.capacity(), self.size(), filter.links_to_come())
             }
             Filter::Valkey(filter) => Scaling::of_valkey(filter.shaping()),
             Filter::Redis(filter) => {
-                let last = filter.links().last();
-                let (mut keys, mut rate) =
-                    last.map_or((0, 0.0), |link| (link.entries(), link.error_rate()));
-                let growth = u64::from(filter.expansion().unwrap_or(1));
-                from(Box::new(move || {
-                    (keys, rate) = (keys.saturating_mul(growth), 0.5 * rate);
-                    (rate > 0.0).then(|| (keys, redis_bytes(keys, rate)))
-                }) as Box<dyn FnMut() -> Option<(u64, u64)>>)
+                let next = redisbloom::links_to_come(filter);
+                Scaling::from(self.capacity(), self.size(), next)
             }
-            Filter::Loading(_) => from(Box::new(|| None)),
+            Filter::Loading(_) => Scaling::from(0, self.size(), || None),
         }
     }
 
@@ -266,97 +260,4 @@ impl Filter {
             Filter::Loading(loading) => move_box(loading),
         }
     }
-}
-
-/// What `BF.DEBUG` tells of a link.
-pub(crate) struct Shape {
-    pub(crate) bytes: u64,
-    pub(crate) hashes: u32,
-    pub(crate) hash_bits: u32,
-    pub(crate) capacity: u64,
-    pub(crate) size: u64,
-    pub(crate) rate: f64,
-}
-
-/// RedisBloom's square of `ln(2)`: bits per key are `-ln(error rate)` divided by this.
-const LN_2_SQUARED: f64 = 0.480453013918201;
-
-/// Options in a header of RedisBloom's, and their offset: sizes are not rounded up to powers of
-/// two; numbers of keys are logarithms of bits.
-const NO_ROUND: u32 = 1;
-const ENTRIES_IS_BITS: u32 = 2;
-const OPTIONS: usize = 12;
-
-/// Bytes of the next link; 0 if there is none.
-///
-/// No command of RedisBloom makes filters whose numbers of keys are logarithms; the next link of
-/// one would have 2^40 bits or more, which no server has.
-fn redis_next_link(filter: &RedisFilter) -> u64 {
-    let (Some(growth), Some(last)) = (filter.expansion(), filter.links().last()) else { return 0 };
-    let header = filter.dump().next().map(|(_, header)| header).unwrap_or_default();
-    let options = header.get(OPTIONS..).and_then(|bytes| bytes.first_chunk());
-    let options = options.map_or(ENTRIES_IS_BITS, |bytes| u32::from_le_bytes(*bytes));
-    if options & ENTRIES_IS_BITS != 0 {
-        return u64::MAX;
-    }
-    let rounding = if options & NO_ROUND != 0 { 1 } else { 2 };
-    let entries = last.entries().saturating_mul(growth.into()).max(1);
-    redis_bytes(entries, last.error_rate() * 0.5).saturating_mul(rounding)
-}
-
-/// Bytes of a link of RedisBloom's. The conversion saturates.
-fn redis_bytes(entries: u64, rate: f64) -> u64 {
-    (entries as f64 * -rate.ln() / LN_2_SQUARED / 8.0) as u64
-}
-
-/// An empty filter as RedisBloom makes it, if its bytes may be taken.
-pub(crate) fn new_of_redisbloom(
-    reserve: &Reserve,
-    may_take: impl FnOnce(u64) -> bool,
-) -> Result<Filter, CreateError> {
-    let expansion = u32::try_from(reserve.expansion).ok().filter(|&expansion| expansion > 0);
-    let rate = if expansion.is_some() { 0.5 } else { 1.0 } * reserve.error_rate;
-    if !may_take(redis_bytes(reserve.capacity, rate)) {
-        return Err(CreateError::Memory);
-    }
-    let filter = RedisFilter::new(reserve.capacity, reserve.error_rate, expansion);
-    filter.map(|filter| Filter::Redis(Box::new(filter))).map_err(|error| match error {
-        FormatError::Alloc(_) => CreateError::Memory,
-        _ => CreateError::Shape,
-    })
-}
-
-fn add_to_redis<K: AsRef<[u8]>>(
-    filter: &mut RedisFilter,
-    keys: &[K],
-    may_take: impl Fn(u64) -> bool,
-) -> Result<Added, AddError> {
-    let hashes: Vec<_> = keys.iter().map(|key| filter.hash_key(key)).collect();
-    // Keys that are there stay there, and the lines of the others are in the cache afterwards.
-    let mut present = Bitmask::new();
-    filter.contains_hashes(&hashes, &mut present);
-    let mut added = Added::default();
-    for (before, (&hash, is_present)) in hashes.iter().zip(present.iter()).enumerate() {
-        // An earlier key of the call may be the same.
-        let is_present = is_present || filter.contains_hash(hash);
-        let is_full = filter.links().last().is_none_or(|link| link.size() >= link.entries());
-        if !is_present && is_full && !may_take(redis_next_link(filter)) {
-            return Err(AddError { before, is_memory: true });
-        }
-        let is_new = match is_present {
-            true => Ok(false),
-            false => filter.insert_hash(hash),
-        };
-        match is_new {
-            Ok(is_new) => added.is_new.push(is_new),
-            Err(FormatError::Full { .. }) => {
-                added.is_full = true;
-                break;
-            }
-            Err(error) => {
-                return Err(AddError { before, is_memory: matches!(error, FormatError::Alloc(_)) });
-            }
-        }
-    }
-    Ok(added)
 }

@@ -3,11 +3,11 @@
 //!
 //! `commands` are the commands, with their `arguments`, and `making` what those that make filters
 //! have in common; `register` is what the server lists of them, `settings` what it configures, and
-//! `counters` what `INFO` tells. `data_type` is what Redis calls to save, load and free keys, and
-//! `redisbloom` what is else for keys of RedisBloom's type. `filter` is what a key holds: a filter
-//! of its own (`own`), one of RedisBloom's, one of valkey-bloom's (`valkey`), or one that is being
-//! loaded (`loading`); `dump` is how it is stored, `reserve` what it is made for, and `scaling` how
-//! far it can grow.
+//! `counters` what `INFO` tells. `data_type` is what Redis calls to save, load and free keys.
+//! `filter` is what a key holds: a filter of its own (`own`), one of RedisBloom's (`redisbloom`) or
+//! of valkey-bloom's (`valkey`), or one that is being loaded (`loading`); `dump` is how it is
+//! stored, `reserve` what it is made for, `outcome` what making it and adding to it comes to, and
+//! `scaling` how far it can grow.
 //!
 //! No panic leaves the module: commands and callbacks catch it, and reply or log an error.
 
@@ -21,6 +21,7 @@ mod filter;
 mod loading;
 mod making;
 mod memory;
+mod outcome;
 mod own;
 mod redisbloom;
 mod register;
@@ -33,9 +34,8 @@ mod valkey;
 use redis_module::redis_module;
 
 use crate::allocator::ServerMemory;
-use crate::data_type::FILTER;
+use crate::data_type::{FILTER, VALKEY_BLOOM};
 use crate::start::on_load;
-use crate::valkey::VALKEY_BLOOM;
 
 redis_module! {
     name: "blocked-bloom",

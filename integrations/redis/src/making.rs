@@ -9,10 +9,12 @@ use redis_module::{Context, RedisError};
 use crate::arguments::Argument;
 use crate::counters::{self, Facts};
 use crate::data_type;
-use crate::filter::{self, Filter};
+use crate::filter::Filter;
 use crate::memory;
-use crate::own::{AddError, Added, CreateError, Own};
-use crate::reserve::Reserve;
+use crate::outcome::{AddError, Added, CreateError};
+use crate::own::Own;
+use crate::redisbloom;
+use crate::reserve::{MAX_ERROR_RATE, Reserve};
 use crate::settings::{makes_filters_of_redisbloom, memory_limit};
 use crate::valkey::{Shaping, ValkeyFilter};
 
@@ -20,8 +22,13 @@ pub(crate) const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
 pub(crate) const NO_MEMORY: RedisError =
     RedisError::Str("ERR Insufficient memory to create filter");
 const CANNOT_CREATE: RedisError = RedisError::Str("ERR could not create filter");
-const CANNOT_ADD: RedisError = RedisError::Str("ERR problem inserting into filter");
+/// Of commands of other servers alone: what clients may say is not as large.
+pub(crate) const TOO_LARGE: RedisError =
+    RedisError::Str("ERR no server has memory for a filter of this capacity");
+pub(crate) const CANNOT_ADD: RedisError = RedisError::Str("ERR problem inserting into filter");
 pub(crate) const LOADING: RedisError = RedisError::Str("ERR filter is not completely loaded");
+/// In place of [`CANNOT_ADD`], where that is not what the other server replied.
+const NO_MEMORY_TO_ADD: RedisError = RedisError::Str("ERR no memory for a key that was added");
 const OVER_LIMIT: RedisError = RedisError::Str("ERR operation exceeds bloom object memory limit");
 
 /// Events of the keyspace, by valkey-bloom's names.
@@ -32,8 +39,35 @@ pub(crate) const RESERVED: &CStr = c"bloom.reserve";
 #[derive(Clone, Copy)]
 pub(crate) enum Makes {
     Own(Reserve),
+    /// A filter of RedisBloom's.
+    Redis(Reserve),
     /// A filter of valkey-bloom's.
     Valkey(Shaping),
+}
+
+/// The word that has a command make an own filter, whatever the settings say: all that make one are
+/// sent to replicas and the AOF with it.
+pub(crate) const BLOCKED: &str = "BLOCKED";
+
+impl Makes {
+    /// What a command makes that names no form of valkey-bloom's.
+    ///
+    /// A command of another server, or of the AOF, without [`BLOCKED`] is RedisBloom's, or of a
+    /// server that makes such filters. It makes one here too, since only the same form keeps all
+    /// keys: another one is full at another key, and has other false positives, whose keys were
+    /// acknowledged as present and are not sent.
+    pub(crate) fn of(context: &Context, mut reserve: Reserve, is_blocked: bool) -> Self {
+        let follows = memory::follows(context);
+        // RedisBloom took higher ones before its version 8.
+        if is_blocked || !follows {
+            reserve.error_rate = reserve.error_rate.min(MAX_ERROR_RATE);
+        }
+        if !is_blocked && (follows || makes_filters_of_redisbloom()) {
+            Makes::Redis(reserve)
+        } else {
+            Makes::Own(reserve)
+        }
+    }
 }
 
 /// Whether a filter may take more memory: by the limit for one filter, and by the server's memory.
@@ -70,20 +104,18 @@ impl<'a> Allowance<'a> {
 pub(crate) fn create(allowance: &Allowance<'_>, makes: &Makes) -> Result<Filter, RedisError> {
     let may_take = |bytes| allowance.may_take(bytes);
     let filter = match makes {
-        Makes::Own(reserve) if makes_filters_of_redisbloom() => {
-            filter::new_of_redisbloom(reserve, may_take)
-        }
         Makes::Own(reserve) => Own::new(reserve, may_take).map(Filter::Own),
+        Makes::Redis(reserve) => {
+            redisbloom::create(reserve, may_take).map(|filter| Filter::Redis(Box::new(filter)))
+        }
         Makes::Valkey(shaping) => {
             ValkeyFilter::new(shaping, may_take).map(|filter| Filter::Valkey(Box::new(filter)))
         }
     };
     filter.map_err(|error| match error {
         CreateError::Shape => CANNOT_CREATE,
-        CreateError::Memory => {
-            end_if_it_follows(allowance.context);
-            allowance.error(NO_MEMORY)
-        }
+        CreateError::TooLarge => TOO_LARGE,
+        CreateError::Memory => allowance.error(NO_MEMORY),
     })
 }
 
@@ -93,11 +125,11 @@ pub(crate) fn add_items(
     context: &Context,
     name: &Argument,
     items: &[Argument],
-    creates: Option<Makes>,
+    creates: impl FnOnce() -> Option<Makes>,
 ) -> Result<Added, RedisError> {
     let mut key = name.open_writable(context);
     let Some(filter) = data_type::get_mut(&mut key)? else {
-        let makes = creates.ok_or(NOT_FOUND)?;
+        let makes = creates().ok_or(NOT_FOUND)?;
         let allowance = Allowance::new(context, 0);
         let mut filter = create(&allowance, &makes)?;
         let added = filter.add(items, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
@@ -144,7 +176,9 @@ pub(crate) fn replicate_as_made(
 ) {
     // The shortest texts that are read as the same numbers.
     let (error_rate, capacity, expansion) = match makes {
-        Makes::Own(reserve) => (reserve.error_rate, reserve.capacity, reserve.expansion),
+        Makes::Own(reserve) | Makes::Redis(reserve) => {
+            (reserve.error_rate, reserve.capacity, reserve.expansion)
+        }
         Makes::Valkey(shaping) => (shaping.rate, shaping.capacity, shaping.expansion.into()),
     };
     let (error_rate, capacity) = (error_rate.to_string(), capacity.to_string());
@@ -154,16 +188,23 @@ pub(crate) fn replicate_as_made(
         None => &[b"NONSCALING"],
         Some(expansion) => &[b"EXPANSION", expansion.as_bytes()],
     };
+    // RedisBloom has no such word: what must be read by it, too, is made without.
+    let form: &[&[u8]] = match makes {
+        Makes::Own(_) => &[BLOCKED.as_bytes()],
+        Makes::Redis(_) | Makes::Valkey(_) => &[],
+    };
     let mut arguments = vec![name.as_slice()];
-    if let (Makes::Own(_), []) = (makes, items) {
+    if let (Makes::Own(_) | Makes::Redis(_), []) = (makes, items) {
         arguments.extend([error_rate.as_bytes(), capacity.as_bytes()]);
         arguments.extend(growth);
+        arguments.extend(form);
         context.replicate("BF.RESERVE", &arguments[..]);
         name.notify(context, RESERVED);
         return;
     }
     arguments.extend(["CAPACITY", &capacity, "ERROR", &error_rate].map(str::as_bytes));
     arguments.extend(growth);
+    arguments.extend(form);
     let tightening;
     if let Makes::Valkey(shaping) = makes {
         tightening = shaping.tightening.to_string();
@@ -180,18 +221,10 @@ pub(crate) fn replicate_as_made(
 
 /// The error for keys that could not be added.
 pub(crate) fn failed(allowance: &Allowance<'_>, error: &AddError) -> RedisError {
-    if error.is_memory {
-        end_if_it_follows(allowance.context);
+    // Filters have the form that they have on the other server, which fails at the same keys; but
+    // for memory, of which it may have more.
+    if error.is_memory && memory::follows(allowance.context) {
+        return NO_MEMORY_TO_ADD;
     }
     allowance.error(CANNOT_ADD)
-}
-
-/// Ends the server for want of memory where that must not be an error: a replica, or a server that
-/// reads its AOF, would later answer "absent" for keys that the other one has, and nobody would see
-/// the error. Redis itself does so when it has no memory.
-pub(crate) fn end_if_it_follows(context: &Context) {
-    if memory::follows(context) {
-        context.log_warning("no memory for keys that another server, or the AOF, has: ending");
-        std::process::abort();
-    }
 }

@@ -12,7 +12,8 @@ use blocked_bloom::{
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 
 use crate::allocator::{counted_bytes, move_box};
-use crate::reserve::Reserve;
+use crate::outcome::{AddError, Added, CreateError};
+use crate::reserve::{MAX_CAPACITY, Reserve};
 use crate::settings::huge_pages;
 
 /// The first reply of a dump begins with this. RedisBloom's loader rejects the reply: its own
@@ -75,34 +76,6 @@ enum Body {
 
 use Body::{Chain, One};
 
-/// Why there is no filter.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum CreateError {
-    /// The rate cannot be kept, or the filter would be too large.
-    Shape,
-    Memory,
-}
-
-/// What adding keys did.
-#[derive(Debug, Default)]
-pub(crate) struct Added {
-    /// Of each key whether it was certainly not there before; fewer than the keys if the filter
-    /// became full.
-    pub(crate) is_new: Vec<bool>,
-    /// The filter does not grow, and there was no capacity for the next key.
-    pub(crate) is_full: bool,
-}
-
-/// Keys could not be added: the link that they need cannot be made.
-#[derive(Debug)]
-pub(crate) struct AddError {
-    /// This many keys are in the filter, added now or before.
-    pub(crate) before: usize,
-    /// Memory ran out, of which another server may have more; otherwise every server fails at the
-    /// same key.
-    pub(crate) is_memory: bool,
-}
-
 impl Own {
     /// An empty filter, if its bytes may be taken.
     pub(crate) fn new(
@@ -111,7 +84,7 @@ impl Own {
     ) -> Result<Self, CreateError> {
         let grows = reserve.expansion != 0;
         let rate = reserve.error_rate;
-        if rate < MIN_ERROR_RATE {
+        if rate < MIN_ERROR_RATE || reserve.capacity > MAX_CAPACITY as u64 {
             return Err(CreateError::Shape);
         }
         let share = if grows { FIRST_SHARE } else { ONLY_SHARE };
@@ -127,7 +100,7 @@ impl Own {
         Ok(Own {
             body: One { link, rate },
             stored_headers: OnceCell::new(),
-            // At most 2^30.
+            // At most 2^30, as checked.
             keys: reserve.capacity as u32,
             growth: reserve.expansion.clamp(2, 16) as u8,
             grows,

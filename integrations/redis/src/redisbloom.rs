@@ -1,31 +1,130 @@
-//! RedisBloom's module type, taken over where the operator loads this module in its place: keys of
-//! RedisBloom's RDB files, and of its `DUMP`, in the form that RedisBloom itself reads.
+//! RedisBloom's filters, which answer, grow and are stored as there: what the crate that reads them
+//! does not know, how much memory they take, and the form that they have in RDB files and in `DUMP`
+//! where the operator loads this module in RedisBloom's place.
 //!
 //! A key has the numbers of the chain, and of each link its numbers and its bits: those of the
 //! header of a dump, in another order.
 
-use std::ffi::{c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::null_mut;
-
-use blocked_bloom_formats::redis::RedisFilter;
-use redis_module::native_types::RedisType;
+use blocked_bloom::Bitmask;
+use blocked_bloom_formats::redis::{RedisError as FormatError, RedisFilter};
 use redis_module::raw;
 
 use crate::allocator::load_bytes;
-use crate::data_type::{self, end_the_writing, filter};
-use crate::filter::Filter;
 use crate::loading::{FIRST_LINK, LINK};
-use crate::reserve::MAX_EXPANSION;
+use crate::memory::MOST;
+use crate::outcome::{AddError, Added, CreateError};
+use crate::reserve::{MAX_EXPANSION, Reserve};
 
-/// The version of RedisBloom's files since 2.0.
-const ENCODING: i32 = 4;
+/// RedisBloom's square of `ln(2)`: bits per key are `-ln(error rate)` divided by this.
+const LN_2_SQUARED: f64 = 0.480453013918201;
 
-pub(crate) static REDISBLOOM: RedisType =
-    RedisType::new("MBbloom--", ENCODING, data_type::methods(rdb_load, rdb_save));
+/// Options in a header of RedisBloom's, and their offset: sizes are not rounded up to powers of
+/// two; numbers of keys are logarithms of bits.
+const NO_ROUND: u32 = 1;
+const ENTRIES_IS_BITS: u32 = 2;
+const OPTIONS: usize = 12;
+
+/// Bytes of the next link; 0 if there is none.
+///
+/// No command of RedisBloom makes filters whose numbers of keys are logarithms; the next link of
+/// one would have 2^40 bits or more, which no server has.
+fn next_link_bytes(filter: &RedisFilter) -> u64 {
+    let (Some(growth), Some(last)) = (filter.expansion(), filter.links().last()) else { return 0 };
+    let header = filter.dump().next().map(|(_, header)| header).unwrap_or_default();
+    let options = header.get(OPTIONS..).and_then(|bytes| bytes.first_chunk());
+    let options = options.map_or(ENTRIES_IS_BITS, |bytes| u32::from_le_bytes(*bytes));
+    if options & ENTRIES_IS_BITS != 0 {
+        return u64::MAX;
+    }
+    let rounding = if options & NO_ROUND != 0 { 1 } else { 2 };
+    let entries = last.entries().saturating_mul(growth.into()).max(1);
+    bytes_for(entries, last.error_rate() * 0.5).saturating_mul(rounding)
+}
+
+/// Bytes of a link of RedisBloom's. The conversion saturates.
+fn bytes_for(entries: u64, rate: f64) -> u64 {
+    (entries as f64 * -rate.ln() / LN_2_SQUARED / 8.0) as u64
+}
+
+/// Keys and bytes of each link to come.
+pub(crate) fn links_to_come(filter: &RedisFilter) -> impl FnMut() -> Option<(u64, u64)> + use<> {
+    let last = filter.links().last();
+    let (mut keys, mut rate) = last.map_or((0, 0.0), |link| (link.entries(), link.error_rate()));
+    let growth = u64::from(filter.expansion().unwrap_or(1));
+    move || {
+        (keys, rate) = (keys.saturating_mul(growth), 0.5 * rate);
+        (rate > 0.0).then(|| (keys, bytes_for(keys, rate)))
+    }
+}
+
+/// Keys and bytes of each link of a filter that is made so, and grows.
+pub(crate) fn links_of(reserve: Reserve) -> impl FnMut() -> Option<(u64, u64)> {
+    let Reserve { error_rate: mut rate, capacity: mut keys, expansion } = reserve;
+    let mut growth = 1;
+    move || {
+        (keys, rate) = (keys.saturating_mul(growth), 0.5 * rate);
+        growth = expansion;
+        (rate > 0.0).then(|| (keys, bytes_for(keys, rate)))
+    }
+}
+
+/// An empty filter as RedisBloom makes it, if its bytes may be taken.
+pub(crate) fn create(
+    reserve: &Reserve,
+    may_take: impl FnOnce(u64) -> bool,
+) -> Result<RedisFilter, CreateError> {
+    let expansion = u32::try_from(reserve.expansion).ok().filter(|&expansion| expansion > 0);
+    let rate = if expansion.is_some() { 0.5 } else { 1.0 } * reserve.error_rate;
+    match bytes_for(reserve.capacity, rate) {
+        MOST.. => return Err(CreateError::TooLarge),
+        bytes if !may_take(bytes) => return Err(CreateError::Memory),
+        _ => {}
+    }
+    let filter = RedisFilter::new(reserve.capacity, reserve.error_rate, expansion);
+    filter.map_err(|error| match error {
+        FormatError::Alloc(_) => CreateError::Memory,
+        _ => CreateError::Shape,
+    })
+}
+
+/// Adds keys in their order. A link is made for one that is not there, if its bytes may be taken.
+pub(crate) fn add<K: AsRef<[u8]>>(
+    filter: &mut RedisFilter,
+    keys: &[K],
+    may_take: impl Fn(u64) -> bool,
+) -> Result<Added, AddError> {
+    let hashes: Vec<_> = keys.iter().map(|key| filter.hash_key(key)).collect();
+    // Keys that are there stay there, and the lines of the others are in the cache afterwards.
+    let mut present = Bitmask::new();
+    filter.contains_hashes(&hashes, &mut present);
+    let mut added = Added::default();
+    for (before, (&hash, is_present)) in hashes.iter().zip(present.iter()).enumerate() {
+        // An earlier key of the call may be the same.
+        let is_present = is_present || filter.contains_hash(hash);
+        let is_full = filter.links().last().is_none_or(|link| link.size() >= link.entries());
+        if !is_present && is_full && !may_take(next_link_bytes(filter)) {
+            return Err(AddError { before, is_memory: true });
+        }
+        let is_new = match is_present {
+            true => Ok(false),
+            false => filter.insert_hash(hash),
+        };
+        match is_new {
+            Ok(is_new) => added.is_new.push(is_new),
+            Err(FormatError::Full { .. }) => {
+                added.is_full = true;
+                break;
+            }
+            Err(error) => {
+                return Err(AddError { before, is_memory: matches!(error, FormatError::Alloc(_)) });
+            }
+        }
+    }
+    Ok(added)
+}
 
 /// Reads a filter; none if the file ends, is damaged, or there is no memory.
-fn load(rdb: *mut raw::RedisModuleIO) -> Option<RedisFilter> {
+pub(crate) fn load(rdb: *mut raw::RedisModuleIO) -> Option<RedisFilter> {
     let number = || raw::load_unsigned(rdb).ok();
     let (size, count, options, growth) = (number()?, number()?, number()?, number()?);
     if growth > MAX_EXPANSION as u64 {
@@ -54,15 +153,8 @@ fn load(rdb: *mut raw::RedisModuleIO) -> Option<RedisFilter> {
     RedisFilter::from_links(&header, links).ok()
 }
 
-unsafe extern "C" fn rdb_load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
-    if encoding != ENCODING {
-        return null_mut();
-    }
-    data_type::loaded(|| Some(Filter::Redis(Box::new(load(rdb)?))))
-}
-
 /// Writes what [`load`] reads; nothing, and none, if it cannot be told.
-fn save(rdb: *mut raw::RedisModuleIO, filter: &RedisFilter) -> Option<()> {
+pub(crate) fn save(rdb: *mut raw::RedisModuleIO, filter: &RedisFilter) -> Option<()> {
     let (_, header) = filter.dump().next()?;
     let (chain, links) = header.split_at_checked(FIRST_LINK)?;
     fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
@@ -99,18 +191,4 @@ fn save(rdb: *mut raw::RedisModuleIO, filter: &RedisFilter) -> Option<()> {
         raw::save_unsigned(rdb, size);
     }
     Some(())
-}
-
-unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
-    // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs
-    // it in another process.
-    let filter = unsafe { filter(value) };
-    let saved = catch_unwind(AssertUnwindSafe(|| match filter {
-        Filter::Redis(filter) => save(rdb, filter),
-        // No other filter is of this type.
-        _ => None,
-    }));
-    if !matches!(saved, Ok(Some(()))) {
-        end_the_writing(rdb);
-    }
 }

@@ -72,6 +72,7 @@ static COMMANDS: [Command; 12] = [
             One(c"capacity", Integer),
             Optional(c"expansion", c"EXPANSION", Integer),
             Flag(c"nonscaling", c"NONSCALING"),
+            Flag(c"blocked", c"BLOCKED"),
         ],
     },
     Command {
@@ -115,6 +116,7 @@ static COMMANDS: [Command; 12] = [
             Optional(c"expansion", c"EXPANSION", Integer),
             Flag(c"nocreate", c"NOCREATE"),
             Flag(c"nonscaling", c"NONSCALING"),
+            Flag(c"blocked", c"BLOCKED"),
             Optional(c"tightening", c"TIGHTENING", Double),
             Optional(c"seed", c"SEED", Text),
             Optional(c"scale_to", c"VALIDATESCALETO", Integer),

@@ -3,6 +3,7 @@
 
 use crate::memory::MOST;
 use crate::own;
+use crate::redisbloom;
 use crate::reserve::Reserve;
 use crate::settings::memory_limit;
 use crate::valkey::{self, Shaping};
@@ -53,6 +54,11 @@ impl<'a> Scaling<'a> {
     /// Of a filter that is not made yet.
     pub(crate) fn of_own(reserve: Reserve) -> Self {
         Scaling::from(0, 0, own::links_of(reserve))
+    }
+
+    /// The same of RedisBloom's.
+    pub(crate) fn of_redisbloom(reserve: Reserve) -> Self {
+        Scaling::from(0, 0, redisbloom::links_of(reserve))
     }
 
     /// The same of valkey-bloom's.

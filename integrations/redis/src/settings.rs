@@ -2,7 +2,7 @@
 //! filters lie in memory; as load arguments, and as configuration where the server has it.
 //!
 //! They are of this server at this moment alone: a command that makes a filter is sent to replicas
-//! and the AOF with all numbers that it used, whichever it named.
+//! and the AOF with all numbers that it used, and with its form, whichever it named.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use redis_module::{Context, ModuleOptions, RedisString, Status, raw};
 
-use crate::redisbloom::REDISBLOOM;
+use crate::data_type::REDISBLOOM;
 use crate::{allocator, counters, memory, register, settings};
 
 /// An option that Valkey has and Redis has not.

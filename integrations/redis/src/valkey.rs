@@ -7,24 +7,12 @@
 //! probe 1 that by the second, and probe `i` their sum, `i` times the second, modulo a prime; each
 //! modulo the bits. What is hashed is the length of an item, in 8 bytes, and the item.
 
-use std::ffi::{c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::null_mut;
-
 use blocked_bloom::Bitmask;
-use redis_module::native_types::RedisType;
 use redis_module::raw;
 
 use crate::allocator::{load_bytes, zeros};
-use crate::data_type::{self, end_the_writing, filter};
-use crate::filter::{Filter, Shape};
-use crate::own::{AddError, Added, CreateError};
-
-/// The version of its RDB files since release 1.0.
-const ENCODING: i32 = 1;
-
-pub(crate) static VALKEY_BLOOM: RedisType =
-    RedisType::new("bloomfltr", ENCODING, data_type::methods(rdb_load, rdb_save));
+use crate::memory::MOST;
+use crate::outcome::{AddError, Added, CreateError, Shape};
 
 /// The first byte of what `BF.LOAD` takes.
 const VERSION: u8 = 1;
@@ -200,8 +188,10 @@ impl ValkeyFilter {
         may_take: impl FnOnce(u64) -> bool,
     ) -> Result<Self, CreateError> {
         let Shaping { rate, tightening, capacity, expansion, seed } = *shaping;
-        if !may_take(bytes_for(capacity, rate)) {
-            return Err(CreateError::Memory);
+        match bytes_for(capacity, rate) {
+            MOST.. => return Err(CreateError::TooLarge),
+            bytes if !may_take(bytes) => return Err(CreateError::Memory),
+            _ => {}
         }
         let links = vec![Link::new(capacity, rate, &seed)?];
         Ok(ValkeyFilter { rate, tightening, expansion, links })
@@ -365,14 +355,15 @@ impl ValkeyFilter {
         if !may_take(bytes.len() as u64) {
             return Err(BytesError::Memory);
         }
-        Self::read(&mut rest).filter(|_| rest.is_empty()).ok_or(BytesError::Damaged)
+        let filter = Self::read(&mut rest)?;
+        if rest.is_empty() { Ok(filter) } else { Err(BytesError::Damaged) }
     }
 
-    fn read(rest: &mut &[u8]) -> Option<Self> {
-        fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-            let (bytes, after) = rest.split_first_chunk()?;
+    fn read(rest: &mut &[u8]) -> Result<Self, BytesError> {
+        fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], BytesError> {
+            let (bytes, after) = rest.split_first_chunk().ok_or(BytesError::Damaged)?;
             *rest = after;
-            Some(*bytes)
+            Ok(*bytes)
         }
         let expansion = u32::from_le_bytes(take(rest)?);
         let rate = f64::from_le_bytes(take(rest)?);
@@ -380,21 +371,19 @@ impl ValkeyFilter {
         let is_random = take::<1>(rest)?[0];
         let mut links = Vec::new();
         for _ in 0..u64::from_le_bytes(take(rest)?) {
-            let length = usize::try_from(u64::from_le_bytes(take(rest)?)).ok()?;
-            let (bytes, after) = rest.split_at_checked(length)?;
+            let length = usize::try_from(u64::from_le_bytes(take(rest)?)).ok();
+            let parts = length.and_then(|length| rest.split_at_checked(length));
+            let (bytes, after) = parts.ok_or(BytesError::Damaged)?;
             *rest = after;
             let mut stored = Vec::new();
-            stored.try_reserve_exact(length).ok()?;
+            stored.try_reserve_exact(bytes.len()).map_err(|_| BytesError::Memory)?;
             stored.extend_from_slice(bytes);
             let (items, capacity) = (take(rest)?, take(rest)?);
-            links.push(Link::read(
-                stored,
-                u64::from_le_bytes(items),
-                u64::from_le_bytes(capacity),
-            )?);
+            let link = Link::read(stored, u64::from_le_bytes(items), u64::from_le_bytes(capacity));
+            links.push(link.ok_or(BytesError::Damaged)?);
         }
         let filter = ValkeyFilter { rate, tightening, expansion, links };
-        filter.checked(is_random.into())
+        filter.checked(is_random.into()).ok_or(BytesError::Damaged)
     }
 
     /// The filter, if it is one.
@@ -446,7 +435,7 @@ pub(crate) enum BytesError {
 }
 
 /// Reads a filter; none if the file ends, is damaged, or there is no memory.
-fn load(rdb: *mut raw::RedisModuleIO) -> Option<ValkeyFilter> {
+pub(crate) fn load(rdb: *mut raw::RedisModuleIO) -> Option<ValkeyFilter> {
     let number = || raw::load_unsigned(rdb).ok();
     let (count, expansion) = (number()?, u32::try_from(number()?).ok()?);
     let (rate, tightening) = (raw::load_double(rdb).ok()?, raw::load_double(rdb).ok()?);
@@ -461,15 +450,8 @@ fn load(rdb: *mut raw::RedisModuleIO) -> Option<ValkeyFilter> {
     ValkeyFilter { rate, tightening, expansion, links }.checked(is_random)
 }
 
-unsafe extern "C" fn rdb_load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
-    if encoding != ENCODING {
-        return null_mut();
-    }
-    data_type::loaded(|| Some(Filter::Valkey(Box::new(load(rdb)?))))
-}
-
 /// Writes what [`load`] reads.
-fn save(rdb: *mut raw::RedisModuleIO, filter: &ValkeyFilter) {
+pub(crate) fn save(rdb: *mut raw::RedisModuleIO, filter: &ValkeyFilter) {
     raw::save_unsigned(rdb, filter.links.len() as u64);
     raw::save_unsigned(rdb, filter.expansion.into());
     raw::save_double(rdb, filter.rate);
@@ -481,20 +463,5 @@ fn save(rdb: *mut raw::RedisModuleIO, filter: &ValkeyFilter) {
         if number + 1 == filter.links.len() {
             raw::save_unsigned(rdb, link.items);
         }
-    }
-}
-
-unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
-    // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs
-    // it in another process.
-    let filter = unsafe { filter(value) };
-    let saved = catch_unwind(AssertUnwindSafe(|| {
-        // No other filter is of this type.
-        let Filter::Valkey(filter) = filter else { return None };
-        save(rdb, filter);
-        Some(())
-    }));
-    if !matches!(saved, Ok(Some(()))) {
-        end_the_writing(rdb);
     }
 }

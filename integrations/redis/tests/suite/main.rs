@@ -5,6 +5,7 @@
 mod cluster;
 mod commands;
 mod fixtures;
+mod following;
 mod hostile;
 mod keys;
 mod loading;

@@ -272,11 +272,13 @@ fn make_by_settings(connection: &mut Connection) -> Vec<(&'static str, Dump)> {
 }
 
 /// Settings that servers may have: the built-in ones, and others.
-const SETTINGS: [&[&str]; 4] = [
+const SETTINGS: [&[&str]; 6] = [
     &[],
     &["--module-arguments", "EXPANSION", "0"],
     &["--module-arguments", "ERROR_RATE", "0.2", "INITIAL_SIZE", "7", "EXPANSION", "16"],
     &["--module-arguments", "ERROR_RATE", "0.0001", "INITIAL_SIZE", "5000"],
+    &["--module-arguments", "REDISBLOOM_TYPE", "read"],
+    &["--module-arguments", "REDISBLOOM_TYPE", "write", "INITIAL_SIZE", "150"],
 ];
 
 #[test]
@@ -286,7 +288,7 @@ fn an_aof_is_read_with_the_settings_that_wrote_it() {
         let options = [&persistent[..], settings].concat();
         let Some(mut server) = Server::start(&options) else { return };
         let filters = make_by_settings(&mut server.connect());
-        for others in SETTINGS.iter().cycle().skip(i + 1).take(3) {
+        for others in SETTINGS.iter().cycle().skip(i + 1).take(SETTINGS.len() - 1) {
             server.kill();
             server.start_again_with(&[&persistent[..], others].concat());
             let mut connection = server.connect();
@@ -311,7 +313,7 @@ fn a_replica_follows_whatever_its_settings_are() {
         let Some(server) = Server::start(settings) else { return };
         let port = server.port.to_string();
         let follow = ["--replicaof", "127.0.0.1", &port];
-        let others = SETTINGS.iter().cycle().skip(i + 1).take(3);
+        let others = SETTINGS.iter().cycle().skip(i + 1).take(SETTINGS.len() - 1);
         let replicas: Vec<Server> =
             others.map(|of| Server::start(&[&follow[..], of].concat()).unwrap()).collect();
         for replica in &replicas {
@@ -323,7 +325,8 @@ fn a_replica_follows_whatever_its_settings_are() {
         }
         let mut connection = server.connect();
         let filters = make_by_settings(&mut connection);
-        assert_eq!(call::<i64>(&mut connection, &["WAIT", "3", "60000"]), 3);
+        let count = replicas.len();
+        assert_eq!(call::<usize>(&mut connection, &["WAIT", &count.to_string(), "60000"]), count);
         for replica in replicas {
             for (name, expected) in &filters {
                 assert!(dump(&mut replica.connect(), name) == *expected, "{name}: {settings:?}");

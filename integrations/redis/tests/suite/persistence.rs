@@ -683,3 +683,90 @@ fn keys_of_redisbloom_are_read_and_written_if_the_operator_says_so() {
     let log = Server::log_of_failure(&arguments("maybe"));
     assert!(log.contains("must be no, read or write"), "{log}");
 }
+
+/// Filters of the types of RedisBloom and valkey-bloom have no checksums of their own: damage that
+/// the server's does not show is an error, or another filter that can be used.
+#[test]
+fn damaged_payloads_of_other_modules_types_are_errors_or_filters() {
+    let options = ["--rdbcompression", "no", "--maxmemory", "300mb"];
+    let arguments = ["--module-arguments", "REDISBLOOM_TYPE", "write"];
+    let Some(mut server) = Server::start(&[&options[..], &arguments].concat()) else { return };
+    let mut connection = server.connect();
+    let restore = |connection: &mut Connection, name: &str, payload: &[u8]| {
+        let mut packed = redis::cmd("RESTORE");
+        packed.arg(name).arg(0).arg(payload).arg("REPLACE").exec(connection)
+    };
+    call::<()>(&mut connection, &["BF.RESERVE", "MBbloom--", "0.1", "4"]);
+    let words = ["BF.INSERT", "bloomfltr", "CAPACITY", "4", "ERROR", "0.1", "TIGHTENING", "0.5"];
+    assert_eq!(reply(&mut connection, &words), "[]");
+    for name in ["MBbloom--", "bloomfltr"] {
+        // Two links.
+        items(&mut connection, "BF.MADD", name, &keys(0, 8));
+        assert_eq!(reply(&mut connection, &["BF.INFO", name, "FILTERS"]), "[2]");
+        let payload: Vec<u8> = redis::cmd("DUMP").arg(name).query(&mut connection).unwrap();
+        let mut damaged: Vec<(String, Vec<u8>)> = Vec::new();
+        for bit in 0..8 * payload.len() {
+            let mut of_bit = payload.clone();
+            of_bit[bit / 8] ^= 1 << (bit % 8);
+            damaged.push((format!("bit {bit}"), of_bit));
+        }
+        // Behind the value are the version of RDB and the checksum.
+        let end = &payload[payload.len() - 10..];
+        for length in 0..payload.len() {
+            damaged.push((format!("{length} bytes"), payload[..length].into()));
+            damaged.push((format!("{length} bytes, end"), [&payload[..length], end].concat()));
+        }
+        // A number of eight bytes in place of each byte.
+        for at in 11..payload.len() - 10 {
+            let parts = [&payload[..at], &[0x81], &[0xff; 8], &payload[at + 1..]];
+            damaged.push((format!("the largest number at {at}"), parts.concat()));
+        }
+        for checks in [true, false] {
+            let skip = if checks { "0" } else { "1" };
+            call::<()>(&mut connection, &["DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", skip]);
+            let (mut errors, mut filters) = (0, 0);
+            for (what, payload_of) in &damaged {
+                call::<()>(&mut connection, &["DEL", "copy"]);
+                if *payload_of == payload {
+                    continue;
+                }
+                if restore(&mut connection, "copy", payload_of).is_err() {
+                    errors += 1;
+                    continue;
+                }
+                assert!(!checks, "{name}, {what}: the server has not seen it");
+                filters += 1;
+                // It takes more keys, or says why not; what it is is stored and read again.
+                let present: Vec<bool> = items(&mut connection, "BF.MEXISTS", "copy", &keys(0, 50));
+                let stored: Vec<u8> =
+                    redis::cmd("DUMP").arg("copy").query(&mut connection).unwrap();
+                restore(&mut connection, "again", &stored)
+                    .unwrap_or_else(|error| panic!("{name}, {what}: {error}"));
+                let again: Vec<bool> = items(&mut connection, "BF.MEXISTS", "again", &keys(0, 50));
+                assert!(present == again, "{name}, {what}");
+                let more = keys(100, 200);
+                let words: Vec<&str> = ["BF.MADD", "copy"]
+                    .into_iter()
+                    .chain(more.iter().map(String::as_str))
+                    .collect();
+                let text = reply(&mut connection, &words);
+                let known = ["[", "-ERR problem inserting into filter"];
+                assert!(
+                    known.iter().any(|known| text.starts_with(known)),
+                    "{name}, {what}: {text}"
+                );
+                if text.starts_with('[') && !text.contains("ERR") {
+                    let hits = items(&mut connection, "BF.MEXISTS", "copy", &more);
+                    assert!(hits.iter().all(|hit| *hit), "{name}, {what}");
+                }
+                for field in ["CAPACITY", "MAXSCALEDCAPACITY"] {
+                    let text = reply(&mut connection, &["BF.INFO", "copy", field]);
+                    assert!(text.starts_with('[') || text.contains("Invalid"), "{what}: {text}");
+                }
+            }
+            println!("{name}: {errors} damaged payloads are errors, {filters} are other filters");
+            assert!(errors > 500 || !checks, "{errors}");
+            assert!(server.is_sound(), "{name}\n{}", server.log());
+        }
+    }
+}

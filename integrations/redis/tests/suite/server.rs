@@ -187,6 +187,11 @@ impl Server {
         threads.map(|thread| of_thread(thread.unwrap().path())).sum()
     }
 
+    /// Where its files are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
