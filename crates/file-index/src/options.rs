@@ -6,9 +6,6 @@ use alloc::vec::Vec;
 use blocked_bloom::{KeyError, KeyHash, KeyHasher};
 use blocked_bloom_planes::{PlanesOptions, Shape, ShapeError};
 
-use crate::builder::FileIndexBuilder;
-use crate::error::{FileIndexError, MAX_COLUMNS, PART_VALUES};
-
 /// A column: its name, its field id if the table format has one, and what its values are hashed
 /// with.
 ///
@@ -86,7 +83,7 @@ const MEMORY: (u64, u64) = (1 << 20, 1 << 50);
 pub struct FileIndexOptions {
     pub(crate) columns: Vec<Column>,
     pub(crate) tag: u64,
-    rate: f64,
+    pub(crate) rate: f64,
     pub(crate) part_values: u32,
     pub(crate) memory: u64,
 }
@@ -135,30 +132,6 @@ impl FileIndexOptions {
         FileIndexOptions { memory: bytes.clamp(MEMORY.0, MEMORY.1), ..self }
     }
 
-    /// A builder of such an index.
-    ///
-    /// # Errors
-    ///
-    /// [`FileIndexError::Columns`], [`FileIndexError::ColumnName`],
-    /// [`FileIndexError::PartValues`]; [`FileIndexError::Shape`] if there is no shape of such a
-    /// rate; [`FileIndexError::Alloc`].
-    pub fn builder(&self) -> Result<FileIndexBuilder, FileIndexError> {
-        let columns = self.columns.len();
-        if !(1..=MAX_COLUMNS).contains(&columns) {
-            return Err(FileIndexError::Columns { columns });
-        }
-        for (column, Column { name, .. }) in self.columns.iter().enumerate() {
-            if name.is_empty() || self.columns[..column].iter().any(|other| other.name == *name) {
-                return Err(FileIndexError::ColumnName { column });
-            }
-        }
-        let values = self.part_values;
-        if !(PART_VALUES.0..=PART_VALUES.1).contains(&values) {
-            return Err(FileIndexError::PartValues { values });
-        }
-        FileIndexBuilder::new(self, shape(values, self.rate)?)
-    }
-
     /// What the planes of a column are to be, without a tag. A group of rows, which a builder holds
     /// twice, takes a quarter of the memory of the column.
     pub(crate) fn planes(&self, column: &Column, shape: Shape) -> PlanesOptions {
@@ -181,7 +154,7 @@ pub(crate) fn row_group_rate(shape: Shape, values: f64) -> Result<f64, ShapeErro
 }
 
 /// The shape of parts with this many values on average.
-fn shape(values: u32, rate: f64) -> Result<Shape, ShapeError> {
+pub(crate) fn shape(values: u32, rate: f64) -> Result<Shape, ShapeError> {
     let mut shape = Shape::for_rate(values.into(), rate)?;
     let mut bits_per_value = f64::from(shape.planes()) / f64::from(values);
     while row_group_rate(shape, values.into())? > rate {
