@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use blocked_bloom::{KeyError, KeyHash, KeyHasher};
+use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher};
 use blocked_bloom_planes::{PlanesOptions, Shape, ShapeError};
 
 /// A column: its name, its field id if the table format has one, and what its values are hashed
@@ -28,6 +28,20 @@ impl Column {
     /// A column without a field id, whose values are hashed so.
     pub fn new(name: impl Into<String>, key_hash: KeyHash) -> Self {
         Column { name: name.into(), field_id: None, key_hash }
+    }
+
+    /// [`new`](Self::new) with the hash and seed of an engine's filters, so that they are decided
+    /// once.
+    ///
+    /// ```
+    /// use blocked_bloom::FilterOptions;
+    /// use blocked_bloom_file_index::Column;
+    /// let filters = FilterOptions::default();
+    /// let column = Column::for_filters("trace_id", &filters);
+    /// assert_eq!(column.key_hash(), filters.key_hash());
+    /// ```
+    pub fn for_filters(name: impl Into<String>, filters: &FilterOptions) -> Self {
+        Column::new(name, filters.key_hash())
     }
 
     /// Sets the number by which a table format knows the column, whatever its name.
