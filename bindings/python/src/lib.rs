@@ -8,6 +8,7 @@ mod c_data;
 mod classes;
 mod columns;
 mod error;
+mod file_index;
 mod filter;
 mod hash;
 mod memory;
@@ -25,6 +26,8 @@ use pyo3::types::PyDict;
 mod _native {
     #[pymodule_export]
     use super::error::FormatError;
+    #[pymodule_export]
+    use super::file_index::{FileIndexWriter, OpenedFileIndex};
     #[pymodule_export]
     use super::filter::{Filter, key_hash};
     #[pymodule_export]

@@ -149,31 +149,59 @@ fn temporary(path: &Path, old: Option<&Permissions>) -> io::Result<(PathBuf, Fil
     }
 }
 
-/// Writes a regular file as a whole: whoever opens the path meanwhile, or after the process was
-/// killed, has the file that was there before.
+/// A new file that takes the place of another as a whole, once it is complete: whoever opens the
+/// path meanwhile, or after the process was killed, has the file that was there before.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    path: PathBuf,
+    /// `None` once it has its name.
+    temporary: Option<PathBuf>,
+    pub(crate) file: File,
+}
+
+impl Replacement {
+    pub(crate) fn begin(path: &Path, old: Option<Permissions>) -> io::Result<Self> {
+        let (temporary, file) = temporary(path, old.as_ref())?;
+        let new = Replacement { path: path.to_owned(), temporary: Some(temporary), file };
+        if let Some(old) = old {
+            new.file.set_permissions(old)?;
+        }
+        Ok(new)
+    }
+
+    pub(crate) fn commit(mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.sync_all()?;
+        if let Some(temporary) = &self.temporary {
+            fs::rename(temporary, &self.path)?;
+        }
+        self.temporary = None;
+        if let Ok(folder) = File::open(folder(&self.path)) {
+            // So that the name survives a crash of the machine. Where folders cannot be synced, the
+            // file system sees to it.
+            let _ = folder.sync_all();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Reported is the first error, not that of removing the file.
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// Writes a regular file as a whole.
 pub(crate) fn replace(
     path: &Path,
     old: Option<Permissions>,
     write: impl FnOnce(&mut File) -> io::Result<u64>,
 ) -> io::Result<u64> {
-    let (temporary, mut file) = temporary(path, old.as_ref())?;
-    let written = (|| {
-        if let Some(old) = old {
-            file.set_permissions(old)?;
-        }
-        let bytes = write(&mut file)?;
-        file.flush()?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        Ok(bytes)
-    })();
-    if written.is_err() {
-        // Reported is the first error, not that of removing the file.
-        let _ = fs::remove_file(&temporary);
-    } else if let Ok(folder) = File::open(folder(path)) {
-        // So that the name survives a crash of the machine. Where folders cannot be synced, the
-        // file system sees to it.
-        let _ = folder.sync_all();
-    }
-    written
+    let mut new = Replacement::begin(path, old)?;
+    let bytes = write(&mut new.file)?;
+    new.commit()?;
+    Ok(bytes)
 }

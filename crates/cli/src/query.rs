@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_inspect::{Format, Warning};
+use blocked_bloom_inspect::{Format, FoundFile, Warning};
 
 use crate::failure::{Failure, warn};
 use crate::file_format::FormatArgs;
@@ -27,7 +27,7 @@ const BATCH_BYTES: usize = 8 << 20;
 /// With bit planes, the lines are printed whose words some row may have; planes query says which
 /// rows. With an index of files, the values that some row group may have of the files as they were
 /// when they were indexed: strings as they are, integers as decimal numbers, others by --hex of the
-/// bytes that were hashed.
+/// bytes that were hashed. --files prints in which files and row groups.
 ///
 /// The filter may be one of RocksDB, Parquet, Cassandra, Guava, Spark or RedisBloom, alone or in
 /// its file. Cassandra's keys are partition keys as the table stores them: text as it is; int, uuid
@@ -58,6 +58,12 @@ pub(crate) struct Args {
     #[arg(long)]
     count: bool,
 
+    /// Of an index of files, print a line for each file that may have a selected key: the key, the
+    /// file, its row groups from 0, separated by tabs, as in "4bf9\ta.parquet\t0,3". Row groups of
+    /// which nothing is known are a line of their own, as in "4bf9\ta.parquet\tunknown 1,2"
+    #[arg(long, conflicts_with_all = ["absent", "count"])]
+    files: bool,
+
     #[command(flatten)]
     lookup: LookupArgs,
 
@@ -78,6 +84,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let fail = |error| wording::error(&stored.name, &error);
     let checked = stored.format.check(&options);
     checked.map_err(|message| Failure::new(wording::text(&message)))?;
+    if args.files && stored.format != Format::FILE_INDEX {
+        let formats = [Format::FILE_INDEX.name()];
+        return Err(wording::not_of_format("--files", &formats, stored.format.name()));
+    }
     let opened = stored.open()?;
     let lookup = opened.lookup(&options).map_err(fail)?;
     let show = |warning: &Warning| warn(wording::warning(&stored.name, warning));
@@ -123,6 +133,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         let written = indices.try_for_each(|i| {
             selected += 1;
+            if args.files {
+                let found = opened.files_with(keys[i].as_ref(), &options);
+                let found = found.map_err(|error| io::Error::other(error.to_string()))?;
+                return print_files(&mut out, keys[i].text(), key_format.terminator(), &found);
+            }
             out.write_all(keys[i].text())?;
             out.write_all(&[key_format.terminator()])
         });
@@ -147,6 +162,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn exit(selected: u64) -> ExitCode {
     ExitCode::from(u8::from(selected == 0))
+}
+
+/// Prints where a key may be.
+fn print_files(
+    out: &mut impl Write,
+    key: &[u8],
+    terminator: u8,
+    found: &[FoundFile],
+) -> io::Result<()> {
+    for file in found {
+        for (what, groups) in [("", &file.row_groups), ("unknown ", &file.unknown)] {
+            if !groups.is_empty() {
+                let groups: Vec<String> = groups.iter().map(usize::to_string).collect();
+                out.write_all(key)?;
+                write!(out, "\t{}\t{what}{}", file.name, groups.join(","))?;
+                out.write_all(&[terminator])?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads keys until the batch is full or the next one would have to be waited for.

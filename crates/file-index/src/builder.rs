@@ -9,10 +9,10 @@ use blocked_bloom::parts::HEADER_BYTES;
 use blocked_bloom_planes::{Planes, PlanesBuilder, PlanesOptions, Shape};
 
 use crate::bytes::{Trailer, put_number, put_text};
-use crate::error::{FileIndexError, MAX_ROW_GROUPS};
+use crate::error::{FileIndexError, MAX_COLUMNS, MAX_ROW_GROUPS, PART_VALUES};
 use crate::identity::FileIdentity;
-use crate::manifest::FileEntry;
-use crate::options::{Column, FileIndexOptions};
+use crate::manifest::{FileEntry, Manifest};
+use crate::options::{Column, DEFAULT_MEMORY, FileIndexOptions, shape};
 use crate::part::{mix, part_of_mixed, unmix};
 
 /// Hashes that a row group has space for at first.
@@ -171,8 +171,34 @@ impl ColumnBuilder {
     }
 }
 
+impl FileIndexOptions {
+    /// A builder of such an index.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::Columns`], [`FileIndexError::ColumnName`],
+    /// [`FileIndexError::PartValues`]; [`FileIndexError::Shape`] if there is no shape of such a
+    /// rate; [`FileIndexError::Alloc`].
+    pub fn builder(&self) -> Result<FileIndexBuilder, FileIndexError> {
+        let columns = self.columns.len();
+        if !(1..=MAX_COLUMNS).contains(&columns) {
+            return Err(FileIndexError::Columns { columns });
+        }
+        for (column, Column { name, .. }) in self.columns.iter().enumerate() {
+            if name.is_empty() || self.columns[..column].iter().any(|other| other.name == *name) {
+                return Err(FileIndexError::ColumnName { column });
+            }
+        }
+        let values = self.part_values;
+        if !(PART_VALUES.0..=PART_VALUES.1).contains(&values) {
+            return Err(FileIndexError::PartValues { values });
+        }
+        FileIndexBuilder::new(self, shape(values, self.rate)?)
+    }
+}
+
 impl FileIndexBuilder {
-    pub(crate) fn new(options: &FileIndexOptions, shape: Shape) -> Result<Self, FileIndexError> {
+    fn new(options: &FileIndexOptions, shape: Shape) -> Result<Self, FileIndexError> {
         let memory = options.memory / options.columns.len() as u64;
         let columns = options.columns.iter().map(|column| {
             let planes = options.planes(column, shape);
@@ -194,6 +220,48 @@ impl FileIndexBuilder {
             values: 0,
             failed: None,
         }
+    }
+}
+
+impl Manifest {
+    /// The tag of what is made of this index: another one even if the caller gives the same tag as
+    /// before.
+    pub(crate) fn tag_after(&self, tag: u64) -> u64 {
+        KeyHasher::with_seed(tag).hash(self.id().to_le_bytes())
+    }
+
+    /// A builder that appends files to this index. It returns what comes behind the first
+    /// [`kept_bytes`](FileIndexBuilder::kept_bytes) of this one in the new index. `tag` is as in
+    /// [`FileIndexOptions::new`](crate::FileIndexOptions::new); with the checksum of this index it
+    /// tells the new one from it.
+    ///
+    /// The builder uses 64 MiB, or what the index was built with if that is more. Each appending
+    /// adds planes of its own, which lookups by ranges read one by one, and which are padded:
+    /// append many files at a time, and [compact](crate::FileIndex::compact) now and then.
+    pub fn appender(&self, tag: u64) -> FileIndexBuilder {
+        let mut builder = FileIndexBuilder::of(self.column_builders(), self.tag_after(tag));
+        for (column, indexed) in builder.columns.iter_mut().zip(&self.columns) {
+            column.rows = indexed.owner.len() as u64;
+        }
+        let of =
+            |(range, count): &(Range<usize>, u64)| (self.bytes[range.clone()].to_vec(), *count);
+        builder.chunks = of(&self.chunk_entries);
+        builder.files = of(&self.file_entries);
+        builder.row_groups = self.row_groups.into();
+        (builder.kept, builder.written) = (self.trailer.offset, self.trailer.offset);
+        builder
+    }
+
+    /// Columns without rows.
+    pub(crate) fn column_builders(&self) -> Vec<ColumnBuilder> {
+        let memory = DEFAULT_MEMORY / self.columns.len() as u64;
+        let columns = self.columns.iter().map(|indexed| {
+            let (column, part_values) = (indexed.column.clone(), indexed.part_values);
+            let mut builder = ColumnBuilder::new(column, part_values, indexed.options, memory);
+            builder.types = indexed.types.iter().map(|name| name.of(&self.bytes).into()).collect();
+            builder
+        });
+        columns.collect()
     }
 }
 

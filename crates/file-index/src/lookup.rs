@@ -9,7 +9,7 @@ use blocked_bloom_planes::{GroupLocation, PlanesError, Query};
 
 use crate::error::FileIndexError;
 use crate::identity::{FileIdentity, Unknown};
-use crate::manifest::{Chunk, Indexed, Manifest, NOBODY};
+use crate::manifest::{Chunk, FileEntry, Indexed, Manifest, NOBODY};
 use crate::part::part;
 
 /// What is looked up: a column must have one of some values. [`Manifest::lookup`] makes it.
@@ -189,17 +189,6 @@ impl Candidates {
     }
 }
 
-/// Sets the bits of a range.
-pub(crate) fn set_range(words: &mut [u64], bits: Range<u32>) {
-    for (i, word) in words.iter_mut().enumerate() {
-        let first = 64 * i as u64;
-        let (start, end) = (u64::from(bits.start).max(first), u64::from(bits.end).min(first + 64));
-        if start < end {
-            *word |= u64::MAX >> (64 - (end - start)) << (start - first);
-        }
-    }
-}
-
 /// What is to be read of a file: [`Manifest::prune`], which has an example.
 ///
 /// ```
@@ -358,6 +347,22 @@ impl Manifest {
             Ok(file) if !file.numbers().any(|number| candidates.has(number)) => Pruned::Nothing,
             Ok(file) => Pruned::RowGroups(file.candidates(candidates)),
         }
+    }
+}
+
+impl FileEntry<'_> {
+    /// Which of its row groups are candidates, for a listing of the index itself: all of those of
+    /// another index. [`Manifest::prune`] is for files that are to be read.
+    pub fn candidates(&self, candidates: &Candidates) -> Bitmask {
+        let is_other = candidates.id != self.manifest().id();
+        let mut left = Bitmask::new();
+        left.write(self.row_groups() as usize, |words| {
+            words.fill(0);
+            for (i, number) in self.numbers().enumerate() {
+                words[i / 64] |= u64::from(is_other || candidates.has(number)) << (i % 64);
+            }
+        });
+        left
     }
 }
 

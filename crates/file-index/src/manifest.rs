@@ -4,16 +4,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use blocked_bloom::KeyHasher;
 use blocked_bloom::parts::HEADER_BYTES;
-use blocked_bloom::{Bitmask, KeyHasher};
 use blocked_bloom_planes::{PlanesLayout, PlanesOptions, Shape};
 
-use crate::builder::{ColumnBuilder, FileIndexBuilder};
 use crate::bytes::{Reader, Text, Trailer};
 use crate::error::{FileIndexError, MAX_COLUMNS, MAX_ROW_GROUPS, PART_VALUES};
 use crate::identity::{FileIdentity, SameFile, Unknown};
-use crate::lookup::{Candidates, set_range};
-use crate::options::{Column, DEFAULT_MEMORY, row_group_rate};
+use crate::options::{Column, row_group_rate};
 
 /// What is known of an index from its last bytes: its columns, its files, and where everything else
 /// is. Whatever is looked up by ranges is located and opened by it.
@@ -74,11 +72,11 @@ pub struct Manifest {
     by_name: Vec<(u64, u32)>,
     pub(crate) row_groups: u32,
     same_file: SameFile,
-    trailer: Trailer,
+    pub(crate) trailer: Trailer,
     pub(crate) bytes: Vec<u8>,
     /// Where entries of chunks and of files are in the bytes, and how many.
-    chunk_entries: (Range<usize>, u64),
-    file_entries: (Range<usize>, u64),
+    pub(crate) chunk_entries: (Range<usize>, u64),
+    pub(crate) file_entries: (Range<usize>, u64),
 }
 
 /// A column as it is indexed.
@@ -133,6 +131,17 @@ pub(crate) struct File {
 
 fn hash_of_name(name: &[u8]) -> u64 {
     KeyHasher::default().hash(name)
+}
+
+/// Sets the bits of a range.
+fn set_range(words: &mut [u64], bits: Range<u32>) {
+    for (i, word) in words.iter_mut().enumerate() {
+        let first = 64 * i as u64;
+        let (start, end) = (u64::from(bits.start).max(first), u64::from(bits.end).min(first + 64));
+        if start < end {
+            *word |= u64::MAX >> (64 - (end - start)) << (start - first);
+        }
+    }
 }
 
 impl Manifest {
@@ -437,46 +446,6 @@ impl Manifest {
     pub(crate) fn id(&self) -> u64 {
         self.trailer.checksum
     }
-
-    /// The tag of what is made of this index: another one even if the caller gives the same tag as
-    /// before.
-    pub(crate) fn tag_after(&self, tag: u64) -> u64 {
-        KeyHasher::with_seed(tag).hash(self.id().to_le_bytes())
-    }
-
-    /// A builder that appends files to this index. It returns what comes behind the first
-    /// [`kept_bytes`](FileIndexBuilder::kept_bytes) of this one in the new index. `tag` is as in
-    /// [`FileIndexOptions::new`](crate::FileIndexOptions::new); with the checksum of this index it
-    /// tells the new one from it.
-    ///
-    /// The builder uses 64 MiB, or what the index was built with if that is more. Each appending
-    /// adds planes of its own, which lookups by ranges read one by one, and which are padded:
-    /// append many files at a time, and [compact](crate::FileIndex::compact) now and then.
-    pub fn appender(&self, tag: u64) -> FileIndexBuilder {
-        let mut builder = FileIndexBuilder::of(self.column_builders(), self.tag_after(tag));
-        for (column, indexed) in builder.columns.iter_mut().zip(&self.columns) {
-            column.rows = indexed.owner.len() as u64;
-        }
-        let of =
-            |(range, count): &(Range<usize>, u64)| (self.bytes[range.clone()].to_vec(), *count);
-        builder.chunks = of(&self.chunk_entries);
-        builder.files = of(&self.file_entries);
-        builder.row_groups = self.row_groups.into();
-        (builder.kept, builder.written) = (self.trailer.offset, self.trailer.offset);
-        builder
-    }
-
-    /// Columns without rows.
-    pub(crate) fn column_builders(&self) -> Vec<ColumnBuilder> {
-        let memory = DEFAULT_MEMORY / self.columns.len() as u64;
-        let columns = self.columns.iter().map(|indexed| {
-            let (column, part_values) = (indexed.column.clone(), indexed.part_values);
-            let mut builder = ColumnBuilder::new(column, part_values, indexed.options, memory);
-            builder.types = indexed.types.iter().map(|name| name.of(&self.bytes).into()).collect();
-            builder
-        });
-        columns.collect()
-    }
 }
 
 /// Columns, files and row groups.
@@ -519,7 +488,20 @@ pub struct FileEntry<'m> {
     file: usize,
 }
 
+/// Whether both are the same file of the same index.
+impl PartialEq for FileEntry<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.manifest.id(), self.file) == (other.manifest.id(), other.file)
+    }
+}
+
+impl Eq for FileEntry<'_> {}
+
 impl<'m> FileEntry<'m> {
+    pub(crate) fn manifest(&self) -> &'m Manifest {
+        self.manifest
+    }
+
     fn file(&self) -> &'m File {
         &self.manifest.files[self.file]
     }
@@ -559,20 +541,6 @@ impl<'m> FileEntry<'m> {
             let place = known.binary_search_by_key(&number, |group| group.number).ok()?;
             Some(known[place].values)
         })
-    }
-
-    /// Which of its row groups are candidates, for a listing of the index itself: all of those of
-    /// another index. [`Manifest::prune`] is for files that are to be read.
-    pub fn candidates(&self, candidates: &Candidates) -> Bitmask {
-        let is_other = candidates.id != self.manifest.id();
-        let mut left = Bitmask::new();
-        left.write(self.row_groups() as usize, |words| {
-            words.fill(0);
-            for (i, number) in self.numbers().enumerate() {
-                words[i / 64] |= u64::from(is_other || candidates.has(number)) << (i % 64);
-            }
-        });
-        left
     }
 
     /// The numbers of its row groups among those of all files.

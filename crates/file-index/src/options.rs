@@ -3,11 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use blocked_bloom::{KeyError, KeyHash, KeyHasher};
+use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher};
 use blocked_bloom_planes::{PlanesOptions, Shape, ShapeError};
-
-use crate::builder::FileIndexBuilder;
-use crate::error::{FileIndexError, MAX_COLUMNS, PART_VALUES};
 
 /// A column: its name, its field id if the table format has one, and what its values are hashed
 /// with.
@@ -31,6 +28,20 @@ impl Column {
     /// A column without a field id, whose values are hashed so.
     pub fn new(name: impl Into<String>, key_hash: KeyHash) -> Self {
         Column { name: name.into(), field_id: None, key_hash }
+    }
+
+    /// [`new`](Self::new) with the hash and seed of an engine's filters, so that they are decided
+    /// once.
+    ///
+    /// ```
+    /// use blocked_bloom::FilterOptions;
+    /// use blocked_bloom_file_index::Column;
+    /// let filters = FilterOptions::default();
+    /// let column = Column::for_filters("trace_id", &filters);
+    /// assert_eq!(column.key_hash(), filters.key_hash());
+    /// ```
+    pub fn for_filters(name: impl Into<String>, filters: &FilterOptions) -> Self {
+        Column::new(name, filters.key_hash())
     }
 
     /// Sets the number by which a table format knows the column, whatever its name.
@@ -86,7 +97,7 @@ const MEMORY: (u64, u64) = (1 << 20, 1 << 50);
 pub struct FileIndexOptions {
     pub(crate) columns: Vec<Column>,
     pub(crate) tag: u64,
-    rate: f64,
+    pub(crate) rate: f64,
     pub(crate) part_values: u32,
     pub(crate) memory: u64,
 }
@@ -135,30 +146,6 @@ impl FileIndexOptions {
         FileIndexOptions { memory: bytes.clamp(MEMORY.0, MEMORY.1), ..self }
     }
 
-    /// A builder of such an index.
-    ///
-    /// # Errors
-    ///
-    /// [`FileIndexError::Columns`], [`FileIndexError::ColumnName`],
-    /// [`FileIndexError::PartValues`]; [`FileIndexError::Shape`] if there is no shape of such a
-    /// rate; [`FileIndexError::Alloc`].
-    pub fn builder(&self) -> Result<FileIndexBuilder, FileIndexError> {
-        let columns = self.columns.len();
-        if !(1..=MAX_COLUMNS).contains(&columns) {
-            return Err(FileIndexError::Columns { columns });
-        }
-        for (column, Column { name, .. }) in self.columns.iter().enumerate() {
-            if name.is_empty() || self.columns[..column].iter().any(|other| other.name == *name) {
-                return Err(FileIndexError::ColumnName { column });
-            }
-        }
-        let values = self.part_values;
-        if !(PART_VALUES.0..=PART_VALUES.1).contains(&values) {
-            return Err(FileIndexError::PartValues { values });
-        }
-        FileIndexBuilder::new(self, shape(values, self.rate)?)
-    }
-
     /// What the planes of a column are to be, without a tag. A group of rows, which a builder holds
     /// twice, takes a quarter of the memory of the column.
     pub(crate) fn planes(&self, column: &Column, shape: Shape) -> PlanesOptions {
@@ -181,7 +168,7 @@ pub(crate) fn row_group_rate(shape: Shape, values: f64) -> Result<f64, ShapeErro
 }
 
 /// The shape of parts with this many values on average.
-fn shape(values: u32, rate: f64) -> Result<Shape, ShapeError> {
+pub(crate) fn shape(values: u32, rate: f64) -> Result<Shape, ShapeError> {
     let mut shape = Shape::for_rate(values.into(), rate)?;
     let mut bits_per_value = f64::from(shape.planes()) / f64::from(values);
     while row_group_rate(shape, values.into())? > rate {

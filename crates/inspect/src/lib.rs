@@ -55,7 +55,7 @@ pub use message::{LookupOption, Message};
 pub use opened::{Lookup, Opened};
 pub use options::{LookupOptions, Prefix, prefix_rule};
 pub use recognise::{EVIDENCE_BYTES, Unrecognised, begins_as_filter, recognise};
-pub use system::Format;
+pub use system::{Format, FoundFile};
 pub use systems::{
     ColumnFilters, ColumnNames, RowGroupFilter, is_cassandra_name, layout_of_name,
     layout_of_version, queries, spark_hash, spark_type, version_of,

@@ -287,10 +287,35 @@ pub(crate) trait Stored: Send + Sync {
         None
     }
 
+    /// The files that may have a key, by an index of files.
+    fn files_with(&self, _key: &[u8], _: &LookupOptions) -> Result<Vec<FoundFile>, Error> {
+        Err(Error::Options(Message::new("no files: only an index of files lists some")))
+    }
+
     /// A file of filters of columns.
     fn columns(&self) -> Option<&ParquetFile<'_>> {
         None
     }
+}
+
+/// A file in which a key may be, as it was when it was indexed: [`Opened::files_with`].
+///
+/// ```
+/// use blocked_bloom_inspect::FoundFile;
+/// let shown = |file: &FoundFile| format!("{}: {:?}", file.name, file.row_groups);
+/// # let _ = shown;
+/// ```
+///
+/// [`Opened::files_with`]: crate::Opened::files_with
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FoundFile {
+    /// Its name in the index.
+    pub name: String,
+    /// The row groups that may have the key, from 0.
+    pub row_groups: Vec<usize>,
+    /// The row groups of which nothing is known.
+    pub unknown: Vec<usize>,
 }
 
 /// Looks keys up: one bit per key.

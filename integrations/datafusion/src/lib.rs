@@ -48,7 +48,8 @@ pub use aggregate::{BLOOM_FILTER_AGG, bloom_filter_agg};
 pub use contains::{BLOOM_FILTER_CONTAINS, bloom_filter_contains};
 #[cfg(feature = "file-index")]
 pub use file_index::{
-    FileIndexReport, StoredFileIndex, build_file_index, file_index_column, with_file_index,
+    FileIndexReport, StoredFileIndex, build_file_index, file_index_column, update_file_index,
+    with_file_index,
 };
 pub use filter::filters_opened;
 pub use keys::{KeyType, hash_array};

@@ -18,9 +18,11 @@ from ._native import (
     open as open,
     parquet_row_groups,
 )
+from .file_index import FileIndex
 
 __all__ = [
     "BloomFilter",
+    "FileIndex",
     "Filter",
     "FormatError",
     "ScalableBloomFilter",

@@ -5,10 +5,13 @@ from uuid import UUID
 
 from typing_extensions import Buffer, disjoint_base
 
+from .file_index import FileIndex
+
 __version__: str
 
 __all__ = [
     "BloomFilter",
+    "FileIndex",
     "Filter",
     "FormatError",
     "ScalableBloomFilter",

@@ -5,8 +5,9 @@ use blocked_bloom_file_index::{Column, FileIdentity, FileIndexOptions};
 
 use crate::tool::{Dir, assert_parts, stderr, text};
 
-/// Of 20 files with 40 identifiers and 40 numbers each.
-fn index() -> Vec<u8> {
+/// Of 20 files with 40 identifiers and 40 numbers each, and a row group of which nothing is known
+/// of `unknown`, which is one of them.
+fn index(unknown: Option<u64>) -> Vec<u8> {
     let columns = [("trace_id", 3), ("number", 1)];
     let columns = columns.map(|(name, seed)| Column::new(name, KeyHash::Xxh3 { seed }));
     let hashers = columns.each_ref().map(|column| column.hasher().unwrap());
@@ -15,12 +16,17 @@ fn index() -> Vec<u8> {
     for number in 0..20_u64 {
         let name = format!("part-{number:02}.parquet");
         let file = FileIdentity::new(&name, 1_000 + number).with_etag("1");
-        let mut file = builder.file(file, &[Some("Utf8View"), Some("Int32")], 1).unwrap();
+        let groups = if unknown == Some(number) { 2 } else { 1 };
+        let mut file = builder.file(file, &[Some("Utf8View"), Some("Int32")], groups).unwrap();
         for i in 40 * number..40 * number + 40 {
             file.insert_hashes(0, &[hashers[0].hash(format!("trace {i}"))]).unwrap();
             file.insert_hashes(1, &[hashers[1].hash(i.to_le_bytes())]).unwrap();
         }
         stored.extend(file.end_row_group().unwrap());
+        if unknown == Some(number) {
+            file.set_unknown(0).unwrap();
+            stored.extend(file.end_row_group().unwrap());
+        }
         file.end().unwrap();
     }
     stored.extend(builder.finish().unwrap());
@@ -30,13 +36,18 @@ fn index() -> Vec<u8> {
 #[test]
 fn an_index_of_files_is_described_and_queried() {
     let dir = Dir::new();
-    let stored = index();
+    let stored = index(None);
     dir.write("t.index", &stored);
     let facts = text(dir.ok("info t.index"));
     assert_parts(&facts, &["file-index", "files", "20", "trace_id", "Utf8View", "800", "number"]);
     let json: serde_json::Value = serde_json::from_slice(&dir.ok("info --json t.index")).unwrap();
     assert_eq!((&json["format"], &json["files"]), (&"file-index".into(), &20.into()));
     assert_eq!(json["columns"][1]["values"], 800);
+    // The first files, and how many there are besides.
+    assert_parts(&facts, &["part-09.parquet, 1009 bytes, 1 row group\n", "and 10 more"]);
+    assert!(!facts.contains("part-10"), "{facts}");
+    assert_eq!(json["first_files"].as_array().unwrap().len(), 20);
+    assert_eq!(json["first_files"][19]["name"], "part-19.parquet");
 
     let keys =
         |range: std::ops::Range<u64>| -> String { range.map(|i| format!("trace {i}\n")).collect() };
@@ -66,4 +77,32 @@ fn an_index_of_files_is_described_and_queried() {
         let message = dir.fails_with(&format!("query --column trace_id d.index{format}"), "a\n");
         assert_parts(&message, &["d.index"]);
     }
+}
+
+#[test]
+fn files_and_row_groups_are_listed() {
+    let dir = Dir::new();
+    dir.write("t.index", index(None));
+    let files = "query --files --column trace_id t.index";
+    let found = text(dir.ok_with(files, "trace 0\ntrace 799\nnowhere\n"));
+    assert_eq!(found, "trace 0\tpart-00.parquet\t0\ntrace 799\tpart-19.parquet\t0\n");
+    let numbers = "query --files --column number t.index";
+    assert_eq!(text(dir.ok_with(numbers, "41\n")), "41\tpart-01.parquet\t0\n");
+    assert_eq!(dir.run_with(files, "nowhere\n").status.code(), Some(1));
+    // What is not known is named so.
+    dir.write("u.index", index(Some(3)));
+    let found = text(dir.ok_with("query --files --column trace_id u.index", "trace 121\nx\n"));
+    let unknown = "part-03.parquet\tunknown 1";
+    assert_eq!(
+        found,
+        format!("trace 121\tpart-03.parquet\t0\ntrace 121\t{unknown}\nx\t{unknown}\n")
+    );
+    let found = text(dir.ok_with("query --files --column number u.index", "-5\n"));
+    assert_eq!(found, format!("-5\t{unknown}\n"));
+    for option in ["--absent", "--count"] {
+        let message = dir.fails_with(&format!("{files} {option}"), "x\n");
+        assert_parts(&message, &["--files", option]);
+    }
+    dir.ok_with("build --keys 10 - t.bloom", "a\n");
+    assert_parts(&dir.fails_with("query --files t.bloom", "a\n"), &["--files is for file-index"]);
 }

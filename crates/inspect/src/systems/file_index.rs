@@ -1,14 +1,16 @@
 //! The index of the files of a data set, of `blocked-bloom-file-index`: `docs/file-index.md`.
 
+use std::collections::BTreeSet;
+
 use blocked_bloom::{KeyHash, KeyHasher};
-use blocked_bloom_file_index::{Candidates, FileIndex, MAGIC, Manifest};
+use blocked_bloom_file_index::{Candidates, FileEntry, FileIndex, MAGIC, Manifest};
 use blocked_bloom_formats::parquet::{PhysicalType, Value as Typed};
 
 use crate::error::{BadKey, Error, Warning};
 use crate::facts::{About, Facts, List, hash_parts, sizes};
 use crate::message::{LookupOption, Message};
 use crate::options::LookupOptions;
-use crate::system::{Answers, Format, Stored, System, Wanted, pass_all};
+use crate::system::{Answers, Format, FoundFile, Stored, System, Wanted, pass_all};
 use crate::typed::value_of;
 use crate::value::{Value, object};
 
@@ -31,6 +33,10 @@ const BYTES_SEED: u64 = 3;
 const INTEGERS: [&str; 8] =
     ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"];
 const INTEGERS_SEED: u64 = 1;
+
+/// Files that a description lists: for people, and for programs.
+const FILES_SHOWN: usize = 10;
+const FILES_LISTED: usize = 1_000;
 
 /// What is known of a column in all files together.
 struct Total {
@@ -103,10 +109,11 @@ impl Stored for FileIndex<&[u8]> {
             "stored_bytes": about.length,
             "files": files as u64,
             "row_groups": manifest.row_groups(),
+            "first_files": manifest.files().take(FILES_LISTED).map(listed).collect::<Vec<_>>(),
             "columns": columns,
             "checksums_ok": true,
         };
-        let rows = vec![
+        let mut rows = vec![
             ("format", about.format.to_owned()),
             ("files", files.to_string()),
             ("row groups", manifest.row_groups().to_string()),
@@ -114,6 +121,10 @@ impl Stored for FileIndex<&[u8]> {
             ("stored size", sizes(about.length)),
             ("checksums", "ok".to_owned()),
         ];
+        rows.extend(manifest.files().take(FILES_SHOWN).map(|file| ("indexed file", shown(file))));
+        if files > FILES_SHOWN {
+            rows.push(("indexed file", format!("and {} more", files - FILES_SHOWN)));
+        }
         Facts { list: Some(list), ..Facts::new(about, json, rows) }
     }
 
@@ -154,6 +165,48 @@ impl Stored for FileIndex<&[u8]> {
             });
             Ok(())
         }))
+    }
+
+    fn files_with(&self, key: &[u8], options: &LookupOptions) -> Result<Vec<FoundFile>, Error> {
+        let manifest = self.manifest();
+        let column = chosen(manifest, options.column.as_deref())?;
+        let keys = keys(manifest, column, options)?;
+        let failed = |what: &dyn std::fmt::Display| Error::Options(Message::new(what));
+        let key_hash = manifest.columns().nth(column).map(|column| column.key_hash());
+        let key_hash = key_hash.ok_or_else(|| failed(&"no such column"))?;
+        let hasher = key_hash.hasher().map_err(|error| failed(&error))?;
+        let hash = keys.hash(hasher, key).map_err(Error::Options)?;
+        let lookup = manifest.lookup(column, key_hash, |_| true, [hash]);
+        let found = lookup.and_then(|lookup| self.candidates(&lookup));
+        let found = found.map_err(|error| failed(&error))?;
+        let files = manifest.files().map(|file| {
+            let (candidates, values) = (file.candidates(&found), file.values(column));
+            let known = values.enumerate().filter(|(_, values)| values.is_some());
+            let known: BTreeSet<usize> = known.map(|(number, _)| number).collect();
+            let (row_groups, unknown) = candidates.hits().partition(|group| known.contains(group));
+            FoundFile { name: file.identity().name().to_owned(), row_groups, unknown }
+        });
+        Ok(files.filter(|file| !file.row_groups.is_empty() || !file.unknown.is_empty()).collect())
+    }
+}
+
+/// A file as it was indexed, for people.
+fn shown(file: FileEntry<'_>) -> String {
+    let (identity, row_groups) = (file.identity(), file.row_groups());
+    let groups = if row_groups == 1 { "row group" } else { "row groups" };
+    format!("{}, {}, {row_groups} {groups}", identity.name(), sizes(identity.length()))
+}
+
+/// And for programs.
+fn listed(file: FileEntry<'_>) -> Value {
+    let identity = file.identity();
+    object! {
+        "name": identity.name().to_owned(),
+        "bytes": identity.length(),
+        "etag": identity.etag().map(str::to_owned),
+        "version": identity.version().map(str::to_owned),
+        "modified": identity.modified(),
+        "row_groups": u64::from(file.row_groups()),
     }
 }
 

@@ -1,16 +1,20 @@
-//! Builds an index from Parquet files: [`build_file_index`].
+//! Builds an index from Parquet files: [`build_file_index`], [`update_file_index`].
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use blocked_bloom_file_index::{Column, FileBuilder, FileIndexBuilder, FileIndexOptions};
+use blocked_bloom_file_index::{
+    Column, FileBuilder, FileEntry, FileIndex, FileIndexBuilder, FileIndexOptions, SameFile,
+};
 use bytes::Bytes;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::{Result, exec_err};
 use datafusion::object_store::buffered::BufWriter;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{
-    GetOptions, OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, coalesce_ranges,
+    GetOptions, OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, ObjectStoreExt,
+    coalesce_ranges,
 };
 use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -33,7 +37,7 @@ const FOOTERS_AHEAD: usize = 8;
 pub struct FileIndexReport {
     /// Files that are done, indexed or left out.
     pub files: u64,
-    /// Different values of the row groups, added up.
+    /// Different values of the row groups that were added, added up.
     pub values: u64,
     /// Bytes of the index.
     pub bytes: u64,
@@ -102,8 +106,85 @@ pub async fn build_file_index(
     index: &Path,
     mut progress: impl FnMut(&FileIndexReport),
 ) -> Result<FileIndexReport> {
+    let builder = options.builder().map_err(external)?;
+    put(&store, files, options.columns(), builder, &[], index, &mut progress).await
+}
+
+/// Updates an index to the files that there are now, as they are listed: adds those that are new or
+/// have changed, by the rule of `same_file`, and drops those that are not listed. The new index is
+/// put in the place of the old one, which is read into memory.
+///
+/// Files are read as [`build_file_index`] reads them, which describes `progress`, of those that are
+/// added. `tag` is as in [`FileIndexOptions::new`]. If nothing is to change, nothing is put.
+///
+/// What is added has planes of its own, which lookups by ranges read one by one. Dropping files
+/// merges them: it copies the index once, in memory.
+///
+/// # Errors
+///
+/// As [`build_file_index`], and of [`FileIndex::from_bytes`]. The old index stays then.
+///
+/// ```
+/// use std::sync::Arc;
+/// use blocked_bloom_datafusion::update_file_index;
+/// use blocked_bloom_file_index::SameFile;
+/// use datafusion::object_store::ObjectStore;
+/// use futures::TryStreamExt;
+///
+/// async fn update(store: Arc<dyn ObjectStore>, tag: u64) -> datafusion::error::Result<()> {
+///     let files = store.list(Some(&"spans".into())).try_collect().await?;
+///     let (index, done) = ("spans.index".into(), |report: &_| println!("{report:?}"));
+///     update_file_index(store, files, &index, SameFile::Tag, tag, done).await?;
+///     Ok(())
+/// }
+/// ```
+pub async fn update_file_index(
+    store: Arc<dyn ObjectStore>,
+    files: Vec<ObjectMeta>,
+    index: &Path,
+    same_file: SameFile,
+    tag: u64,
+    mut progress: impl FnMut(&FileIndexReport),
+) -> Result<FileIndexReport> {
+    let stored = store.get(index).await?.bytes().await?;
+    let mut old = FileIndex::from_bytes(stored).map_err(external)?.with_same_file(same_file);
+    let listed: HashMap<&str, &ObjectMeta> =
+        files.iter().map(|file| (file.location.as_ref(), file)).collect();
+    let is_listed = |file: FileEntry<'_>| {
+        let listed = listed.get(file.identity().name());
+        listed.is_some_and(|listed| old.manifest().file(&identity(listed)) == Ok(file))
+    };
+    let compacted = match old.manifest().files().all(is_listed) {
+        true => None,
+        false => Some(old.compact(tag, is_listed).map_err(external)?),
+    };
+    let is_new = |file: &&ObjectMeta| old.manifest().file(&identity(file)).is_err();
+    let new: Vec<ObjectMeta> = files.iter().filter(is_new).cloned().collect();
+    if new.is_empty() && compacted.is_none() {
+        let bytes = old.manifest().stored_bytes();
+        return Ok(FileIndexReport { bytes, ..FileIndexReport::default() });
+    }
+    if let Some(compacted) = compacted {
+        old = FileIndex::from_bytes(compacted.into()).map_err(external)?;
+    }
+    let columns: Vec<Column> = old.manifest().columns().cloned().collect();
+    let builder = old.manifest().appender(tag);
+    let kept = &old.as_bytes()[..builder.kept_bytes() as usize];
+    put(&store, new, &columns, builder, kept, index, &mut progress).await
+}
+
+/// Puts an index of what is `kept` and these files.
+async fn put(
+    store: &Arc<dyn ObjectStore>,
+    files: Vec<ObjectMeta>,
+    columns: &[Column],
+    builder: FileIndexBuilder,
+    kept: &[u8],
+    index: &Path,
+    progress: &mut impl FnMut(&FileIndexReport),
+) -> Result<FileIndexReport> {
     let mut output = Output { writer: BufWriter::new(store.clone(), index.clone()), bytes: 0 };
-    let built = build(&store, files, options, &mut output, &mut progress).await;
+    let built = build(store, files, columns, builder, kept, &mut output, progress).await;
     if built.is_err() {
         // The parts of an upload that is not ended may stay in the store. What failed is reported.
         _ = output.writer.abort().await;
@@ -114,11 +195,13 @@ pub async fn build_file_index(
 async fn build(
     store: &Arc<dyn ObjectStore>,
     files: Vec<ObjectMeta>,
-    options: &FileIndexOptions,
+    columns: &[Column],
+    mut builder: FileIndexBuilder,
+    kept: &[u8],
     output: &mut Output,
     progress: &mut impl FnMut(&FileIndexReport),
 ) -> Result<FileIndexReport> {
-    let mut builder = options.builder().map_err(external)?;
+    output.write(kept.to_vec()).await?;
     let mut report = FileIndexReport::default();
     let opened = futures::stream::iter(files).map(|file| async {
         let opened = Opened::new(store, &file).await;
@@ -127,7 +210,7 @@ async fn build(
     let mut opened = opened.buffered(FOOTERS_AHEAD);
     while let Some((file, opened)) = opened.next().await {
         let added = match opened {
-            Ok(opened) => opened.add(&file, options, &mut builder, output).await?,
+            Ok(opened) => opened.add(&file, columns, &mut builder, output).await?,
             Err(error) => Err(error),
         };
         if let Err(error) = added {
@@ -177,13 +260,13 @@ impl Opened {
     async fn add(
         &self,
         meta: &ObjectMeta,
-        options: &FileIndexOptions,
+        columns: &[Column],
         builder: &mut FileIndexBuilder,
         output: &mut Output,
     ) -> Result<Result<()>> {
         let schema = self.metadata.schema();
         let found: Vec<Option<(usize, String)>> =
-            options.columns().iter().map(|column| own_type(schema, column)).collect();
+            columns.iter().map(|column| own_type(schema, column)).collect();
         let types: Vec<Option<&str>> =
             found.iter().map(|found| found.as_ref().map(|(_, own)| own.as_str())).collect();
         let Ok(row_groups) = u32::try_from(self.metadata.metadata().num_row_groups()) else {

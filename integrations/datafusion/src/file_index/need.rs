@@ -168,9 +168,15 @@ impl Need {
         })
     }
 
-    /// Whether it has so few values that they are worth looking up.
-    pub(crate) fn is_looked_up(&self) -> bool {
-        !matches!(self, Need::Any | Need::Never) && self.values() <= MOST_VALUES
+    /// Whether there is something to look up, and, if so, why it is not looked up all the same.
+    pub(crate) fn is_looked_up(&self) -> Result<bool, String> {
+        match self.values() {
+            _ if matches!(self, Need::Any | Need::Never) => Ok(false),
+            values if values > MOST_VALUES => {
+                Err(format!("{values} values are not looked up (at most {MOST_VALUES})"))
+            }
+            _ => Ok(true),
+        }
     }
 
     fn values(&self) -> usize {
@@ -411,11 +417,12 @@ mod tests {
                 _ => or(and(all, other()), is("b")),
             })
         };
-        assert!(need(&nested(10), Parts::All).is_looked_up());
+        assert_eq!(need(&nested(10), Parts::All).is_looked_up(), Ok(true));
         assert_eq!(need(&nested(2 * MOST_DEPTH), Parts::All), Need::Any);
-        assert!(need(&chain(100), Parts::All).is_looked_up());
-        assert!(!need(&chain(MOST_VALUES + 1), Parts::All).is_looked_up());
-        assert!(!Need::Any.is_looked_up() && !Need::Never.is_looked_up());
+        assert_eq!(need(&chain(MOST_VALUES), Parts::All).is_looked_up(), Ok(true));
+        let too_many = "4097 values are not looked up (at most 4096)".to_string();
+        assert_eq!(need(&chain(MOST_VALUES + 1), Parts::All).is_looked_up(), Err(too_many));
+        assert_eq!((Need::Any.is_looked_up(), Need::Never.is_looked_up()), (Ok(false), Ok(false)));
         let mixed = and(is("a"), dynamic(&is("b")));
         assert_eq!(need(&mixed, Parts::Planned), ids(&["a"]));
         assert_eq!(need(&mixed, Parts::Dynamic), ids(&["b"]));

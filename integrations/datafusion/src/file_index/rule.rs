@@ -10,8 +10,9 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
-use super::source::Indexed;
-use super::{Indexes, of_store};
+use super::need::Parts;
+use super::source::{Indexed, Needs, rounds};
+use super::stored::{Indexes, StoredFileIndex, of_store};
 use crate::limits::ends_early;
 
 /// Puts the indexes of a store before each scan of its Parquet files that has a predicate. The last
@@ -80,20 +81,24 @@ impl FileIndexRule {
     /// nothing changes.
     fn indexed(&self, config: &FileScanConfig, above: Above) -> Option<Indexed> {
         let source = config.file_source();
+        let dynamic = !above.cut;
         if let Some(indexed) = source.downcast_ref::<Indexed>() {
-            return above.cut.then(|| indexed.without_dynamic());
+            let changes = indexed.is_dynamic() != dynamic;
+            return changes.then(|| indexed.clone().with_dynamic(dynamic));
         }
         let parquet = source.downcast_ref::<ParquetSource>()?;
         let indexes = of_store(&self.indexes, &config.object_store_url);
         let fields = parquet.table_schema().file_schema().fields();
-        let known = |index: &super::StoredFileIndex| {
+        let known = |index: &StoredFileIndex| {
             fields.iter().any(|field| index.column(field.name(), field.data_type()).is_some())
         };
         use datafusion::datasource::physical_plan::FileSource;
-        if parquet.filter().is_none() || !indexes.iter().any(|index| known(index)) {
+        let predicate = parquet.filter()?;
+        if !indexes.iter().any(|index| known(index)) {
             return None;
         }
-        let indexed = Indexed::new(source.clone(), indexes, None);
-        Some(if above.cut { indexed.without_dynamic() } else { indexed })
+        let needs = Needs::of(&indexes, fields, rounds(parquet), &predicate, Parts::Planned);
+        let problems = needs.map_or_else(|error| vec![error.to_string()], |needs| needs.problems);
+        Some(Indexed::new(source.clone(), indexes, None, problems).with_dynamic(dynamic))
     }
 }

@@ -28,32 +28,54 @@ use futures::FutureExt;
 use super::need::{Need, Parts};
 use super::stored::{Left, StoredFileIndex, Verdict};
 
-/// What the indexes need of the rows for which a predicate over a scan is true, of those that have
-/// something to look up. `fields` are those of the files. `rounded` says that timestamps of 96 bits
-/// are rounded when they are read.
-pub(crate) fn needs(
-    indexes: &[Arc<StoredFileIndex>],
-    fields: &Fields,
-    rounded: bool,
-    predicate: &Arc<dyn PhysicalExpr>,
-    parts: Parts,
-) -> Result<Vec<(Arc<StoredFileIndex>, Need)>> {
-    let mut needs = Vec::new();
-    for index in indexes {
-        let resolve = |column: &Column| {
-            // Columns behind these are parts of the path, or made by the reader.
-            let field = fields.get(column.index()).filter(|field| field.name() == column.name())?;
-            let data_type = field.data_type();
-            let rounded = rounded && matches!(data_type, DataType::Timestamp(..));
-            let number = index.column(column.name(), data_type).filter(|_| !rounded)?;
-            Some((number, data_type.clone()))
-        };
-        let need = Need::of(predicate, &resolve, parts)?;
-        if need.is_looked_up() {
-            needs.push((index.clone(), need));
+/// What indexes need of the rows for which a predicate is true.
+#[derive(Debug, Default)]
+pub(crate) struct Needs {
+    /// Of the indexes that have something to look up.
+    pub(crate) found: Vec<(Arc<StoredFileIndex>, Need)>,
+    /// Why some have not.
+    pub(crate) problems: Vec<String>,
+}
+
+impl Needs {
+    /// Of a predicate over a scan. `fields` are those of the files. `rounded` says that timestamps
+    /// of 96 bits are rounded when they are read.
+    pub(crate) fn of(
+        indexes: &[Arc<StoredFileIndex>],
+        fields: &Fields,
+        rounded: bool,
+        predicate: &Arc<dyn PhysicalExpr>,
+        parts: Parts,
+    ) -> Result<Self> {
+        let mut needs = Needs::default();
+        for index in indexes {
+            let resolve = |column: &Column| {
+                // Columns behind these are parts of the path, or made by the reader.
+                let field = fields.get(column.index());
+                let field = field.filter(|field| field.name() == column.name())?;
+                let data_type = field.data_type();
+                let rounded = rounded && matches!(data_type, DataType::Timestamp(..));
+                let number = index.column(column.name(), data_type).filter(|_| !rounded)?;
+                Some((number, data_type.clone()))
+            };
+            let need = Need::of(predicate, &resolve, parts)?;
+            match need.is_looked_up() {
+                Ok(true) => needs.found.push((index.clone(), need)),
+                Ok(false) => {}
+                Err(problem) => needs.problems.push(problem),
+            }
         }
+        Ok(needs)
     }
-    Ok(needs)
+
+    /// Whether the same is looked up.
+    fn are(&self, other: &Needs) -> bool {
+        let same = |(a, b): (&(Arc<StoredFileIndex>, Need), &(Arc<StoredFileIndex>, Need))| {
+            Arc::ptr_eq(&a.0, &b.0) && a.1 == b.1
+        };
+        let (a, b) = (&self.found, &other.found);
+        a.len() == b.len() && a.iter().zip(b).all(same)
+    }
 }
 
 /// Whether a source rounds timestamps of 96 bits when it reads them.
@@ -88,6 +110,8 @@ pub(crate) struct Indexed {
     indexes: Arc<[Arc<StoredFileIndex>]>,
     /// What was looked up when the query was planned, as text.
     planned: Option<String>,
+    /// Why something was not.
+    problems: Vec<String>,
     /// Whether what operators fill in while the query runs may prune.
     dynamic: bool,
     answers: Arc<Mutex<Answers>>,
@@ -100,22 +124,31 @@ struct Answers {
     answer: Arc<Answer>,
 }
 
-/// What is left, with the generation of the predicate that it was looked up for.
-type Answer = tokio::sync::Mutex<Option<(u64, Arc<Left>)>>;
+/// What is left, with the generation of the predicate and the needs that it was looked up for.
+type Answer = tokio::sync::Mutex<Option<(u64, Needs, Arc<Left>)>>;
 
 impl Indexed {
-    /// With `planned`, only what is filled in while the query runs is looked up.
+    /// With `planned`, nothing else that was known when the query was planned is looked up.
+    /// `problems` say why something is not. What operators fill in while the query runs does not
+    /// count: [`with_dynamic`](Self::with_dynamic).
     pub(crate) fn new(
         inner: Arc<dyn FileSource>,
         indexes: Arc<[Arc<StoredFileIndex>]>,
         planned: Option<String>,
+        problems: Vec<String>,
     ) -> Self {
-        Indexed { inner, indexes, planned, dynamic: true, answers: Arc::default() }
+        let answers = Arc::default();
+        Indexed { inner, indexes, planned, problems, dynamic: false, answers }
     }
 
-    /// The source without what operators fill in while the query runs.
-    pub(crate) fn without_dynamic(&self) -> Self {
-        Indexed { dynamic: false, ..self.clone() }
+    /// Sets whether what operators fill in while the query runs may prune: only the rule that has
+    /// seen what is above the scan knows.
+    pub(crate) fn with_dynamic(self, dynamic: bool) -> Self {
+        Indexed { dynamic, ..self }
+    }
+
+    pub(crate) fn is_dynamic(&self) -> bool {
+        self.dynamic
     }
 
     fn around(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
@@ -170,6 +203,7 @@ impl FileSource for Indexed {
             files_pruned: count("file_index_files_pruned"),
             row_groups_pruned: count("file_index_row_groups_pruned"),
             files_unknown: count("file_index_files_unknown"),
+            problems: count("file_index_problems"),
             inner,
             source: self.inner.clone(),
             predicate,
@@ -213,6 +247,9 @@ impl FileSource for Indexed {
                 write!(f, ", file_index=[{columns}]")?;
                 if let Some(planned) = &self.planned {
                     write!(f, ", file_index_left=[{planned}]")?;
+                }
+                if !self.problems.is_empty() {
+                    write!(f, ", file_index_problems=[{}]", self.problems.join("; "))?;
                 }
             }
         }
@@ -284,14 +321,17 @@ struct Shared {
     files_pruned: Count,
     row_groups_pruned: Count,
     files_unknown: Count,
+    /// Lookups that could not be made, or not in all of an index.
+    problems: Count,
 }
 
 impl Shared {
-    /// What is left for the predicate as it is now, looked up once for each of its generations.
+    /// What is left for the predicate as it is now, looked up once for each of its generations that
+    /// needs something else: the filter of a sort with a limit changes again and again.
     async fn left(&self) -> Result<Arc<Left>> {
         let mut answer = self.answer.lock().await;
         let generation = snapshot_generation(&self.predicate);
-        if let Some((known, left)) = &*answer
+        if let Some((known, _, left)) = &*answer
             && *known == generation
         {
             return Ok(left.clone());
@@ -299,12 +339,19 @@ impl Shared {
         let needs = match self.source.downcast_ref::<ParquetSource>() {
             Some(source) => {
                 let fields = source.table_schema().file_schema().fields();
-                needs(&self.indexes, fields, rounds(source), &self.predicate, self.parts)?
+                Needs::of(&self.indexes, fields, rounds(source), &self.predicate, self.parts)?
             }
-            None => Vec::new(),
+            None => Needs::default(),
         };
-        let left = Arc::new(Left::of(&needs).await);
-        *answer = Some((generation, left.clone()));
+        if let Some((known, before, left)) = &mut *answer
+            && before.are(&needs)
+        {
+            *known = generation;
+            return Ok(left.clone());
+        }
+        let left = Arc::new(Left::of(&needs.found).await);
+        self.problems.add(needs.problems.len() + left.problems.len());
+        *answer = Some((generation, needs, left.clone()));
         Ok(left)
     }
 
@@ -312,7 +359,7 @@ impl Shared {
     /// indexes are in memory.
     fn left_at_once(&self) -> Option<Result<Arc<Left>>> {
         if let Ok(answer) = self.answer.try_lock()
-            && let Some((known, left)) = &*answer
+            && let Some((known, _, left)) = &*answer
             && *known == snapshot_generation(&self.predicate)
         {
             return Some(Ok(left.clone()));

@@ -9,6 +9,7 @@ use blocked_bloom_file_index::{
 use bytes::Bytes;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 
@@ -37,6 +38,15 @@ const TAIL_BYTES: u64 = 64 * 1024;
 #[derive(Debug)]
 pub struct StoredFileIndex {
     source: Source,
+}
+
+/// Indexes, with the store of the files that they are of.
+pub(crate) type Indexes = Arc<[(ObjectStoreUrl, Arc<StoredFileIndex>)]>;
+
+/// The indexes of one store.
+pub(crate) fn of_store(indexes: &Indexes, store: &ObjectStoreUrl) -> Arc<[Arc<StoredFileIndex>]> {
+    let of_store = indexes.iter().filter(|(url, _)| url == store);
+    of_store.map(|(_, index)| index.clone()).collect()
 }
 
 enum Source {
@@ -123,6 +133,12 @@ impl StoredFileIndex {
         (same && !data_type.is_nested()).then_some(column)
     }
 
+    /// Its columns, to tell it from others.
+    fn name(&self) -> String {
+        let columns: Vec<&str> = self.manifest().columns().map(|column| column.name()).collect();
+        format!("index of {}", columns.join(", "))
+    }
+
     /// The row groups that may satisfy a need, or `None` if there is nothing to look up.
     async fn candidates(&self, need: &Need) -> Result<Option<Candidates>> {
         let mut lookups = Vec::new();
@@ -142,9 +158,6 @@ impl StoredFileIndex {
                 manifest.candidates(&located, &loaded).map_err(external)?
             }
         };
-        if let Some(damage) = found.iter().find_map(Candidates::damage) {
-            log::warn!("blocked-bloom: an index of files is damaged, more is read: {damage}");
-        }
         combine(need, &mut found.into_iter()).transpose()
     }
 
@@ -210,7 +223,11 @@ pub(crate) fn identity(file: &ObjectMeta) -> FileIdentity<'_> {
 
 /// What some indexes leave of the files of a table for one predicate.
 #[derive(Debug, Default)]
-pub(crate) struct Left(Vec<(Arc<StoredFileIndex>, Candidates)>);
+pub(crate) struct Left {
+    found: Vec<(Arc<StoredFileIndex>, Candidates)>,
+    /// Why more is left than there would be: indexes that are damaged, or could not be read.
+    pub(crate) problems: Vec<String>,
+}
 
 /// What is to be read of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -225,21 +242,29 @@ pub(crate) enum Verdict {
 impl Left {
     /// Looks each need up in its index. An index that cannot be read leaves everything.
     pub(crate) async fn of(needs: &[(Arc<StoredFileIndex>, Need)]) -> Left {
-        let mut left = Vec::new();
+        let mut left = Left::default();
         for (index, need) in needs {
-            match index.candidates(need).await {
-                Ok(Some(candidates)) => left.push((index.clone(), candidates)),
-                Ok(None) => {}
-                Err(error) => log::warn!("blocked-bloom: an index of files: {error}"),
+            let problem = match index.candidates(need).await {
+                Ok(Some(candidates)) => {
+                    let damage = candidates.damage();
+                    left.found.push((index.clone(), candidates));
+                    damage.map(|damage| format!("{} is damaged: {damage}", index.name()))
+                }
+                Ok(None) => None,
+                Err(error) => Some(format!("{} cannot be read: {error}", index.name())),
+            };
+            if let Some(problem) = problem {
+                log::warn!("blocked-bloom: more files are read: {problem}");
+                left.problems.push(problem);
             }
         }
-        Left(left)
+        left
     }
 
     /// What is to be read of a file, or `None` if nothing was looked up.
     pub(crate) fn of_file(&self, file: &ObjectMeta) -> Option<Verdict> {
         let identity = identity(file);
-        let verdicts = self.0.iter().map(|(index, candidates)| {
+        let verdicts = self.found.iter().map(|(index, candidates)| {
             match index.manifest().prune(candidates, &identity) {
                 Pruned::Unknown(why) => Verdict::Unknown(why),
                 Pruned::Nothing => Verdict::Nothing,

@@ -31,9 +31,8 @@ use datafusion_datasource::{PartitionedFile, compute_all_files_statistics};
 use futures::{StreamExt, TryStreamExt};
 
 use super::need::Parts;
-use super::source::{Indexed, narrow, needs, rounds};
-use super::stored::{Left, StoredFileIndex, Verdict};
-use super::{Indexes, of_store};
+use super::source::{Indexed, Needs, narrow, rounds};
+use super::stored::{Indexes, Left, StoredFileIndex, Verdict, of_store};
 
 /// A query planner that puts an [`IndexedTable`] in the place of each table of files, and leaves
 /// the planning to another planner.
@@ -173,8 +172,8 @@ impl IndexedTable {
         let fields = table.schema().fields().len() - table.options().table_partition_cols.len();
         let fields: Fields = table.schema().fields()[..fields].into();
         let rounded = format.options().global.coerce_int96.is_some();
-        let needs = needs(&self.indexes, &fields, rounded, &predicate, Parts::Planned)?;
-        if needs.is_empty() {
+        let needs = Needs::of(&self.indexes, &fields, rounded, &predicate, Parts::Planned)?;
+        if needs.found.is_empty() {
             return Ok(None);
         }
 
@@ -192,7 +191,7 @@ impl IndexedTable {
         if config.expr_adapter_factory.is_some() || rounds(source) != rounded {
             return Ok(None);
         }
-        let left = Left::of(&needs).await;
+        let left = Left::of(&needs.found).await;
         let (files, text) = prune(config, &left);
         log::debug!("blocked-bloom: an index left {text} of {}", table.table_paths()[0]);
 
@@ -217,7 +216,9 @@ impl IndexedTable {
             false => Statistics::new_unknown(&table.schema()),
         };
         let ordering = table.try_create_output_ordering(state.execution_props(), &groups)?;
-        let source = Indexed::new(Arc::new(source.clone()), self.indexes.clone(), Some(text));
+        let problems = needs.problems.into_iter().chain(left.problems).collect();
+        let source = Arc::new(source.clone());
+        let source = Indexed::new(source, self.indexes.clone(), Some(text), problems);
         let config = FileScanConfigBuilder::from(config.clone())
             .with_file_groups(groups)
             .with_statistics(statistics)
@@ -238,9 +239,10 @@ fn prune(config: &FileScanConfig, left: &Left) -> (Vec<PartitionedFile>, String)
         match left.of_file(&file.object_meta) {
             Some(Verdict::Nothing) => continue,
             Some(Verdict::RowGroups(groups)) => {
-                row_groups += groups.iter().filter(|&&group| group).count();
+                let narrowed = narrow(&mut file, &groups);
+                // Of a file that has a selection of rows already, all stay.
+                row_groups += groups.iter().filter(|&&group| group || !narrowed).count();
                 of_row_groups += groups.len();
-                narrow(&mut file, &groups);
             }
             Some(Verdict::Unknown(why)) => *unknown.entry(why.to_string()).or_default() += 1,
             None => {}

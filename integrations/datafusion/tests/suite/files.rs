@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use blocked_bloom::KeyHash;
 use blocked_bloom_datafusion::{
-    StoredFileIndex, build_file_index, file_index_column, with_file_index,
+    StoredFileIndex, build_file_index, file_index_column, update_file_index, with_file_index,
 };
 use blocked_bloom_file_index::{FileIndexOptions, SameFile};
 use datafusion::arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -806,6 +807,209 @@ async fn a_build_that_fails_puts_nothing() {
     let index = StoredFileIndex::open(some, &"some.index".into()).await.unwrap();
     let names: Vec<_> = index.manifest().files().map(|f| f.identity().name().to_string()).collect();
     assert!(names.len() == FILES - 2 && !left_out.iter().any(|path| names.contains(path)));
+}
+
+/// The index of a file with every type is, byte by byte, the one that the Python package builds, so
+/// that each reads the other's: its tests read the same two files.
+#[tokio::test]
+async fn the_index_is_that_of_the_python_package() {
+    use datafusion::object_store::memory::InMemory;
+    use datafusion::object_store::{ObjectMeta, ObjectStoreExt};
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/python/tests");
+    let file = std::fs::read(golden.join("golden_files.parquet")).unwrap();
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let name: datafusion::object_store::path::Path = "golden_files.parquet".into();
+    store.put(&name, file.clone().into()).await.unwrap();
+    let listed: Vec<_> = store.list(None).try_collect().await.unwrap();
+    let reader = datafusion::parquet::arrow::arrow_reader::ArrowReaderMetadata::load(
+        &bytes::Bytes::from(file),
+        Default::default(),
+    );
+    let own = reader.unwrap().schema().clone();
+    let columns = own.fields().iter().map(|field| file_index_column(field).unwrap());
+    let options = FileIndexOptions::new(columns.collect(), 1);
+    // Nothing but name, length and time is known of it, the last later than that of the store.
+    let later = std::time::Duration::from_nanos(4_000_000_000_123_456_789);
+    let last_modified = (std::time::SystemTime::UNIX_EPOCH + later).into();
+    let listed = listed.into_iter().map(|file: ObjectMeta| ObjectMeta {
+        last_modified,
+        e_tag: None,
+        ..file
+    });
+    let index = "golden.index".into();
+    build_file_index(store.clone(), listed.collect(), &options, &index, |_| ()).await.unwrap();
+    let built = store.get(&index).await.unwrap().bytes().await.unwrap();
+    let found = blocked_bloom_file_index::FileIndex::from_bytes(&built[..]).unwrap();
+    let hash = blocked_bloom::KeyHasher::default().hash(&built);
+    let mut lines = vec![format!("{hash:#018x}")];
+    lines.extend(found.manifest().columns().enumerate().map(|(number, column)| {
+        let KeyHash::Xxh3 { seed } = column.key_hash() else { panic!("{column:?}") };
+        let types: Vec<&str> = found.manifest().types(number).collect();
+        format!("{} {seed} {}", column.name(), types.join(" "))
+    }));
+    let expected = std::fs::read_to_string(golden.join("golden_files.txt")).unwrap();
+    assert_eq!(lines[1..], expected.lines().skip(1).collect::<Vec<_>>());
+    assert_eq!(lines[0], expected.lines().next().unwrap());
+    // The Python package makes the etags of local files as this store does.
+    use std::os::unix::fs::MetadataExt;
+    let files = Files::new(17);
+    let listed: Vec<_> = files.store().list(None).try_collect::<Vec<ObjectMeta>>().await.unwrap();
+    for file in listed {
+        let path = files.directory.path().join(file.location.to_string());
+        let found = std::fs::metadata(path).unwrap();
+        let nanoseconds = found.mtime() * 1_000_000_000 + found.mtime_nsec();
+        let etag = format!("{:x}-{:x}-{:x}", found.ino(), nanoseconds / 1000, found.len());
+        assert_eq!(file.e_tag, Some(etag));
+        assert_eq!(file.last_modified.timestamp_nanos_opt(), Some(nanoseconds));
+    }
+}
+
+/// New files and changed ones are added, those that are not listed are dropped, and nothing that
+/// is found changes.
+#[tokio::test]
+async fn an_index_is_updated_to_the_files_that_there_are() {
+    let mut files = Files::new(13);
+    files.build(&["trace_id", "user_id"]).await;
+    let path = files.directory.path().join("spans.index");
+    let store = files.store();
+    let absent = "SELECT * FROM spans WHERE trace_id = 'absent'";
+    let update = async |tag: u64, same_file: SameFile| {
+        let store: Arc<dyn ObjectStore> = store.clone();
+        let listed: Vec<_> = store.list(Some(&"spans".into())).try_collect().await.unwrap();
+        let mut calls = 0;
+        let count = |_: &_| calls += 1;
+        let index = "spans.index".into();
+        let report = update_file_index(store, listed, &index, same_file, tag, count).await;
+        let report = report.unwrap();
+        assert_eq!((report.files, report.left_out.len()), (calls, 0), "{report:?}");
+        assert_eq!(report.bytes, std::fs::metadata(&path).unwrap().len());
+        report.files
+    };
+    let before = std::fs::read(&path).unwrap();
+    assert_eq!(update(2, SameFile::Tag).await, 0);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let new = |files: &mut Files, file: usize| {
+        let batch = spans(&mut Random(file as u64), 50, START);
+        files.traces.extend(traces_of(&batch, 5));
+        write(&files.path(file), &batch, 2, false).unwrap();
+    };
+    // New ones alone are appended, so that the old planes stay where they are.
+    (FILES..FILES + 2).for_each(|file| new(&mut files, file));
+    assert_eq!(update(3, SameFile::Tag).await, 2);
+    let appended = std::fs::read(&path).unwrap();
+    assert_eq!(appended[..before.len() / 2], before[..before.len() / 2]);
+    // Replaced ones and deleted ones are dropped.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    change(&mut files, "all", &mut Random(6));
+    assert!(update(4, SameFile::Tag).await > 10);
+    let listed = std::fs::read_dir(files.directory.path().join("spans")).unwrap().count();
+    for in_memory in [false, true] {
+        let index = files.open(&store, in_memory).await;
+        let names = index.manifest().files().map(|file| file.identity().name().to_string());
+        assert_eq!(names.collect::<std::collections::BTreeSet<_>>().len(), listed);
+        assert_eq!(index.manifest().files().len(), listed);
+        let indexed = How::new().context(&store, Some(index), &files.traces);
+        let plain = How::new().context(&store, None, &files.traces);
+        let plan = plan(&indexed, absent).await;
+        assert!(plan.contains(&format!("file_index_left=[0 of {listed} files]")), "{plan}");
+        let mut random = Random(7);
+        for kind in 0..KINDS {
+            let sql = query(kind, &mut random, &files.traces);
+            match (answer(&indexed, &sql).await, answer(&plain, &sql).await) {
+                (Ok(a), Ok(b)) => assert_eq!(a, b, "{sql}"),
+                (a, b) => assert!(a.is_err() && b.is_err(), "{sql}"),
+            }
+        }
+    }
+    // By names alone nothing is new.
+    assert_eq!(update(5, SameFile::Name).await, 0);
+    // An index that is damaged stays, and says so.
+    let mut damaged = std::fs::read(&path).unwrap();
+    damaged[70] ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    let to: Arc<dyn ObjectStore> = store.clone();
+    let rule = SameFile::Tag;
+    let updated = update_file_index(to, Vec::new(), &"spans.index".into(), rule, 6, |_| ()).await;
+    assert!(updated.is_err() && std::fs::read(&path).unwrap() == damaged);
+}
+
+/// A file that was cut is as it is without an index: an error for whoever reads it, also if the
+/// index would say that it has nothing.
+#[tokio::test]
+async fn files_that_were_cut_are_errors_all_the_same() {
+    let files = Files::new(14);
+    files.build(&["trace_id"]).await;
+    let store = files.store();
+    let length = std::fs::metadata(files.path(3)).unwrap().len();
+    for left in [length - 1, length / 2, 3, 0] {
+        let file = std::fs::OpenOptions::new().write(true).open(files.path(3)).unwrap();
+        file.set_len(left).unwrap();
+        for (in_memory, statistics) in [(false, true), (true, true), (true, false)] {
+            let how = How { statistics, ..How::new() };
+            let index = files.open(&store, in_memory).await;
+            let indexed = how.context(&store, Some(index), &files.traces);
+            let plain = how.context(&store, None, &files.traces);
+            for trace in ["absent", &files.traces[0]] {
+                let sql = format!("SELECT * FROM spans WHERE trace_id = '{trace}'");
+                let (a, b) = (answer(&indexed, &sql).await, answer(&plain, &sql).await);
+                assert_eq!(a.is_err(), b.is_err(), "{left} bytes left: {a:?}\n{b:?}");
+                // The engine takes no rows from an empty file.
+                assert_eq!(b.is_err(), left > 0, "{b:?}");
+            }
+        }
+    }
+}
+
+/// `EXPLAIN` says why an index is not looked up, or only in part.
+#[tokio::test]
+async fn plans_say_why_an_index_does_not_help() {
+    let files = Files::new(15);
+    files.build(&["trace_id"]).await;
+    let store = files.store();
+    let index = files.open(&store, false).await;
+    let context = How::new().context(&store, Some(index), &files.traces);
+    let many: Vec<String> = (0..4097).map(|i| format!("'{i}'")).collect();
+    let many = format!("SELECT * FROM spans WHERE trace_id IN ({})", many.join(", "));
+    let text = plan(&context, &many).await;
+    let expected = "file_index_problems=[4097 values are not looked up (at most 4096)]";
+    assert!(text.contains(expected) && !text.contains("file_index_left"), "{text}");
+    let one = "SELECT * FROM spans WHERE trace_id = 'absent'";
+    let text = plan(&context, one).await;
+    assert!(!text.contains("problems"), "{text}");
+    let path = files.directory.path().join("spans.index");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, vec![0x55; bytes.len()]).unwrap();
+    let text = plan(&context, one).await;
+    let (_, problem) =
+        text.split_once("file_index_problems=[index of trace_id is damaged: ").unwrap();
+    assert!(!problem.starts_with(']') && text.contains("=[20 of 20 files"), "{text}");
+    std::fs::remove_file(&path).unwrap();
+    let text = plan(&context, one).await;
+    assert!(text.contains("file_index_problems=[index of trace_id cannot be read: "), "{text}");
+    // What a join fills in is looked up later.
+    let join = "EXPLAIN ANALYZE SELECT count(*) FROM keys JOIN spans ON id = trace_id";
+    let text = answer(&context, join).await.unwrap().join("\n");
+    assert!(text.contains("file_index_problems=1"), "{text}");
+}
+
+/// The filter of a sort with a limit changes while it runs, and what is looked up does not.
+#[tokio::test]
+async fn ranges_are_requested_once_for_a_sort_with_a_limit() {
+    let files = Files::new(16);
+    files.build(&["trace_id"]).await;
+    let store = files.store();
+    let how = How { statistics: false, partitions: 1, ..How::new() };
+    let sql = "SELECT ts, message FROM keys JOIN spans ON id = trace_id ORDER BY ts DESC LIMIT 2";
+    let plain = how.context(&store, None, &files.traces);
+    let expected = answer(&plain, sql).await.unwrap();
+    // Requests of the index are counted alone.
+    let of_index = files.store();
+    let index = files.open(&of_index, false).await;
+    let context = how.context(&store, Some(index), &files.traces);
+    assert!(plan(&context, sql).await.matches("DynamicFilter").count() > 1);
+    _ = of_index.take();
+    assert_eq!(answer(&context, sql).await.unwrap(), expected);
+    assert_eq!(of_index.take().requests, 1);
 }
 
 /// Values of a path are no values of the file, even under the name of an indexed column.

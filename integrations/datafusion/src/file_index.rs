@@ -1,7 +1,8 @@
 //! Which files and row groups a query reads, from one index over all of them.
 //!
-//! [`build_file_index`] makes an index, [`StoredFileIndex`] opens it, and [`with_file_index`] gives
-//! it to a session. `docs/file-index.md` says when it pays.
+//! [`build_file_index`] makes an index, [`update_file_index`] one of the files that there are now,
+//! [`StoredFileIndex`] opens it, and [`with_file_index`] gives it to a session.
+//! `docs/file-index.md` says when it pays.
 
 mod build;
 mod need;
@@ -16,19 +17,12 @@ use std::sync::Arc;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 
-pub use build::{FileIndexReport, build_file_index, file_index_column};
+pub use build::{FileIndexReport, build_file_index, file_index_column, update_file_index};
 pub use stored::StoredFileIndex;
 
 use rule::FileIndexRule;
+use stored::Indexes;
 use table::FileIndexPlanner;
-
-/// Indexes, with the store of the files that they are of.
-type Indexes = Arc<[(ObjectStoreUrl, Arc<StoredFileIndex>)]>;
-
-fn of_store(indexes: &Indexes, store: &ObjectStoreUrl) -> Arc<[Arc<StoredFileIndex>]> {
-    let of_store = indexes.iter().filter(|(url, _)| url == store);
-    of_store.map(|(_, index)| index.clone()).collect()
-}
 
 /// Adds an index over files of an object store to a session: `store` is the URL that the session
 /// knows the store by, as in [`ListingTableUrl::object_store`].

@@ -1,0 +1,350 @@
+//! One index over the Parquet files of a data set. The reading, and what the values of a type are
+//! as keys, are Python's: `file_index.py`.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use blocked_bloom::KeyHash;
+use blocked_bloom_file_index::{
+    Candidates, Column, FileBuilder, FileEntry, FileIdentity, FileIndex, FileIndexBuilder,
+    FileIndexError, FileIndexOptions, Pruned, SameFile,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::batch::{self, Keys, Rows};
+use crate::columns::CHUNK;
+use crate::error::Error;
+use crate::hash::Hasher;
+use crate::stored::{Replacement, Target};
+
+impl From<FileIndexError> for Error {
+    fn from(error: FileIndexError) -> Self {
+        use FileIndexError::{Alloc, Header, Manifest, Planes, Tail};
+        match error {
+            Alloc(error) => error.into(),
+            Header(_) | Manifest { .. } | Planes(_) | Tail { .. } => {
+                Error::Format(error.to_string())
+            }
+            error => Error::Value(error.to_string()),
+        }
+    }
+}
+
+fn error(error: FileIndexError) -> PyErr {
+    Error::from(error).into()
+}
+
+/// A file as it is listed: name, bytes, etag, nanoseconds of the last change.
+#[derive(Debug, FromPyObject)]
+struct Listed(String, u64, Option<String>, Option<i64>);
+
+impl Listed {
+    fn identity(&self) -> FileIdentity<'_> {
+        let Listed(name, length, etag, modified) = self;
+        let mut identity = FileIdentity::new(name, *length);
+        if let Some(etag) = etag {
+            identity = identity.with_etag(etag);
+        }
+        if let Some(modified) = *modified {
+            identity = identity.with_modified(modified);
+        }
+        identity
+    }
+}
+
+/// Gives the hashes of an Arrow array, but for NULL, to an operation.
+fn hash(
+    py: Python<'_>,
+    array: &Bound<'_, PyAny>,
+    seed: u64,
+    mut op: impl FnMut(&[u64]) -> Result<(), FileIndexError> + Send,
+) -> PyResult<()> {
+    let hasher = Hasher::with_seed(seed);
+    let Some(column) = batch::column(array, Some(hasher))? else {
+        return Err(PyValueError::new_err("an array without Arrow's interface"));
+    };
+    let rows = batch::rows(&column);
+    let mut hashes = [0; CHUNK];
+    Rows::new(&[column], Some(hasher), 0..rows).run_detached(py, |keys, _, _| {
+        let out = &mut hashes[..keys.len()];
+        match keys {
+            Keys::Hashes(hashes) => return op(hashes).map_err(Error::from),
+            Keys::Numbers(keys) => hasher.hash_u64s(keys, out),
+            Keys::Bytes(keys) => hasher.hash_batch_into(keys, out),
+        }
+        .expect("a hash for each key");
+        op(out).map_err(Error::from)
+    })?;
+    Ok(())
+}
+
+/// An index that is being written beside the file whose place it takes.
+#[pyclass(module = "blocked_bloom._native")]
+#[derive(Debug)]
+pub(crate) struct FileIndexWriter {
+    path: PathBuf,
+    seeds: Vec<u64>,
+    /// `None` once it is finished.
+    parts: Option<(FileIndexBuilder, Replacement)>,
+    /// Writing failed: what was built is of no use.
+    #[pyo3(get)]
+    failed: bool,
+}
+
+impl FileIndexWriter {
+    fn begin(path: PathBuf, columns: &[Column], builder: FileIndexBuilder) -> PyResult<Self> {
+        let Target::File(file, old) = Target::of(&path) else {
+            let shown = path.display();
+            return Err(PyValueError::new_err(format!("{shown} is no regular file")));
+        };
+        let new = Replacement::begin(&file, old).map_err(|e| Error::Io(e).of_file(&path))?;
+        let seeds = columns.iter().map(|column| seed(column.key_hash()));
+        let seeds = seeds.collect::<PyResult<_>>()?;
+        Ok(FileIndexWriter { path, seeds, parts: Some((builder, new)), failed: false })
+    }
+
+    fn parts(&mut self) -> PyResult<&mut (FileIndexBuilder, Replacement)> {
+        self.parts.as_mut().ok_or_else(|| PyValueError::new_err("the index is finished"))
+    }
+
+    fn written<T>(&mut self, written: io::Result<T>) -> PyResult<T> {
+        self.failed |= written.is_err();
+        written.map_err(|error| Error::Io(error).of_file(&self.path))
+    }
+}
+
+/// The seed of the hashes of a column.
+fn seed(key_hash: KeyHash) -> PyResult<u64> {
+    match key_hash {
+        KeyHash::Xxh3 { seed } => Ok(seed),
+        other => {
+            let text = format!("a column is hashed by {other}, expected XXH3-64 with a seed");
+            Err(PyValueError::new_err(text))
+        }
+    }
+}
+
+/// Gives the values of a file to its builder. `batches` has lists of columns, each a number and its
+/// array, and None where a row group ends.
+fn add(
+    py: Python<'_>,
+    seeds: &[u64],
+    file: &mut FileBuilder<'_>,
+    batches: &Bound<'_, PyAny>,
+    mut write: impl FnMut(&[u8]) -> io::Result<()>,
+) -> PyResult<io::Result<()>> {
+    for batch in batches.try_iter()? {
+        let batch = batch?;
+        if batch.is_none() {
+            let bytes = file.end_row_group().map_err(error)?;
+            if let Err(error) = write(&bytes) {
+                return Ok(Err(error));
+            }
+            continue;
+        }
+        for (column, array) in batch.extract::<Vec<(usize, Bound<'_, PyAny>)>>()? {
+            let seed = *seeds.get(column).ok_or_else(|| PyValueError::new_err("no such column"))?;
+            hash(py, &array, seed, |hashes| file.insert_hashes(column, hashes))?;
+        }
+    }
+    Ok(Ok(()))
+}
+
+#[pymethods]
+impl FileIndexWriter {
+    /// A new index of columns, each a name and the seed of its hashes.
+    #[new]
+    #[pyo3(signature = (path, columns, tag, false_row_groups=None, part_values=None, memory=None))]
+    fn new(
+        path: PathBuf,
+        columns: Vec<(String, u64)>,
+        tag: u64,
+        false_row_groups: Option<f64>,
+        part_values: Option<u32>,
+        memory: Option<u64>,
+    ) -> PyResult<Self> {
+        let columns =
+            columns.into_iter().map(|(name, seed)| Column::new(name, KeyHash::Xxh3 { seed }));
+        let columns: Vec<Column> = columns.collect();
+        let mut options = FileIndexOptions::new(columns.clone(), tag);
+        if let Some(rate) = false_row_groups {
+            options = options.with_false_row_groups(rate, 1);
+        }
+        if let Some(values) = part_values {
+            options = options.with_part_values(values);
+        }
+        if let Some(bytes) = memory {
+            options = options.with_memory(bytes);
+        }
+        FileIndexWriter::begin(path, &columns, options.builder().map_err(error)?)
+    }
+
+    /// An index that has, beside what is added, the files of another that are listed. If others
+    /// are in it, it is compacted.
+    #[staticmethod]
+    fn after(
+        py: Python<'_>,
+        path: PathBuf,
+        index: &OpenedFileIndex,
+        listed: Vec<Listed>,
+        tag: u64,
+    ) -> PyResult<Self> {
+        let compacted = py.detach(|| index.compacted(&listed, tag)).map_err(error)?;
+        let index = compacted.as_ref().unwrap_or(&index.index);
+        let columns: Vec<Column> = index.manifest().columns().cloned().collect();
+        // Another one than that of what was compacted, whose checksum is part of it.
+        let builder = index.manifest().appender(tag);
+        let kept = builder.kept_bytes() as usize;
+        let mut writer = FileIndexWriter::begin(path, &columns, builder)?;
+        let (_, new) = writer.parts()?;
+        let written = py.detach(|| new.file.write_all(&index.as_bytes()[..kept]));
+        writer.written(written)?;
+        Ok(writer)
+    }
+
+    /// Adds a file whose columns have these types. If an exception comes, it is left out; if
+    /// `failed` is set then, so is everything else.
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        file: Listed,
+        types: Vec<Option<String>>,
+        row_groups: u32,
+        batches: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let seeds = self.seeds.clone();
+        let (builder, new) = self.parts()?;
+        let types: Vec<Option<&str>> = types.iter().map(Option::as_deref).collect();
+        let mut file = builder.file(file.identity(), &types, row_groups).map_err(error)?;
+        let added = add(py, &seeds, &mut file, batches, |bytes| new.file.write_all(bytes))?;
+        if added.is_ok() {
+            return file.end().map_err(error);
+        }
+        drop(file);
+        self.written(added)
+    }
+
+    /// Different values of the row groups so far, added up.
+    #[getter]
+    fn values(&mut self) -> PyResult<u64> {
+        Ok(self.parts()?.0.values())
+    }
+
+    /// Gives the index its name.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.parts()?;
+        let Some((builder, mut new)) = self.parts.take() else { return Ok(()) };
+        let rest = py.detach(|| builder.finish()).map_err(error)?;
+        let written = py.detach(|| new.file.write_all(&rest).and_then(|()| new.commit()));
+        self.written(written)
+    }
+}
+
+/// An index in memory.
+#[pyclass(frozen, module = "blocked_bloom._native")]
+#[derive(Debug)]
+pub(crate) struct OpenedFileIndex {
+    index: FileIndex,
+}
+
+impl OpenedFileIndex {
+    /// The index of the files that are listed as they were indexed, if it is not this one.
+    fn compacted(&self, listed: &[Listed], tag: u64) -> Result<Option<FileIndex>, FileIndexError> {
+        let manifest = self.index.manifest();
+        let listed: HashMap<&str, &Listed> =
+            listed.iter().map(|listed| (listed.0.as_str(), listed)).collect();
+        let is_listed = |entry: FileEntry<'_>| {
+            let listed = listed.get(entry.identity().name());
+            listed.is_some_and(|listed| manifest.file(&listed.identity()) == Ok(entry))
+        };
+        if manifest.files().all(is_listed) {
+            return Ok(None);
+        }
+        FileIndex::from_bytes(self.index.compact(tag, is_listed)?).map(Some)
+    }
+}
+
+/// What is looked up: a column, the seed of the hashes of the values, the types in which files may
+/// have them, and the values as arrays.
+type Lookup<'py> = (usize, u64, HashSet<String>, Vec<Bound<'py, PyAny>>);
+
+#[pymethods]
+impl OpenedFileIndex {
+    /// Reads an index, and verifies it. With `name_suffices` a file of an indexed name and length
+    /// is the one that was indexed.
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf, name_suffices: bool) -> PyResult<Self> {
+        let read = || {
+            let index = FileIndex::from_bytes(std::fs::read(&path)?)?;
+            let rule = if name_suffices { SameFile::Name } else { SameFile::LengthAndTime };
+            Ok::<_, Error>(index.with_same_file(rule))
+        };
+        let index = py.detach(read).map_err(|error| error.of_file(&path))?;
+        Ok(OpenedFileIndex { index })
+    }
+
+    /// The columns: names, seeds, types that files have them in.
+    fn columns(&self) -> PyResult<Vec<(String, u64, Vec<String>)>> {
+        let manifest = self.index.manifest();
+        let of = |(number, column): (usize, &Column)| {
+            let types = manifest.types(number).map(String::from).collect();
+            Ok((column.name().into(), seed(column.key_hash())?, types))
+        };
+        manifest.columns().enumerate().map(of).collect()
+    }
+
+    /// Row groups, bytes, and the files that are indexed.
+    fn counts(&self) -> (u64, u64, usize) {
+        let manifest = self.index.manifest();
+        (manifest.row_groups(), manifest.stored_bytes(), manifest.files().len())
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.index.as_bytes())
+    }
+
+    /// Which listed files are known as they are listed.
+    fn known(&self, py: Python<'_>, listed: Vec<Listed>) -> Vec<bool> {
+        let manifest = self.index.manifest();
+        let is_known = |listed: &Listed| manifest.file(&listed.identity()).is_ok();
+        py.detach(|| listed.iter().map(is_known).collect())
+    }
+
+    /// The row groups of each listed file that may have a row which satisfies all lookups; None
+    /// for a file that is not known.
+    fn row_groups(
+        &self,
+        py: Python<'_>,
+        lookups: Vec<Lookup<'_>>,
+        listed: Vec<Listed>,
+    ) -> PyResult<Vec<Option<Vec<usize>>>> {
+        let manifest = self.index.manifest();
+        let mut all: Option<Candidates> = None;
+        for (column, seed, types, values) in lookups {
+            let (mut hashes, key_hash) = (Vec::new(), KeyHash::Xxh3 { seed });
+            for array in values {
+                hash(py, &array, seed, |found| {
+                    hashes.extend_from_slice(found);
+                    Ok(())
+                })?;
+            }
+            let lookup = manifest.lookup(column, key_hash, |own| types.contains(own), hashes);
+            let lookup = lookup.map_err(error)?;
+            let found = py.detach(|| self.index.candidates(&lookup)).map_err(error)?;
+            match &mut all {
+                Some(all) => all.and(&found).map_err(error)?,
+                None => all = Some(found),
+            }
+        }
+        let all = all.ok_or_else(|| PyValueError::new_err("no column to look up"))?;
+        let of = |listed: &Listed| match manifest.prune(&all, &listed.identity()) {
+            Pruned::Nothing => Some(Vec::new()),
+            Pruned::RowGroups(bits) => Some(bits.hits().collect()),
+            _ => None,
+        };
+        Ok(py.detach(|| listed.iter().map(of).collect()))
+    }
+}
