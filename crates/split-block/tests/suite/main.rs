@@ -6,6 +6,7 @@ mod common;
 #[path = "../../../formats/tests/suite/common/fixtures.rs"]
 mod fixtures;
 mod header;
+mod hashes;
 mod kernels;
 mod rates;
 #[path = "common/split_blocks.rs"]
