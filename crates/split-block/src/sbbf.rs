@@ -84,7 +84,8 @@ impl Sbbf {
     /// # Errors
     ///
     /// As [`SplitBlockFilter::from_bytes`], but for the bytes that are left out, and
-    /// [`SplitBlockError::Alloc`].
+    /// [`SplitBlockError::Alloc`]. Among them is a field of the header of another type than
+    /// Parquet's, which theirs does not look at.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SplitBlockError> {
         let (header_bytes, bitset_bytes) = header::read(bytes, 0)?;
         let length = u64::try_from(bitset_bytes)

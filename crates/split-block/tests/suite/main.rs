@@ -3,10 +3,11 @@
 mod arrow;
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;
+mod counts;
 #[path = "../../../formats/tests/suite/common/fixtures.rs"]
 mod fixtures;
-mod header;
 mod hashes;
+mod header;
 mod kernels;
 mod rates;
 #[path = "common/split_blocks.rs"]
