@@ -333,7 +333,7 @@ pub(crate) fn measure(quick: bool, machine: &Machine) -> (String, Vec<Table>) {
             tables.add(bytes, "16-byte keys, one a call", name, of_keys(1), schedule(quick));
             tables.add(bytes, "16-byte keys, 1024 a call", name, of_keys(BATCH), schedule(quick));
         }
-        // Others than those that the filters have.
+        // The values of the filter; added to the largest one, others than it has.
         let numbers = if is_large { values..values + (1 << 22) } else { 0..values.min(1_000_000) };
         let list: Vec<Key> = numbers.map(key).collect();
         let hashes: Vec<u64> = list.iter().map(hash_value).collect();
