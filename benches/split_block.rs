@@ -5,7 +5,8 @@
 //! thread that is busy longest: by its owner, by this many threads that share it, or into so many
 //! parts, one for each thread, that are merged. Looking up 4096 rows a call, ns a row: `one_by_one`
 //! is the loop that engines write by hand: the scalar probe scheme, and the row number pushed if it
-//! may be present. Ten bits per value; sizes are powers of two.
+//! may be present; `contains_hash` the same loop with a call of the kernel for each. Ten bits per
+//! value; sizes are powers of two.
 //!
 //! `cargo bench --bench split_block` takes half a minute and 300 MB of memory; `-- fill` or `--
 //! rows` measures a part.
@@ -14,6 +15,7 @@ use benches::clock::{Case, Named};
 use benches::rows::{Given, ITERATION, SIZES, Size};
 use benches::workload::{for_all_hashes, hash};
 use blocked_bloom::{Bitmask, Filter};
+use blocked_bloom_split::split_block::{block_index, contains};
 use blocked_bloom_split::{AtomicSplitBlockFilter, SplitBlockFilter};
 use rayon::ThreadPoolBuilder;
 
@@ -69,14 +71,23 @@ fn rows(size: Size, rounds: usize) {
         hash(value + if i % 100 < 50 { 0 } else { size.0 })
     };
     let all: Vec<u64> = (0..8 * ROWS as u64).map(row).collect();
-    let (mut hits, mut selected, mut pushed) = (Bitmask::new(), Vec::new(), Vec::<u32>::new());
+    let (mut hits, mut selected) = (Bitmask::new(), Vec::new());
+    let (mut pushed, mut by_kernel) = (Vec::<u32>::new(), Vec::<u32>::new());
     let mut ways = Named::default();
+    let blocks = filter.blocks();
     let one_by_one = |rows: &[u64]| {
         pushed.clear();
-        let found = (0..).zip(rows).filter(|(_, hash)| filter.contains_hash(**hash));
+        let block = |hash| &blocks[block_index(hash, blocks.len() as u32) as usize];
+        let found = (0..).zip(rows).filter(|&(_, &hash)| contains(block(hash), hash));
         pushed.extend(found.map(|(row, _)| row));
     };
     ways.add("one_by_one", Case::batches(&all, ROWS, ITERATION, one_by_one));
+    let contains_hash = |rows: &[u64]| {
+        by_kernel.clear();
+        let found = (0..).zip(rows).filter(|(_, hash)| filter.contains_hash(**hash));
+        by_kernel.extend(found.map(|(row, _)| row));
+    };
+    ways.add("contains_hash", Case::batches(&all, ROWS, ITERATION, contains_hash));
     let bitmask = |rows: &[u64]| filter.contains_hashes(rows, &mut hits);
     ways.add("bitmask", Case::batches(&all, ROWS, ITERATION, bitmask));
     let select = |rows: &[u64]| filter.select_hashes(rows, &mut selected).expect("memory");

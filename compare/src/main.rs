@@ -101,9 +101,6 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         ([], false) => &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000],
         (given, _) => given,
     };
-    if arguments.only.contains(&Part::Split) {
-        println!("{}", split::measure(quick));
-    }
     let start = Instant::now();
     let kinds = peers::kinds();
     let mut report = report::empty(&kinds, bits);
@@ -111,6 +108,21 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         Some(file) if file.exists() => Some(Report::read(file)?),
         _ => None,
     };
+    // Keeps what is there so far: a run of all sizes takes long.
+    let keep = |report: &Report| match &arguments.json {
+        Some(file) => {
+            let mut all = before.clone().unwrap_or_else(|| report.clone());
+            all.append(report.clone());
+            all.write(file)
+        }
+        None => Ok(()),
+    };
+    if arguments.only.contains(&Part::Split) {
+        let (text, tables) = split::measure(quick, &report.machine);
+        println!("{text}");
+        report.tables = tables;
+        keep(&report)?;
+    }
     let all = [Part::Queries, Part::Rates, Part::Threads, Part::Removable].into_iter();
     for part in all.filter(|part| arguments.only.is_empty() || arguments.only.contains(part)) {
         let sizes = match part {
@@ -129,15 +141,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
                 Part::Removable => report.removable.extend(removable::measure(keys, quick)),
                 Part::Split => {}
             }
-            // Keeps what is there so far: a run of all sizes takes long.
-            if let Some(file) = &arguments.json {
-                let mut all = report.clone();
-                if let Some(mut before) = before.clone() {
-                    before.append(report.clone());
-                    all = before;
-                }
-                all.write(file)?;
-            }
+            keep(&report)?;
         }
     }
     Ok(report)

@@ -1,12 +1,12 @@
 //! Split-block filters: `blocked-bloom-split` beside the filter of the crate `parquet`,
-//! sbbf-rs-safe and two loops, on filters of the sizes that arrow-rs measures its own on. Prints a
-//! table, and which of its bounds hold.
+//! sbbf-rs-safe and two loops, on filters of the sizes that arrow-rs measures its own on. Gives
+//! tables as text, with which of their bounds hold, and as they are stored.
 
 use std::fmt::Write;
-use std::hint::black_box;
 
-use benches::clock::{Case, Schedule, Timing, interleaved};
-use benches::split_block::SplitBlocks;
+use benches::clock::{Case, Schedule, Timing, times};
+use benches::results::{Line, Machine, Table};
+use benches::split_block::{BOUNDS, OURS, OURS_ONCE, SAFE, SBBF, SBBF_LOOP, SplitBlocks};
 use benches::workload::{Key, Mix, key};
 use blocked_bloom::{Filter as _, Kernel};
 use blocked_bloom_split::{Lookup, SplitBlock, SplitBlockFilter, hash_value, split_block};
@@ -31,6 +31,15 @@ fn scalar(blocks: &[[u32; 8]], hash: u64) -> bool {
     let bit = |salt: u32| 1 << ((hash as u32).wrapping_mul(salt) >> 27);
     let mask = split_block::SALTS.map(bit);
     blocks[index].iter().zip(mask).all(|(word, bit)| word & bit != 0)
+}
+
+/// Its loop of insertion.
+#[inline]
+fn scalar_insert(blocks: &mut [[u32; 8]], hash: u64) {
+    let index = ((hash >> 32).wrapping_mul(blocks.len() as u64) >> 32) as usize;
+    for (word, salt) in blocks[index].iter_mut().zip(split_block::SALTS) {
+        *word |= 1 << ((hash as u32).wrapping_mul(salt) >> 27);
+    }
 }
 
 fn words(bitset: &[SplitBlock]) -> Vec<[u32; 8]> {
@@ -79,17 +88,13 @@ impl Filters {
     }
 }
 
-/// Rows of the tables.
-const OURS: &str = "blocked-bloom-split";
+/// The other rows of the tables.
 const OURS_AVX2: &str = "blocked-bloom-split, AVX2";
-const OURS_ONCE: &str = "blocked-bloom-split, with_lookup";
-const SBBF: &str = "parquet Sbbf";
-const SCALAR: &str = "Sbbf's loop by hand";
-const SAFE: &str = "sbbf-rs-safe";
 const LOOP: &str = "AVX2 loop by hand";
 const AHEAD: &str = "AVX2 loop by hand, prefetching";
 
-type Row = (&'static str, Timing);
+/// Rows before they are timed. What the others are compared with is the first.
+type Ways<'a> = Vec<(&'static str, Case<'a>)>;
 
 fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     let default = Kernel::default();
@@ -101,56 +106,73 @@ fn schedule(quick: bool) -> Schedule {
     Schedule { rounds: if quick { 15 } else { 61 }, warm: 1, timed: 2 }
 }
 
+/// Rounds of filling.
+fn filling(quick: bool) -> Schedule {
+    Schedule { rounds: if quick { 3 } else { 11 }, warm: 0, timed: 1 }
+}
+
+/// Times all in interleaved rounds.
+fn lines(ways: Ways<'_>, schedule: Schedule) -> Vec<Line> {
+    let (names, mut cases): (Vec<&str>, Vec<Case<'_>>) = ways.into_iter().unzip();
+    let times = times(&mut cases, schedule);
+    let line = |(name, mine): (&str, &Vec<f64>)| {
+        let ratios = mine.iter().zip(&times[0]).map(|(mine, first)| mine / first).collect();
+        let (time, ratio) = (Timing::of(mine.clone()), Timing::of(ratios).median);
+        Line { name: name.to_owned(), time, ratio }
+    };
+    names.into_iter().zip(&times).map(line).collect()
+}
+
 /// Hash given, one value a call.
-fn singles(filters: &Filters, queries: &[u64], quick: bool) -> Vec<Row> {
-    let mut ways = Vec::new();
+fn singles<'a>(filters: &'a Filters, queries: &'a [u64]) -> Ways<'a> {
+    let (words, safe, by_hand) = (&filters.words, &filters.safe, &filters.by_hand);
+    let count = move |part: &[u64]| part.iter().filter(|&&h| scalar(words, h)).count();
+    let mut ways = vec![(SBBF_LOOP, Case::batches(queries, PASS, PASS, count))];
     for (row, filter) in &filters.ours {
         let filter = filter.view();
         let count = move |part: &[u64]| part.iter().filter(|&&h| filter.contains_hash(h)).count();
         ways.push((*row, Case::batches(queries, PASS, PASS, count)));
     }
     if let Some((_, filter)) = filters.ours.first() {
-        let count = |part: &[u64]| {
+        let count = move |part: &[u64]| {
             let hits =
                 |lookup: Lookup<'_>| part.iter().filter(|&&h| lookup.contains_hash(h)).count();
             filter.with_lookup(hits)
         };
         ways.push((OURS_ONCE, Case::batches(queries, PASS, PASS, count)));
     }
-    let (words, safe, by_hand) = (&filters.words, &filters.safe, &filters.by_hand);
-    let count = |part: &[u64]| part.iter().filter(|&&h| black_box(scalar(words, h))).count();
-    ways.push((SCALAR, Case::batches(queries, PASS, PASS, count)));
-    let count = |part: &[u64]| part.iter().filter(|&&h| safe.contains_hash(h)).count();
+    let count = move |part: &[u64]| part.iter().filter(|&&h| safe.contains_hash(h)).count();
     ways.push((SAFE, Case::batches(queries, PASS, PASS, count)));
     if by_hand.count_hits(&[], false).is_some() {
-        let count = |part: &[u64]| by_hand.count_hits(part, false);
+        let count = move |part: &[u64]| by_hand.count_hits(part, false);
         ways.push((LOOP, Case::batches(queries, PASS, PASS, count)));
     }
-    interleaved(ways, schedule(quick))
+    ways
 }
 
 /// Hash given, 1,024 values a call.
-fn batches(filters: &Filters, queries: &[u64], quick: bool) -> Vec<Row> {
-    let mut ways = Vec::new();
+fn batches<'a>(filters: &'a Filters, queries: &'a [u64]) -> Ways<'a> {
+    let (words, by_hand) = (&filters.words, &filters.by_hand);
+    let count = move |part: &[u64]| part.iter().filter(|&&h| scalar(words, h)).count();
+    let mut ways = vec![(SBBF_LOOP, Case::batches(queries, PASS, BATCH, count))];
     for (row, filter) in &filters.ours {
         let filter = filter.view();
         let count =
             move |part: &[u64]| hits(part.len(), |words| filter.contains_hashes_into(part, words));
         ways.push((*row, Case::batches(queries, PASS, BATCH, count)));
     }
-    let (words, by_hand) = (&filters.words, &filters.by_hand);
-    let count = |part: &[u64]| part.iter().filter(|&&h| black_box(scalar(words, h))).count();
-    ways.push((SCALAR, Case::batches(queries, PASS, BATCH, count)));
     if by_hand.count_hits(&[], false).is_some() {
-        let count = |part: &[u64]| by_hand.count_hits(part, true);
+        let count = move |part: &[u64]| by_hand.count_hits(part, true);
         ways.push((AHEAD, Case::batches(queries, PASS, BATCH, count)));
     }
-    interleaved(ways, schedule(quick))
+    ways
 }
 
 /// Keys of 16 bytes, hashed by each: one a call, or 1,024.
-fn keys(filters: &Filters, queries: &[Key], batch: usize, quick: bool) -> Vec<Row> {
-    let mut ways = Vec::new();
+fn keys<'a>(filters: &'a Filters, queries: &'a [Key], batch: usize) -> Ways<'a> {
+    let sbbf = &filters.sbbf;
+    let count = move |part: &[Key]| part.iter().filter(|key| sbbf.check(key.as_slice())).count();
+    let mut ways = vec![(SBBF, Case::batches(queries, PASS, PASS, count))];
     for (row, filter) in &filters.ours {
         let filter = filter.view();
         let count = move |part: &[Key]| match batch {
@@ -162,136 +184,170 @@ fn keys(filters: &Filters, queries: &[Key], batch: usize, quick: bool) -> Vec<Ro
         };
         ways.push((*row, Case::batches(queries, PASS, PASS, count)));
     }
-    let sbbf = &filters.sbbf;
-    let count = |part: &[Key]| part.iter().filter(|key| sbbf.check(key.as_slice())).count();
-    ways.push((SBBF, Case::batches(queries, PASS, PASS, count)));
-    interleaved(ways, schedule(quick))
+    ways
 }
 
-/// A filter of zeros filled: with hashes in batches, and with keys.
-fn build(bytes: usize, values: u64, quick: bool) -> [Vec<Row>; 2] {
-    let count = values.min(1_000_000) as usize;
-    let list: &Vec<Key> = &(0..count as u64).map(key).collect();
-    let hashes: &Vec<u64> = &list.iter().map(hash_value).collect();
-    let empty = move |kernel| {
-        SplitBlockFilter::with_bytes(bytes as u64).expect("memory").with_kernel(kernel)
-    };
-    let (mut by_hash, mut by_key) = (Vec::new(), Vec::new());
-    for (row, kernel) in kernels() {
-        let fill = |mut filter: SplitBlockFilter| {
-            hashes.chunks(BATCH).for_each(|part| filter.insert_hashes(part));
-            filter
-        };
-        by_hash.push((row, Case::with_setup(None, count, move |_| empty(kernel), fill)));
-        let fill = |mut filter: SplitBlockFilter| {
-            list.iter().for_each(|key| _ = filter.insert(key));
-            filter
-        };
-        by_key.push((row, Case::with_setup(None, count, move |_| empty(kernel), fill)));
-    }
-    let fill = |mut blocks: Vec<[u32; 8]>| {
-        for &hash in hashes {
-            let index = ((hash >> 32).wrapping_mul(blocks.len() as u64) >> 32) as usize;
-            for (word, salt) in blocks[index].iter_mut().zip(split_block::SALTS) {
-                *word |= 1 << ((hash as u32).wrapping_mul(salt) >> 27);
-            }
-        }
+/// A filter of zeros filled with hashes in batches.
+fn build_from_hashes(bytes: usize, hashes: &[u64]) -> Ways<'_> {
+    let fill = move |mut blocks: Vec<[u32; 8]>| {
+        hashes.iter().for_each(|&hash| scalar_insert(&mut blocks, hash));
         blocks
     };
     let zeros = move |_| vec![[0; 8]; bytes / 32];
-    by_hash.push((SCALAR, Case::with_setup(None, count, zeros, fill)));
-    let fill = |mut filter: sbbf_rs_safe::Filter| {
+    let mut ways = vec![(SBBF_LOOP, Case::with_setup(None, hashes.len(), zeros, fill))];
+    for (row, kernel) in kernels() {
+        let fill = move |mut filter: SplitBlockFilter| {
+            hashes.chunks(BATCH).for_each(|part| filter.insert_hashes(part));
+            filter
+        };
+        let zeros = move |_| empty(bytes, kernel);
+        ways.push((row, Case::with_setup(None, hashes.len(), zeros, fill)));
+    }
+    let fill = move |mut filter: sbbf_rs_safe::Filter| {
         hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash));
         filter
     };
     let zeros = move |_| sbbf_rs_safe::Filter::new(1, 8 * bytes);
-    by_hash.push((SAFE, Case::with_setup(None, count, zeros, fill)));
-    let fill = |mut filter: Sbbf| {
-        list.iter().for_each(|key| filter.insert(key.as_slice()));
+    ways.push((SAFE, Case::with_setup(None, hashes.len(), zeros, fill)));
+    ways
+}
+
+/// A filter of zeros filled with keys, one a call.
+fn build_from_keys(bytes: usize, keys: &[Key]) -> Ways<'_> {
+    let fill = move |mut filter: Sbbf| {
+        keys.iter().for_each(|key| filter.insert(key.as_slice()));
         filter
     };
     let zeros = move |_| Sbbf::new_with_num_of_bytes(bytes);
-    by_key.push((SBBF, Case::with_setup(None, count, zeros, fill)));
-    let schedule = Schedule { rounds: if quick { 3 } else { 11 }, warm: 0, timed: 1 };
-    [by_hash, by_key].map(|ways| interleaved(ways, schedule))
+    let mut ways = vec![(SBBF, Case::with_setup(None, keys.len(), zeros, fill))];
+    for (row, kernel) in kernels() {
+        let fill = move |mut filter: SplitBlockFilter| {
+            keys.iter().for_each(|key| _ = filter.insert(key));
+            filter
+        };
+        let zeros = move |_| empty(bytes, kernel);
+        ways.push((row, Case::with_setup(None, keys.len(), zeros, fill)));
+    }
+    ways
 }
 
-/// Text and bounds.
-#[derive(Default)]
-struct Table {
+fn empty(bytes: usize, kernel: Kernel) -> SplitBlockFilter {
+    SplitBlockFilter::with_bytes(bytes as u64).expect("memory").with_kernel(kernel)
+}
+
+/// The filters of more than 128 MiB, which none of them makes: these hashes are added to them, so
+/// that no page is new.
+fn add_hashes<'a>(filters: &'a mut Filters, hashes: &'a [u64]) -> Ways<'a> {
+    let pass = hashes.len() / 4;
+    let words = &mut filters.words;
+    let add = move |part: &[u64]| part.iter().for_each(|&hash| scalar_insert(words, hash));
+    let mut ways = vec![(SBBF_LOOP, Case::batches(hashes, pass, BATCH, add))];
+    for (row, filter) in &mut filters.ours {
+        let add = move |part: &[u64]| filter.insert_hashes(part);
+        ways.push((*row, Case::batches(hashes, pass, BATCH, add)));
+    }
+    let safe = &mut filters.safe;
+    let add = move |part: &[u64]| part.iter().for_each(|&hash| _ = safe.insert_hash(hash));
+    ways.push((SAFE, Case::batches(hashes, pass, BATCH, add)));
+    ways
+}
+
+/// The same of keys, one a call.
+fn add_keys<'a>(filters: &'a mut Filters, keys: &'a [Key]) -> Ways<'a> {
+    let pass = keys.len() / 4;
+    let sbbf = &mut filters.sbbf;
+    let add = move |part: &[Key]| part.iter().for_each(|key| sbbf.insert(key.as_slice()));
+    let mut ways = vec![(SBBF, Case::batches(keys, pass, BATCH, add))];
+    for (row, filter) in &mut filters.ours {
+        let add = move |part: &[Key]| part.iter().for_each(|key| _ = filter.insert(key));
+        ways.push((*row, Case::batches(keys, pass, BATCH, add)));
+    }
+    ways
+}
+
+/// Text and tables.
+struct Tables {
     text: String,
     missed: usize,
+    stored: Vec<Table>,
+    machine: Machine,
 }
 
-impl Table {
-    /// Rows with their ratio to those of the crate `parquet`, and a bound on ours.
-    fn add(&mut self, title: &str, rows: &[Row], bounds: &[(&str, f64)]) {
+impl Tables {
+    /// Times these rows, compares ours with others by the bounds of this way, and keeps them.
+    fn add(&mut self, bytes: usize, way: &str, mix: &str, ways: Ways<'_>, schedule: Schedule) {
+        let rows = lines(ways, schedule);
+        let title = format!("{}, {way}{mix}", size(bytes));
         let text = &mut self.text;
-        let median = |name: &str| rows.iter().find(|row| row.0 == name).map(|row| row.1.median);
-        let base = median(SBBF).or(median(SCALAR)).expect("a row to compare with");
+        let median =
+            |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.time.median);
         writeln!(text, "\n{title}").expect("a string");
-        for (name, time) in rows {
-            let ratio = time.median / base;
+        for Line { name, time, ratio } in &rows {
             let row = format!("  {name:<32}{time:>16}{ratio:8.2}");
-            let bounds = bounds.iter().filter(|_| [OURS, OURS_AVX2, OURS_ONCE].contains(name));
-            let verdicts = bounds.filter_map(|(other, bound)| {
+            let is_ours = [OURS, OURS_AVX2, OURS_ONCE].contains(&name.as_str());
+            let bounds = BOUNDS.iter().filter(|bound| is_ours && bound.way == way);
+            let verdicts = bounds.filter_map(|bound| {
+                let (other, most) = (bound.beside, bound.at(bytes)?);
                 let ratio = time.median / median(other)?;
-                self.missed += usize::from(ratio > *bound);
-                let verdict = if ratio <= *bound { "holds" } else { "MISSED" };
-                Some(format!("  {ratio:.2} of {other}, at most {bound}: {verdict}"))
+                self.missed += usize::from(ratio > most);
+                let verdict = if ratio <= most { "holds" } else { "MISSED" };
+                Some(format!("  {ratio:.2} of {other}, at most {most}: {verdict}"))
             });
             let verdicts: String = verdicts.collect();
             writeln!(text, "{row}{verdicts}").expect("a string");
         }
+        let Machine { date, command, .. } = &self.machine;
+        let [date, command] = [date, command].map(String::clone);
+        self.stored.push(Table { title: format!("split: {title}"), date, command, rows });
     }
 }
 
-/// Measures all of it, and says which bounds hold.
-pub(crate) fn measure(quick: bool) -> String {
-    let mut table = Table::default();
-    writeln!(
-        table.text,
-        "Split-block filters: ns a value, median (least), and the ratio to Sbbf or its loop"
-    )
-    .expect("a string");
+fn size(bytes: usize) -> String {
+    match bytes >> 20 {
+        0 => format!("{} KiB", bytes >> 10),
+        mebibytes => format!("{mebibytes} MiB"),
+    }
+}
+
+/// Measures all of it: a text that says which bounds hold, and the tables.
+pub(crate) fn measure(quick: bool, machine: &Machine) -> (String, Vec<Table>) {
+    let mut tables =
+        Tables { text: String::new(), missed: 0, stored: Vec::new(), machine: machine.clone() };
+    let title =
+        "Split-block filters: ns a value, median (least), and the ratio to Sbbf or its loop";
+    writeln!(tables.text, "{title}").expect("a string");
     for (bytes, values) in SIZES {
-        if quick && bytes > 100 << 20 {
+        let is_large = bytes > 100 << 20;
+        if quick && is_large {
             continue;
         }
-        let size = match bytes >> 20 {
-            0 => format!("{} KiB", bytes >> 10),
-            mebibytes => format!("{mebibytes} MiB"),
-        };
-        eprintln!("  split blocks of {size}");
-        let is_in_cache = bytes <= 2 << 20;
-        let (single, batch) = if is_in_cache { (0.8, 0.35) } else { (1.0, 0.25) };
-        let filters = Filters::new(bytes, values);
-        for (mix, name) in [(Mix::Absent, "miss"), (Mix::Present, "hit")] {
+        eprintln!("  split blocks of {}", size(bytes));
+        let mut filters = Filters::new(bytes, values);
+        for (mix, name) in [(Mix::Absent, ", miss"), (Mix::Present, ", hit")] {
             let list: Vec<Key> = (0..8 * PASS as u64).map(|i| key(mix.number(values, i))).collect();
             let hashes: Vec<u64> = list.iter().map(hash_value).collect();
-            let rows = singles(&filters, &hashes, quick);
-            let bounds = [(SCALAR, single), (SAFE, 1.0)];
-            let bounds = if is_in_cache { &bounds[..] } else { &bounds[..1] };
-            table.add(&format!("{size}, {name}, hash given, one a call"), &rows, bounds);
-            let rows = batches(&filters, &hashes, quick);
-            table.add(
-                &format!("{size}, {name}, hash given, {BATCH} a call"),
-                &rows,
-                &[(SCALAR, batch)],
-            );
-            let rows = keys(&filters, &list, 1, quick);
-            table.add(&format!("{size}, {name}, 16-byte keys, one a call"), &rows, &[]);
-            let rows = keys(&filters, &list, BATCH, quick);
-            table.add(&format!("{size}, {name}, 16-byte keys, {BATCH} a call"), &rows, &[]);
+            let of_keys = |batch| keys(&filters, &list, batch);
+            let [one, many] = [singles(&filters, &hashes), batches(&filters, &hashes)];
+            tables.add(bytes, "hash given, one a call", name, one, schedule(quick));
+            tables.add(bytes, "hash given, 1024 a call", name, many, schedule(quick));
+            tables.add(bytes, "16-byte keys, one a call", name, of_keys(1), schedule(quick));
+            tables.add(bytes, "16-byte keys, 1024 a call", name, of_keys(BATCH), schedule(quick));
         }
-        drop(filters);
-        if bytes <= 100 << 20 {
-            let [by_hash, by_key] = build(bytes, values, quick);
-            let title = format!("{size}, building from hashes, {BATCH} a call");
-            table.add(&title, &by_hash, &[(SCALAR, 0.5)]);
-            table.add(&format!("{size}, building from 16-byte keys, one a call"), &by_key, &[]);
+        // The values of the filter; added to the largest one, others than it has.
+        let numbers = if is_large { values..values + (1 << 22) } else { 0..values.min(1_000_000) };
+        let list: Vec<Key> = numbers.map(key).collect();
+        let hashes: Vec<u64> = list.iter().map(hash_value).collect();
+        let by_hash = "building from hashes, 1024 a call";
+        let by_key = "building from 16-byte keys, one a call";
+        if is_large {
+            tables.add(bytes, by_hash, "", add_hashes(&mut filters, &hashes), filling(quick));
+            tables.add(bytes, by_key, "", add_keys(&mut filters, &list), filling(quick));
+        } else {
+            drop(filters);
+            tables.add(bytes, by_hash, "", build_from_hashes(bytes, &hashes), filling(quick));
+            tables.add(bytes, by_key, "", build_from_keys(bytes, &list), filling(quick));
         }
     }
-    writeln!(table.text, "\n{} bounds missed", table.missed).expect("a string");
-    table.text
+    writeln!(tables.text, "\n{} bounds missed", tables.missed).expect("a string");
+    (tables.text, tables.stored)
 }

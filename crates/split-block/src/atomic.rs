@@ -34,8 +34,7 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 ///
 /// Sharing costs: a new value takes 25 to 28 ns, where [`SplitBlockFilter::insert_hashes`] takes 2
 /// to 5 (AMD EPYC, Zen 5). A filter for each of a few threads, merged by
-/// [`union_with`](SplitBlockFilter::union_with), is faster while it is small; `docs/parquet.md` has
-/// figures.
+/// [`union_with`](SplitBlockFilter::union_with), is faster while it is small.
 ///
 /// Exists on targets with atomic words of 64 or 32 bits (`target_has_atomic`).
 ///

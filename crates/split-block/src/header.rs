@@ -36,7 +36,8 @@ impl Header {
     ///
     /// [`SplitBlockError::Thrift`], `Unsupported` and `BitsetLength`.
     pub fn read(bytes: &[u8], start: u64) -> Result<Self, SplitBlockError> {
-        read(bytes, start)
+        let (header_bytes, bitset_bytes) = read(bytes, start)?;
+        Ok(Header { header_bytes, bitset_bytes: bitset_length(bitset_bytes.into())? })
     }
 
     /// Bytes of header and bitset.
@@ -45,7 +46,8 @@ impl Header {
     }
 }
 
-fn read(bytes: &[u8], start: u64) -> Result<Header, SplitBlockError> {
+/// The bytes of the header, and the bitset's length as the header has it.
+pub(crate) fn read(bytes: &[u8], start: u64) -> Result<(usize, i32), SplitBlockError> {
     const UNIONS: [&str; 3] = ["algorithm", "hash", "compression"];
     let mut reader = Reader::new(bytes, start);
     let mut bitset = None;
@@ -70,8 +72,9 @@ fn read(bytes: &[u8], start: u64) -> Result<Header, SplitBlockError> {
     if let Some(i) = known.iter().position(|known| !known) {
         return Err(missing(UNIONS[i]).into());
     }
-    Ok(Header { header_bytes: reader.position(), bitset_bytes: bitset_length(bitset.into())? })
+    Ok((reader.position(), bitset))
 }
+
 /// Reads a union whose only known arm is 1. Returns false if it has no arm.
 fn only_arm_one(reader: &mut Reader<'_>, name: &'static str) -> Result<bool, SplitBlockError> {
     let mut found = false;

@@ -33,11 +33,14 @@ use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 /// a call). A distance of 256 gains as much in 16 MiB and no more in 128.
 const NEAR: usize = 6;
 
+/// Keys that are prefetched beyond the distance of [`PrefetchAhead`] in filters that are not near.
+const FURTHER: usize = 64;
+
 /// Keys that are prefetched beyond the distance of [`PrefetchAhead`] in a filter of this many
 /// bytes.
 #[inline(always)]
 fn further(bytes: usize) -> usize {
-    if bytes / NEAR > Kernel::default().prefetch_threshold() { 64 } else { 0 }
+    if bytes / NEAR > Kernel::default().prefetch_threshold() { FURTHER } else { 0 }
 }
 
 /// The functions of one instruction set.

@@ -13,10 +13,10 @@
 //!
 //! A [`SplitBlockFilter`] borrows a stored filter, or owns its blocks and is filled; threads fill
 //! an [`AtomicSplitBlockFilter`] together. Values are inserted and looked up by their plain-encoded
-//! bytes or by the XXH64 of these ([`hash_value`]), one at a time or in batches, by the methods of
-//! [`blocked_bloom::Filter`]. [`split_block`] is the probe scheme in plain Rust, [`sbbf`] the
-//! filter by the names of the crate `parquet`. The footers of Parquet files, which lead to their
-//! filters, are read by the package `blocked-bloom-formats`.
+//! bytes or by the XXH64 of these ([`hash_value`], [`hash_offsets`]), one at a time or in batches,
+//! by the methods of [`blocked_bloom::Filter`]. [`split_block`] is the probe scheme in plain Rust,
+//! [`sbbf`] the filter by the names of the crate `parquet`. The footers of Parquet files, which
+//! lead to their filters, are read by the package `blocked-bloom-formats`.
 //!
 //! # Damage
 //!
@@ -71,7 +71,7 @@ use watch::prefetch;
 pub use atomic::AtomicSplitBlockFilter;
 pub use error::{MAX_BITSET_BYTES, SplitBlockError};
 pub use filter::{SplitBlockFilter, SplitBlocks, StoredSplitBlocks};
-pub use hash::hash_value;
+pub use hash::{hash_offsets, hash_value};
 pub use header::Header;
 pub use kernel::Lookup;
 pub use split_block::SplitBlock;

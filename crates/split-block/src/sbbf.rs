@@ -2,7 +2,10 @@
 //! was written for its `Sbbf`, which then changes where the type comes from.
 //!
 //! Values, sizes, folding, estimates and bytes are theirs; what their functions panic or abort on
-//! are errors here. For batches an [`Sbbf`] is a [`SplitBlockFilter`] (`Deref`).
+//! are errors here. Sizes are computed by the crate `libm` in place of `std`'s functions, which may
+//! round the last digit otherwise: that changes a filter only where the number of bits is within
+//! rounding of a power of two of bytes. For batches an [`Sbbf`] is a [`SplitBlockFilter`]
+//! (`Deref`).
 //!
 //! ```
 //! use blocked_bloom_split::sbbf::Sbbf;
@@ -25,6 +28,8 @@ use crate::error::SplitBlockError;
 use crate::filter::{SplitBlockFilter, bits_for};
 use crate::fold::eighth_power;
 use crate::hash::hash_value;
+use crate::header;
+use crate::split_block::SPLIT_BLOCK_BYTES;
 
 /// A split-block filter by the names that the crate `parquet` has for it.
 ///
@@ -60,24 +65,36 @@ impl Sbbf {
         SplitBlockFilter::with_bytes(num_bytes as u64).map(Sbbf)
     }
 
-    /// A copy of a bitset. [`SplitBlockFilter::from_bitset`] borrows it.
+    /// A copy of a bitset, without bytes at its end that do not fill a block.
+    /// [`SplitBlockFilter::from_bitset`] borrows it, and takes whole blocks only.
     ///
     /// # Errors
     ///
-    /// [`SplitBlockError::BitsetLength`] unless the length is a positive multiple of 32 up to 2
-    /// GiB - 32 (theirs takes any, and panics at the first lookup if it is 0), and
-    /// [`SplitBlockError::Alloc`].
+    /// [`SplitBlockError::BitsetLength`] if there is no whole block (theirs panics at the first
+    /// lookup then) or 2 GiB or more, which no header can say, and [`SplitBlockError::Alloc`].
     pub fn new(bitset: &[u8]) -> Result<Self, SplitBlockError> {
-        Ok(Sbbf(SplitBlockFilter::from_bitset(bitset)?.to_filter()?))
+        let (blocks, _) = bitset.as_chunks::<SPLIT_BLOCK_BYTES>();
+        Ok(Sbbf(SplitBlockFilter::from_bitset(blocks.as_flattened())?.to_filter()?))
     }
 
-    /// A copy of header and bitset. [`SplitBlockFilter::from_bytes`] keeps them where they are.
+    /// A copy of header and bitset, of which bytes at the end that do not fill a block are left
+    /// out. [`SplitBlockFilter::from_bytes`] keeps them where they are, and takes whole blocks
+    /// only.
     ///
     /// # Errors
     ///
-    /// As [`SplitBlockFilter::from_bytes`], and [`SplitBlockError::Alloc`].
+    /// As [`SplitBlockFilter::from_bytes`], but for the bytes that are left out, and
+    /// [`SplitBlockError::Alloc`]. Among them is a field of the header of another type than
+    /// Parquet's, which theirs does not look at.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SplitBlockError> {
-        Ok(Sbbf(SplitBlockFilter::from_bytes(bytes)?.to_filter()?))
+        let (header_bytes, bitset_bytes) = header::read(bytes, 0)?;
+        let length = u64::try_from(bitset_bytes)
+            .map_err(|_| SplitBlockError::BitsetLength { found: bitset_bytes.into() })?;
+        let (found, expected) = (bytes.len() as u64, header_bytes as u64 + length);
+        if found != expected {
+            return Err(SplitBlockError::Length { found, expected });
+        }
+        Self::new(&bytes[header_bytes..])
     }
 
     /// Adds a value.
@@ -99,10 +116,12 @@ impl Sbbf {
         self.0.contains_hash(hash)
     }
 
-    /// [`SplitBlockFilter::shrink_to_false_positive_rate`]. Of a number of blocks that is no power
-    /// of two, theirs panics and this folds as often as it is even.
+    /// [`SplitBlockFilter::shrink_to_false_positive_rate`], which NaN does not stop here: as theirs,
+    /// the filter then becomes one block. Of a number of blocks that is no power of two, theirs
+    /// panics and this folds as often as it is even.
     pub fn fold_to_target_fpp(&mut self, target_fpp: f64) {
-        self.0.shrink_to_false_positive_rate(target_fpp);
+        let rate = if target_fpp.is_nan() { f64::INFINITY } else { target_fpp };
+        self.0.shrink_to_false_positive_rate(rate);
     }
 
     /// The eighth power of the [fill](SplitBlockFilter::fill_ratio), by which they fold. The rate
@@ -159,7 +178,9 @@ impl From<SplitBlockFilter> for Sbbf {
     }
 }
 
-/// A value that is hashed by its plain-encoded bytes: what their `AsBytes` gives.
+/// A value that is hashed by its plain-encoded bytes: what their `AsBytes` gives. Of values that
+/// have only `AsBytes`, such as their `ByteArray`, `Int96` and `Decimal`, give the bytes:
+/// `filter.check(value.as_bytes())`.
 ///
 /// Numbers are hashed in the width that they have here, while Parquet stores those of fewer than 32
 /// bits as `INT32`: widen them first.

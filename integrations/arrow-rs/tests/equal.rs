@@ -4,8 +4,13 @@ use std::path::Path;
 
 use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_split::sbbf::{AsPlain, Sbbf as Named};
-use blocked_bloom_split::{AtomicSplitBlockFilter, SplitBlockFilter};
+use blocked_bloom_split::thrift::ThriftError;
+use blocked_bloom_split::{
+    AtomicSplitBlockFilter, SplitBlockError, SplitBlockFilter, hash_offsets, hash_value,
+};
 use parquet::bloom_filter::Sbbf;
+use parquet::data_type::{AsBytes, ByteArray, Decimal, FixedLenByteArray, Int96};
+use parquet::errors::ParquetError;
 
 mod files;
 
@@ -46,7 +51,7 @@ impl Filters {
         }
     }
 
-    fn insert<T: parquet::data_type::AsBytes + AsPlain>(&mut self, values: &[T]) {
+    fn insert<T: AsBytes + AsPlain>(&mut self, values: &[T]) {
         let hashes: Vec<u64> = values.iter().map(AsPlain::hash_plain).collect();
         for value in values {
             self.theirs.insert(value);
@@ -72,7 +77,7 @@ impl Filters {
         assert!(bitset == expected);
     }
 
-    fn check_answers<T: parquet::data_type::AsBytes + AsPlain>(&self, values: &[T]) {
+    fn check_answers<T: AsBytes + AsPlain>(&self, values: &[T]) {
         let hashes: Vec<u64> = values.iter().map(AsPlain::hash_plain).collect();
         let expected: Vec<bool> = values.iter().map(|value| self.theirs.check(value)).collect();
         for (value, &expected) in values.iter().zip(&expected) {
@@ -195,6 +200,169 @@ fn sizes_are_theirs() {
             Sbbf::new_with_ndv_fpp(10, fpp).is_err() && Named::new_with_ndv_fpp(10, fpp).is_err()
         );
     }
+}
+
+/// Sizes are computed by other functions here: compared where a value more doubles the filter, at
+/// the last digits, and anywhere.
+#[test]
+fn sizes_at_random_and_where_they_double_are_theirs() {
+    let mut random = Random(60);
+    let (mut compared, mut doubled) = (0, 0);
+    let mut compare = |ndv: u64, fpp: f64| {
+        let theirs = Sbbf::new_with_ndv_fpp(ndv, fpp).unwrap().num_blocks();
+        let named = Named::new_with_ndv_fpp(ndv, fpp).unwrap().num_blocks();
+        let ours = SplitBlockFilter::new(ndv, fpp).unwrap().blocks().len();
+        assert_eq!((named, ours), (theirs, theirs), "{ndv} at {fpp:e}");
+        compared += 1;
+        theirs
+    };
+    for _ in 0..20_000 {
+        let unit = (random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let fpp = 10_f64.powf(-12.0 * unit).min(1.0 - 1e-9);
+        compare(random.next() % 400_000, fpp);
+        // The values that make the bits of a power of two of bytes, just not, and just.
+        let bytes = 32_u64 << (random.next() % 14);
+        let bits_of_one = -8.0 / (1.0 - fpp.powf(0.125)).ln();
+        let ndv = (8.0 * bytes as f64 / bits_of_one) as u64;
+        let sizes = [ndv.saturating_sub(1), ndv, ndv + 1, ndv + 2].map(|ndv| compare(ndv, fpp));
+        doubled += u32::from(sizes[0] != sizes[3]);
+    }
+    assert!(compared == 100_000 && doubled > 5_000, "{doubled} of {compared}");
+}
+
+/// A target that is no number stops theirs nowhere.
+#[test]
+fn every_target_folds_alike() {
+    let targets = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 1e-300, 1.0];
+    for values in [0, 1, 1_000] {
+        for target in targets {
+            let mut filters = Filters::new(10_000, 0.01);
+            filters.insert(&(0..values).collect::<Vec<u64>>());
+            let before = filters.theirs.num_blocks();
+            filters.theirs.fold_to_target_fpp(target);
+            filters.named.fold_to_target_fpp(target);
+            assert_eq!(filters.named.num_blocks(), filters.theirs.num_blocks(), "{target}");
+            let folds = target.is_nan() || target >= 1.0 || values == 0;
+            assert_eq!(filters.theirs.num_blocks(), if folds { 1 } else { before }, "{target}");
+            let mut bytes = Vec::new();
+            filters.named.write(&mut bytes).unwrap();
+            assert!(bytes == stored(&filters.theirs), "{target}");
+        }
+    }
+}
+
+/// What their functions take that is not a multiple of a block is cut alike; what has no block is
+/// an error here, and a panic at the first lookup there.
+#[test]
+fn bytes_that_fill_no_block_are_left_out() {
+    let mut random = Random(8);
+    let bytes: Vec<u8> = (0..200).map(|_| random.next() as u8 | random.next() as u8).collect();
+    for length in 0..200 {
+        let theirs = Sbbf::new(&bytes[..length]);
+        // Header and bitset, whose length the header has: up to 63, zigzag, one byte.
+        let mut stored_bytes = stored(&Sbbf::new(&[0; 32]));
+        stored_bytes.truncate(15);
+        stored_bytes[1] = (2 * length) as u8;
+        stored_bytes.extend(&bytes[..length]);
+        if length < 32 {
+            let error = SplitBlockError::BitsetLength { found: 0 };
+            assert_eq!(Named::new(&bytes[..length]), Err(error));
+            assert_eq!(theirs.num_blocks(), 0);
+            assert!(std::panic::catch_unwind(|| theirs.check(&1)).is_err());
+            assert_eq!(Named::from_bytes(&stored_bytes), Err(error));
+            continue;
+        }
+        let mut all = vec![Named::new(&bytes[..length]).unwrap()];
+        if length < 64 {
+            all.push(Named::from_bytes(&stored_bytes).unwrap());
+            let opened = Sbbf::from_bytes(&stored_bytes).unwrap();
+            assert!(stored(&opened) == stored(&theirs));
+        }
+        for named in all {
+            let mut written = Vec::new();
+            named.write(&mut written).unwrap();
+            assert!(written == stored(&theirs), "{length} bytes");
+            assert!((0..1_000_u64).all(|value| named.check(&value) == theirs.check(&value)));
+        }
+    }
+}
+
+/// Every byte of a header replaced by every other. What they take is taken, but for fields of
+/// another type than Parquet's, which they do not look at.
+#[test]
+fn headers_that_they_take_are_taken() {
+    let mut whole = Sbbf::new_with_num_of_bytes(4_096);
+    (0..100_u64).for_each(|value| whole.insert(&value));
+    let whole = stored(&whole);
+    let header = whole.len() - 4_096;
+    let (mut taken, mut of_other_types) = (0, 0);
+    for place in 0..header {
+        for byte in 0..=255 {
+            let mut bytes = whole.clone();
+            bytes[place] = byte;
+            let Ok(theirs) = Sbbf::from_bytes(&bytes) else { continue };
+            match Named::from_bytes(&bytes) {
+                Ok(named) => {
+                    let mut written = Vec::new();
+                    named.write(&mut written).unwrap();
+                    assert!(written == stored(&theirs), "byte {place} is {byte}");
+                    taken += 1;
+                }
+                Err(SplitBlockError::Thrift(ThriftError::FieldType { .. })) => of_other_types += 1,
+                Err(error) => panic!("byte {place} is {byte}: {error}"),
+            }
+        }
+    }
+    println!("{taken} headers taken, {of_other_types} with fields of other types not");
+    assert!(taken >= header && of_other_types > 0);
+}
+
+/// Values that have only their `AsBytes` are given by their bytes, and `?` needs a conversion.
+#[test]
+fn their_own_types_and_errors_are_converted() -> Result<(), ParquetError> {
+    let other = |error: SplitBlockError| ParquetError::External(Box::new(error));
+    let mut theirs = Sbbf::new_with_ndv_fpp(100, 0.01)?;
+    let mut named = Named::new_with_ndv_fpp(100, 0.01).map_err(other)?;
+    macro_rules! insert {
+        ($($value:expr)*) => {$({
+            let value = $value;
+            theirs.insert(&value);
+            named.insert(value.as_bytes());
+            assert!(named.check(value.as_bytes()) && theirs.check(&value));
+        })*};
+    }
+    let mut int96 = Int96::new();
+    int96.set_data(1, 2, 3);
+    insert! {
+        ByteArray::from("apple")
+        FixedLenByteArray::from(vec![7; 16])
+        int96
+        Decimal::from_i64(12_345, 18, 2)
+        Decimal::from_bytes(ByteArray::from(vec![1, 2, 3]), 7, 2)
+    }
+    let mut written = Vec::new();
+    named.write(&mut written)?; // an `io::Error`, which `?` converts
+    assert!(written == stored(&theirs));
+    Ok(())
+}
+
+/// A column of strings as Arrow lays it out: one buffer, and where each value begins.
+#[test]
+fn hashes_by_offsets_are_found_in_their_filters() {
+    let words: Vec<String> = (0..1_000).map(|i| format!("value {}", i * i)).collect();
+    let mut offsets = vec![0];
+    for word in &words {
+        offsets.push(offsets[offsets.len() - 1] + word.len() as i32);
+    }
+    let mut hashes = vec![0; words.len()];
+    hash_offsets(words.concat().as_bytes(), &offsets, &mut hashes).unwrap();
+    assert!(hashes.iter().zip(&words).all(|(&hash, word)| hash == hash_value(word)));
+    let mut theirs = Sbbf::new_with_ndv_fpp(1_000, 0.01).unwrap();
+    words.iter().step_by(2).for_each(|word| theirs.insert(word.as_str()));
+    let bytes = stored(&theirs);
+    let mut hits = Bitmask::new();
+    SplitBlockFilter::from_bytes(&bytes).unwrap().contains_hashes(&hashes, &mut hits);
+    assert!(hits.iter().eq(words.iter().map(|word| theirs.check(word.as_str()))));
 }
 
 /// Bitsets of any number of blocks are copied, looked up, added to and written.

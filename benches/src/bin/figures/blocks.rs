@@ -2,6 +2,7 @@
 //! not measured are missing; a table without any is an error.
 
 use benches::results::{Line, Removable};
+use benches::split_block::{self, BOUNDS};
 use benches::table::markdown;
 
 use crate::store::{Store, digits, percent};
@@ -155,6 +156,7 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
                 digits(line.time.median)
             })
         }
+        "split" => split(store),
         _ => Err(format!("no block {name}: benches/src/bin/figures/blocks.rs has their names")),
     }
 }
@@ -228,6 +230,42 @@ const RIBBON_BUILT: [(&str, &str, &str); 4] = [
     ("RocksDB's", "RocksDB's Ribbon", OURS),
     ("`Ribbon<7>` of the crate `pleat`", "pleat", OURS),
 ];
+
+/// Ways of `compare --only split`: what a page calls them, the number of their bound, and the row.
+const SPLIT: [(&str, usize, &str); 7] = [
+    ("one a call", 0, split_block::OURS),
+    ("one a call, beside sbbf-rs-safe", 1, split_block::OURS),
+    ("`with_lookup`, beside sbbf-rs-safe", 1, split_block::OURS_ONCE),
+    ("1,024 a call", 2, split_block::OURS),
+    ("keys, one a call", 3, split_block::OURS),
+    ("keys, 1,024 a call", 4, split_block::OURS),
+    ("building", 5, split_block::OURS),
+];
+
+const SPLIT_SIZES: [(&str, usize); 4] =
+    [("128 KiB", 128 << 10), ("2 MiB", 2 << 20), ("32 MiB", 32 << 20), ("512 MiB", 512 << 20)];
+
+/// Split-block filters beside those of others: ratios, absent and present; bold above the bound.
+fn split(store: &Store) -> Result<String, String> {
+    let rows = SPLIT.map(|(name, bound, row)| {
+        let bound = BOUNDS[bound];
+        let cells = SPLIT_SIZES.map(|(size, bytes)| {
+            let mixes = ["", ", miss", ", hit"].map(|mix| {
+                let table = format!("split: {size}, {}{mix}", bound.way);
+                let (table, _) = store.table(&table).ok()?;
+                let time = |name| table.rows.iter().find(|line| line.name == name);
+                let [ours, other] = [time(row)?, time(bound.beside)?].map(|line| line.time.median);
+                let ratio = ours / other;
+                Some(bold(format!("{ratio:.2}"), bound.at(bytes).is_some_and(|most| ratio > most)))
+            });
+            mixes.into_iter().flatten().collect::<Vec<_>>().join("/")
+        });
+        let beyond = bound.beyond.map_or_else(String::new, |most| format!("/{most}"));
+        let most = format!("{}{beyond}", bound.cached);
+        [name.to_owned(), most].into_iter().chain(cells).collect()
+    });
+    table("", ["at most"].into_iter().chain(SPLIT_SIZES.map(|size| size.0)), rows.into())
+}
 
 /// A table of these heads and rows, without columns and rows that have nothing.
 pub(crate) fn table<'h>(

@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 use blocked_bloom::InstructionSet;
 use blocked_bloom::parts::PrefetchAhead;
 
-use super::{Table, avx2, for_each_word, further, prefetch_at};
+use super::{FURTHER, Table, avx2, for_each_word, further, prefetch_at};
 use crate::split_block::{SALTS, SplitBlock};
 
 /// Inserting and single keys are those of AVX2, which AVX-512 contains: a key's mask fills half a
@@ -86,7 +86,7 @@ unsafe fn contains_far<const LINES: usize>(
     ran!("avx512");
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::new(blocks) };
-    let distance = (PrefetchAhead::<u64, fn(&u64)>::DISTANCE + further(size_of_val(blocks))) / KEYS;
+    let distance = (NEAREST + further(size_of_val(blocks))) / KEYS;
     let mut staged = Staged([const { MaybeUninit::uninit() }; SLOTS]);
     let mut later = hashes.chunks(KEYS).enumerate();
     let mut stage = |staged: &mut Staged| {
@@ -110,7 +110,7 @@ unsafe fn contains_far<const LINES: usize>(
             stage(&mut staged);
             // SAFETY: `stage` was called once for each group up to this one and `distance` times
             // more, so that this one is staged; and its slot is the next group's after `SLOTS`
-            // calls, which is more than `distance`.
+            // calls, which is more than `distance`, as is asserted beside `SLOTS`.
             let offsets = unsafe { staged.0[group % SLOTS].assume_init_ref() };
             let hashes = load(keys);
             // SAFETY: the offsets of these keys.
@@ -132,6 +132,13 @@ unsafe fn contains_far<const LINES: usize>(
 
 /// Groups whose offsets are kept: more than the farthest prefetch distance, 16 groups.
 const SLOTS: usize = 32;
+
+/// Keys of the nearest prefetch distance, which is at least a group.
+const NEAREST: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
+
+// A group's slot is not written again before the group is tested, and a group is staged before it
+// is tested: `contains_far` rests on both.
+const _: () = assert!((NEAREST + FURTHER) / KEYS < SLOTS && NEAREST / KEYS >= 1);
 
 /// Where the blocks of each group begin. Not initialised, which would take a call of eight keys a
 /// fifth of its time.

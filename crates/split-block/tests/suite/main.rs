@@ -3,8 +3,10 @@
 mod arrow;
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;
+mod counts;
 #[path = "../../../formats/tests/suite/common/fixtures.rs"]
 mod fixtures;
+mod hashes;
 mod header;
 mod kernels;
 mod rates;
