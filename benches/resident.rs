@@ -16,6 +16,7 @@ use benches::clock::{Case, Named};
 use benches::rows::{Given, Size};
 use benches::workload::{Mix, hash};
 use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
+use blocked_bloom_lsm::TableFilter;
 use blocked_bloom_resident::{
     FilterPin, FilterSlot, ResidentOptions, ResidentPlanner, ResidentSet, ResidentTable,
 };
@@ -78,8 +79,9 @@ fn main() {
     let filter = || Size(2_000, "2k").filled();
     let set = ResidentSet::new(ResidentOptions::new(u64::MAX).with_key_hash(filter().key_hash()));
     let slot = |number| {
-        let slot = set.add(ResidentTable::new(number, 1));
-        assert!(set.offer(&slot, filter()).expect("a filter of the set's hash"));
+        let filter = TableFilter::from(filter());
+        let slot = set.add(ResidentTable::new(number, 1), filter.identity());
+        assert!(set.offer(&slot, filter).expect("the slot's filter"));
         slot
     };
     let engine = &Engine {

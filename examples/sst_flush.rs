@@ -60,7 +60,7 @@ impl TableWriter {
     }
 
     /// Stores the filter behind the records. A writer that is dropped before leaves a `.tmp` and no
-    /// table.
+    /// table. No table has had the name before, so that there is no mode of a file to keep.
     async fn finish(mut self) -> io::Result<()> {
         // Milliseconds for a large table: too long for a thread that runs other tasks.
         let build = task::spawn_blocking(|| self.filter.finish_verified_or_pass_all());

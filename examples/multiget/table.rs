@@ -28,8 +28,9 @@ const BLOCK_BYTES: usize = 4096;
 type Record<'t> = (&'t [u8], &'t [u8]);
 
 /// Writes a table file from records in ascending order of distinct keys, with a filter of these
-/// options. The file gets its name when all of it is stored. An engine would also sync the
-/// directory, for which the standard library has no portable way.
+/// options. The file gets its name when all of it is stored; no table has had that name before, so
+/// that there is no mode of a file to keep. An engine would also sync the directory, for which the
+/// standard library has no portable way.
 pub(crate) fn flush<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     path: &Path,
     run: impl IntoIterator<Item = (K, V)>,

@@ -242,7 +242,8 @@ fn offsets(parts: &Parts<'_>, width: Width) -> PyResult<Layout> {
     }
     let last = offsets.wrapping_add(width.bytes() * (parts.offset + parts.len));
     let mut bytes = [0; 8];
-    // SAFETY: there is one offset more than rows.
+    // SAFETY: the producer keeps one offset more than rows, those before `offset` included, and
+    // there are rows, so that the buffer is not null.
     unsafe { memory::copy(last, &mut bytes[..width.bytes()]) };
     let bytes = match width {
         Width::W64 => i64::from_ne_bytes(bytes),
@@ -271,7 +272,10 @@ fn views(parts: &Parts<'_>) -> PyResult<Layout> {
         return Err(parts.wrong("views without the lengths of their buffers"));
     }
     let mut found = vec![0; count];
-    // SAFETY: there is a length for each buffer.
+    // SAFETY: the producer keeps Arrow's layout of views until the array is released, which is not
+    // before `parts` ends: behind validity and views are `count` buffers of data, and then one of
+    // `count` numbers of 64 bits, their lengths. It is not null if there are any, as was checked;
+    // with none, nothing is read.
     unsafe { memory::copy_words(lengths, &mut found) };
     let buffers = found.iter().enumerate().map(|(i, &bytes)| {
         let data = parts.buffer(2 + i)?;

@@ -81,7 +81,8 @@ pub(crate) struct Args {
     count: bool,
 
     /// Compare only this field of the lines, the first being 1. It is empty in lines that do not
-    /// have it, which is an error if they are the most
+    /// have it, of which the first alone is printed. It is an error when most of the lines so far
+    /// do not have it: if the first 10,000 have it, up to 10,000 others are dropped before that
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     field: Option<u32>,
 

@@ -560,9 +560,11 @@ impl FileBuilder<'_> {
     /// behind the last. It is not in the index then.
     pub fn end(mut self) -> Result<(), FileIndexError> {
         let is_begun = |column: &ColumnBuilder| !column.hashes.as_ref().is_some_and(Vec::is_empty);
-        let begun = u32::from(self.builder.columns.iter().any(is_begun));
-        let (found, expected) = (self.ended.saturating_add(begun), self.row_groups);
-        self.is_complete = found == expected && begun == 0;
+        let is_begun = self.builder.columns.iter().any(is_begun);
+        // One that was begun is one too many behind the last, and missing before it.
+        let more = u32::from(is_begun && self.ended >= self.row_groups);
+        let (found, expected) = (self.ended.saturating_add(more), self.row_groups);
+        self.is_complete = found == expected;
         match self.is_complete {
             true => Ok(()),
             false => Err(FileIndexError::RowGroups { found, expected }),

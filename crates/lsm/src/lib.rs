@@ -7,7 +7,8 @@
 //!   flush.
 //! - [`PartitionedFilterBuilder`], [`PartitionIndex`]: the filter of a large table in partitions
 //!   that the engine loads one by one, and the index that says which bytes a key needs.
-//! - [`TableFilter`]: the opened filter of a table, whatever its kind.
+//! - [`TableFilter`]: the opened filter of a table, whatever its kind; [`FilterIdentity`] tells it
+//!   from those of other tables.
 //! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning when absent
 //!   keys pass too often.
 //!
@@ -55,6 +56,7 @@ extern crate alloc;
 extern crate std;
 
 mod error;
+mod identity;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod metrics;
 mod partition;
@@ -63,6 +65,7 @@ mod policy;
 mod table;
 
 pub use error::PlanError;
+pub use identity::FilterIdentity;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
 pub use partition::{

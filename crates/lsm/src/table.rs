@@ -11,6 +11,7 @@ use blocked_bloom::{
 use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
 
+use crate::identity::FilterIdentity;
 use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex, header_checksum};
 
 /// The remainder of a compact filter's length by 64. Every other container begins with a magic
@@ -150,29 +151,30 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// The checksum that ends the header of the stored form. It covers the checksum of what
-    /// follows, so that whoever kept it knows this filter from every other: a slot of a resident
-    /// set, a manifest. `None` for what has no header: no filter, a block of RocksDB.
+    /// What tells this filter from every other: the checksum in the header of its stored form, or
+    /// its bytes where the kind has no header, as a block of RocksDB, and no filter, have none.
     ///
-    /// Cost: none in stored bytes; reads the blocks of a Bloom filter that has none, or the compact
-    /// form.
-    pub fn header_checksum(&self) -> Option<u64> {
-        match self {
-            TableFilter::None(_) => None,
-            TableFilter::Owned(filter) => Some(header_checksum(&filter.stored_header())),
+    /// Cost: none in stored bytes; of a Bloom filter in memory of its own, and of the compact form,
+    /// reads the blocks.
+    pub fn identity(&self) -> FilterIdentity {
+        FilterIdentity::HeaderChecksum(match self {
+            TableFilter::None(_) => return FilterIdentity::Length(0),
+            TableFilter::Owned(filter) => header_checksum(&filter.stored_header()),
             TableFilter::Bloom(filter) => {
                 let stored =
                     filter.holder().bytes().filter(|bytes| bytes.starts_with(&BLOOM_MAGIC));
-                Some(match stored {
+                match stored {
                     Some(bytes) => header_checksum(bytes),
                     None => header_checksum(&filter.stored_header()),
-                })
+                }
             }
-            TableFilter::Ribbon(filter) => Some(header_checksum(filter.as_bytes())),
-            TableFilter::Partitioned(index) => Some(index.header_checksum()),
+            TableFilter::Ribbon(filter) => header_checksum(filter.as_bytes()),
+            TableFilter::Partitioned(index) => index.header_checksum(),
             #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(_) => None,
-        }
+            TableFilter::Rocksdb(block) => {
+                return FilterIdentity::Length(block.as_bytes().len() as u64);
+            }
+        })
     }
 
     /// The false-positive rate that the kind and shape predict, 0 to 1; 1 where every hash is
@@ -411,10 +413,10 @@ pub enum TableFilterError {
     Rocksdb(RocksdbError),
     /// An intact filter, but not the one that belongs there: that of another table or partition.
     OtherFilter {
-        /// Checksum in the header of the filter; `None` if its kind has no header.
-        found: Option<u64>,
-        /// Checksum of the filter that belongs there.
-        expected: u64,
+        /// What was given.
+        found: FilterIdentity,
+        /// What belongs there.
+        expected: FilterIdentity,
     },
     /// No memory for the copy of [`into_own_memory`](TableFilter::into_own_memory).
     Alloc(AllocError),
@@ -435,13 +437,8 @@ impl Display for TableFilterError {
             Self::Partition(error) => error.fmt(f),
             #[cfg(feature = "rocksdb")]
             Self::Rocksdb(error) => error.fmt(f),
-            Self::OtherFilter { found: Some(found), expected } => write!(
-                f,
-                "a filter with header checksum {found:016x}, expected {expected:016x}: it belongs \
-                 to another table or partition"
-            ),
-            Self::OtherFilter { found: None, expected } => {
-                write!(f, "a filter without a header, expected header checksum {expected:016x}")
+            Self::OtherFilter { found, expected } => {
+                write!(f, "{found}, expected {expected}: it belongs to another table or partition")
             }
             Self::Alloc(error) => error.fmt(f),
         }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blocked_bloom::{Filter, FilterOptions, Sizing};
-use blocked_bloom_lsm::TableFilter;
+use blocked_bloom_lsm::{FilterIdentity, TableFilter};
 use blocked_bloom_resident::{FilterPin, FilterSlot, ResidentOptions, ResidentSet, ResidentTable};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -38,6 +38,8 @@ const RANGES: u64 = 400;
 struct Table {
     file: File,
     filter_bytes: u64,
+    /// An engine's manifest has it.
+    filter_identity: FilterIdentity,
     first_keys: Vec<u64>,
 }
 
@@ -46,11 +48,13 @@ impl Table {
         let mut builder = options.builder();
         builder.extend(keys.iter().map(|key| key.to_be_bytes()))?;
         let filter = builder.finish_verified()?.to_bytes();
+        let filter_identity = TableFilter::from_bytes(&filter, options.key_hash())?.identity();
         let mut bytes = filter.clone();
         keys.iter().for_each(|key| bytes.extend(key.to_be_bytes()));
         File::create(path)?.write_all(&bytes)?;
         let first_keys = keys.chunks(BLOCK / 8).map(|block| block[0]).collect();
-        Ok(Table { file: File::open(path)?, filter_bytes: filter.len() as u64, first_keys })
+        let (file, filter_bytes) = (File::open(path)?, filter.len() as u64);
+        Ok(Table { file, filter_bytes, filter_identity, first_keys })
     }
 
     fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>> {
@@ -279,7 +283,7 @@ fn main() -> Result<()> {
     let levels = LEVELS.iter().flat_map(|&tables| (0..tables).map(move |_| tables));
     let slots = tables.iter().zip(levels).enumerate().map(|(number, (table, of_level))| {
         let known = ResidentTable::new(number as u64, table.filter_bytes);
-        set.add(known.with_run_share(1.0 / of_level as f64))
+        set.add(known.with_run_share(1.0 / of_level as f64), table.filter_identity)
     });
     let slots = slots.collect();
     let all = |tables: &[Table]| -> Result<Vec<TableFilter>> {

@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blocked_bloom::{Filter, FormatError, KeyHash};
-use blocked_bloom_lsm::{TableFilter, TableFilterError};
+use blocked_bloom_lsm::{FilterIdentity, TableFilter, TableFilterError};
 
 use crate::cell::FilterPin;
 use crate::options::ResidentOptions;
@@ -24,9 +24,11 @@ use crate::table::{MergeInput, ResidentSize, ResidentTable};
 ///
 /// ```
 /// use std::time::Duration;
+/// use blocked_bloom_lsm::FilterIdentity;
 /// use blocked_bloom_resident::{ResidentOptions, ResidentSet, ResidentTable};
 /// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
-/// let slot = set.add(ResidentTable::new(7, 1_000).with_absent_per_second(50.0));
+/// let table = ResidentTable::new(7, 1_000).with_absent_per_second(50.0);
+/// let slot = set.add(table, FilterIdentity::HeaderChecksum(0x1234));
 /// for load in set.tick(Duration::from_secs(1)) {
 ///     assert_eq!((load.table(), load.bytes()), (7, 1_000));
 ///     set.failed(load); // the disk did not answer
@@ -73,16 +75,18 @@ impl Drop for WantedLoad {
 /// ```
 /// use std::time::Duration;
 /// use blocked_bloom::{FilterOptions, Sizing};
+/// use blocked_bloom_lsm::TableFilter;
 /// use blocked_bloom_resident::{Answer, FilterPin, ResidentOptions, ResidentSet, ResidentTable};
 ///
 /// let filters = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable();
 /// let mut builder = filters.builder();
 /// builder.extend((0..1_000_u32).map(u32::to_le_bytes))?;
 /// let stored = builder.finish()?.to_bytes();
+/// let identity = TableFilter::from_bytes(&stored, filters.key_hash())?.identity();
 ///
 /// let set = ResidentSet::new(ResidentOptions::new(1 << 20).with_filters(&filters));
 /// // The engine keeps it with table 7.
-/// let slot = set.add(ResidentTable::new(7, stored.len() as u64));
+/// let slot = set.add(ResidentTable::new(7, stored.len() as u64), identity);
 ///
 /// // A get: one pin for all of its tables.
 /// let hash = filters.hasher()?.hash(5_000_u32.to_le_bytes());
@@ -131,10 +135,11 @@ impl Inner {
     fn insert(
         &mut self,
         index: usize,
-        table: ResidentTable,
+        table: u64,
+        identity: FilterIdentity,
         pinned: &Arc<AtomicUsize>,
     ) -> Arc<FilterSlot> {
-        let slot = Arc::new(FilterSlot::new(index, table, pinned));
+        let slot = Arc::new(FilterSlot::new(index, table, identity, pinned));
         if index == self.slots.len() {
             self.slots.push(None);
             self.taken.push(0);
@@ -212,19 +217,22 @@ impl ResidentSet {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a table, or a partition of one, whose filter is not in memory.
-    pub fn add(&self, table: ResidentTable) -> Arc<FilterSlot> {
+    /// Adds a table, or a partition of one, whose filter is not in memory. Its slot takes the
+    /// filter with this identity, and refuses every other, which would answer "absent" for keys
+    /// that are there.
+    pub fn add(&self, table: ResidentTable, identity: FilterIdentity) -> Arc<FilterSlot> {
         let inner = &mut *self.lock();
         let index = inner.planner.add(table);
-        inner.insert(index, table, &self.pinned)
+        inner.insert(index, table.table, identity, &self.pinned)
     }
 
-    /// Adds a table that a compaction wrote: it inherits the lookups of its inputs, as
-    /// [`ResidentPlanner::add_merged`] says. [`offer`](Self::offer) its filter after the inputs
-    /// were [removed](Self::remove).
+    /// [`add`](Self::add) of a table that a compaction wrote: it inherits the lookups of its
+    /// inputs, as [`ResidentPlanner::add_merged`] says. [`offer`](Self::offer) its filter after the
+    /// inputs were [removed](Self::remove).
     pub fn add_merged(
         &self,
         table: ResidentTable,
+        identity: FilterIdentity,
         inputs: &[MergeInput<&FilterSlot>],
     ) -> Arc<FilterSlot> {
         let inner = &mut *self.lock();
@@ -237,7 +245,7 @@ impl ResidentSet {
             inner.take_counts(input.table);
         }
         let index = inner.planner.add_merged(table, &known);
-        inner.insert(index, table, &self.pinned)
+        inner.insert(index, table.table, identity, &self.pinned)
     }
 
     /// Forgets a table and frees its filter. Readers that still have the slot get
@@ -285,15 +293,13 @@ impl ResidentSet {
     /// not kept: the table was removed, it does not fit the budget any more, or it is a filter that
     /// answers "maybe" to everything.
     ///
-    /// If the table was added [with its checksum](ResidentTable::with_header_checksum), every other
-    /// filter is refused.
-    ///
     /// Cost: reads the bytes twice, before it takes the lock.
     ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for the log. The table then answers "maybe", and its filter is not
-    /// wanted again for a minute, after each further failure for twice as long, up to an hour.
+    /// [`TableFilterError`] for the log, of bytes that are no filter, of one of another hash, or of
+    /// another than the slot's. The table then answers "maybe", and its filter is not wanted again
+    /// for a minute, after each further failure for twice as long, up to an hour.
     pub fn loaded(&self, load: WantedLoad, bytes: Vec<u8>) -> Result<bool, TableFilterError> {
         match TableFilter::from_bytes(bytes, self.key_hash) {
             Ok(filter) => self.loaded_filter(load, filter),
@@ -309,7 +315,7 @@ impl ResidentSet {
     ///
     /// # Errors
     ///
-    /// As [`loaded`](Self::loaded), for a filter of another hash too.
+    /// As [`loaded`](Self::loaded).
     pub fn loaded_filter(
         &self,
         load: WantedLoad,
@@ -337,10 +343,12 @@ impl ResidentSet {
     /// Offers a filter that is in hand, as after a flush or a compaction, so that it need not be
     /// loaded: it is kept if that is worth more than what it displaces. False if it is not.
     ///
+    /// Cost: as [`loaded`](Self::loaded), of a filter that was just built too.
+    ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for a filter of another hash or, by its checksum, of another table, or
-    /// if there is no memory for the copy that is kept.
+    /// [`TableFilterError`] for a filter of another hash, for another than the slot's, or if there
+    /// is no memory for the copy that is kept.
     pub fn offer(
         &self,
         slot: &FilterSlot,

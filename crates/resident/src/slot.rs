@@ -8,10 +8,9 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 use blocked_bloom::{Bitmask, Filter, PrefixExtractor};
-use blocked_bloom_lsm::{TableFilter, TableFilterError};
+use blocked_bloom_lsm::{FilterIdentity, TableFilter, TableFilterError};
 
 use crate::cell::{EpochCell, FilterPin};
-use crate::table::ResidentTable;
 
 /// One absent lookup in this many is counted on average, and stands for as many. Counting each
 /// would take 5 ns where several threads look up one table.
@@ -82,9 +81,11 @@ impl Drop for Held {
 /// [`ResidentSet`](crate::ResidentSet) shows a whole get.
 ///
 /// ```
+/// use blocked_bloom_lsm::FilterIdentity;
 /// use blocked_bloom_resident::{Answer, FilterPin, ResidentOptions, ResidentSet, ResidentTable};
 /// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
-/// let slot = set.add(ResidentTable::new(7, 1_000));
+/// let identity = FilterIdentity::HeaderChecksum(0x1234); // from the manifest
+/// let slot = set.add(ResidentTable::new(7, 1_000), identity);
 /// assert_eq!(slot.query(&FilterPin::new(), 42), Answer::NotResident); // read the table
 /// slot.found_nothing();
 /// ```
@@ -95,7 +96,7 @@ pub struct FilterSlot {
     index: u32,
     table: u64,
     /// Of the only filter that it takes.
-    header_checksum: Option<u64>,
+    identity: FilterIdentity,
     pinned: Arc<AtomicUsize>,
 }
 
@@ -127,14 +128,19 @@ fn next_step() -> u32 {
 
 impl FilterSlot {
     /// A slot without a filter, under the planner's index.
-    pub(crate) fn new(index: usize, table: ResidentTable, pinned: &Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new(
+        index: usize,
+        table: u64,
+        identity: FilterIdentity,
+        pinned: &Arc<AtomicUsize>,
+    ) -> Self {
         FilterSlot {
             held: EpochCell::empty(),
             absent: Counter::default(),
             is_loading: AtomicBool::new(false),
             index: index as u32,
-            table: table.table,
-            header_checksum: table.header_checksum,
+            table,
+            identity,
             pinned: Arc::clone(pinned),
         }
     }
@@ -143,14 +149,14 @@ impl FilterSlot {
         self.index as usize
     }
 
-    /// An error if this is not the filter that the slot is for. Cost: none if it takes any;
-    /// otherwise that of [`TableFilter::header_checksum`].
+    /// An error if this is not the filter that the slot is for. Cost: that of
+    /// [`TableFilter::identity`].
     pub(crate) fn check(&self, filter: &TableFilter) -> Result<(), TableFilterError> {
-        let Some(expected) = self.header_checksum else { return Ok(()) };
-        match filter.header_checksum() {
-            Some(found) if found == expected => Ok(()),
-            found => Err(TableFilterError::OtherFilter { found, expected }),
+        let (found, expected) = (filter.identity(), self.identity);
+        if found != expected {
+            return Err(TableFilterError::OtherFilter { found, expected });
         }
+        Ok(())
     }
 
     /// Absent lookups that were counted so far, divided by [`SAMPLE`], wrapping.
@@ -299,9 +305,13 @@ impl FilterPin {
     /// table at which the caller stops.
     ///
     /// ```
+    /// use blocked_bloom_lsm::FilterIdentity::HeaderChecksum;
     /// use blocked_bloom_resident::{FilterPin, ResidentOptions, ResidentSet, ResidentTable};
     /// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
-    /// let tables = [7, 8].map(|table| set.add(ResidentTable::new(table, 1_000)));
+    /// let known = [(7, HeaderChecksum(0x1234)), (8, HeaderChecksum(0x5678))];
+    /// let tables = known.map(|(table, identity)| {
+    ///     set.add(ResidentTable::new(table, 1_000), identity)
+    /// });
     /// let pin = FilterPin::new();
     /// for slot in pin.tables_to_read(&tables, |slot| slot, 42) {
     ///     slot.found_nothing(); // the table was read, and had no such key

@@ -11,9 +11,10 @@ use crate::table::ResidentSize;
 /// and RocksDB's statistics do.
 ///
 /// ```
+/// use blocked_bloom_lsm::FilterIdentity;
 /// use blocked_bloom_resident::{ResidentOptions, ResidentSet, ResidentTable};
 /// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
-/// let slot = set.add(ResidentTable::new(1, 1_000));
+/// let slot = set.add(ResidentTable::new(1, 1_000), FilterIdentity::HeaderChecksum(0x1234));
 /// let snapshot = set.snapshot();
 /// assert_eq!((snapshot.tables, snapshot.resident, snapshot.budget), (1, 0, 1 << 20));
 /// assert!(snapshot.to_string().contains("bloom.filter.resident.bytes : 0\n"));

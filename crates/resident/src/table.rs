@@ -43,7 +43,6 @@ const MOST_READ_COST: f64 = 1e9;
 pub struct ResidentTable {
     pub(crate) table: u64,
     pub(crate) bytes: u64,
-    pub(crate) header_checksum: Option<u64>,
     pub(crate) half_bytes: u64,
     pub(crate) read_cost: f32,
     pub(crate) rate: f32,
@@ -60,7 +59,6 @@ impl ResidentTable {
         ResidentTable {
             table,
             bytes: bytes.max(1),
-            header_checksum: None,
             half_bytes: 0,
             read_cost: 1.0,
             rate: 0.01,
@@ -68,19 +66,6 @@ impl ResidentTable {
             run_share: 0.0,
             absent_per_second: None,
         }
-    }
-
-    /// The checksum that ends the header of its stored filter, or `None` if it has none. A
-    /// `ResidentSet` then takes that filter for the table and no other, which would answer "absent"
-    /// for keys that are there.
-    ///
-    /// In `blocked-bloom-lsm`, `PartitionLocation::header_checksum` is that of a partition,
-    /// `TableFilter::header_checksum` that of any filter; in the stored form it is the bytes 56 to
-    /// 63. A table of which only the number of bytes is known takes every filter of the set's
-    /// hash.
-    #[must_use]
-    pub fn with_header_checksum(self, checksum: impl Into<Option<u64>>) -> Self {
-        ResidentTable { header_checksum: checksum.into(), ..self }
     }
 
     /// The filter's shape: its predicted rate, and if its number of blocks is even, that after

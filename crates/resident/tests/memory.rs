@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blocked_bloom::{FilterOptions, Sizing};
-use blocked_bloom_lsm::{TableFilter, TableFilterError};
+use blocked_bloom_lsm::{FilterIdentity, TableFilter, TableFilterError};
 use blocked_bloom_resident::{FilterPin, FilterSlot, ResidentOptions, ResidentSet, ResidentTable};
 
 struct Refusing;
@@ -70,8 +70,11 @@ fn full() -> (ResidentSet, [Arc<FilterSlot>; 2], u64) {
     let stored = stored();
     let bytes = stored.len() as u64 - 64;
     let set = ResidentSet::new(ResidentOptions::new(2 * bytes).with_filters(&filters()));
-    let slots = [0, 1]
-        .map(|table| set.add(ResidentTable::new(table, bytes).with_absent_per_second(1_000.0)));
+    let checksum = u64::from_le_bytes(stored[56..64].try_into().unwrap());
+    let slots = [0, 1].map(|table| {
+        let known = ResidentTable::new(table, bytes).with_absent_per_second(1_000.0);
+        set.add(known, FilterIdentity::HeaderChecksum(checksum))
+    });
     for load in set.tick(Duration::from_secs(1)) {
         assert_eq!(set.loaded(load, stored.clone()), Ok(true));
     }

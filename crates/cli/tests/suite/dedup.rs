@@ -386,6 +386,14 @@ fn most_lines_without_the_field_are_an_error() {
     // A file of another form behind the first.
     dir.write("tabs", (0..3_000).map(|i| format!("{i}\t{i}\n")).collect::<String>());
     assert_parts(&dir.fails("dedup --field 2 -q tabs table"), &["table: line "]);
+    // As the help says, as many lines are dropped before the error as had the field, and no more.
+    dir.write("tabs", (0..10_000).map(|i| format!("{i}\t{i}\n")).collect::<String>());
+    for (lacking, status) in [(10_000, 0), (10_001, 2), (30_000, 2)] {
+        dir.write("table", (0..lacking).map(row).collect::<String>());
+        let output = dir.run("dedup --field 2 -q tabs table");
+        assert_eq!(output.status.code(), Some(status), "{lacking}");
+        assert_eq!(text(output.stdout).lines().count(), 10_001);
+    }
     // One line that lacks it is not dropped; fewer than most are warned of.
     let output = dir.run_with("dedup -q --field 2", "a\n");
     assert_eq!((text(output.stdout.clone()), output.status.code()), ("a\n".to_owned(), Some(0)));

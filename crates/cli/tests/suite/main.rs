@@ -1,7 +1,7 @@
 //! The tests of the command-line tool: one binary, one module per area.
 //! `cargo test -p blocked-bloom-cli plan::` runs one of them.
 
-#[path = "../../../../tests/suite/common/mod.rs"]
+#[path = "../../../../tests/suite/common.rs"]
 mod common;
 #[path = "../../../formats/tests/suite/common/fixtures.rs"]
 mod fixtures;

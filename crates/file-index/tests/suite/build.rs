@@ -62,9 +62,11 @@ fn files_that_cannot_be_are_errors_and_change_nothing() {
     assert_eq!(adding.set_unknown(9).unwrap_err().to_string(), "column 9, but there are 2");
     adding.insert_hashes(1, &[1]).unwrap();
     drop(adding);
-    // More row groups than were said, fewer, and values behind the last.
+    // More row groups than were said, fewer, values behind the last, and a last one that was begun.
     let mut stored = Vec::new();
-    for (said, ended, more, found) in [(1, 2, false, 2), (2, 1, false, 1), (1, 1, true, 2)] {
+    let cases =
+        [(1, 2, false, 2), (2, 1, false, 1), (1, 1, true, 2), (2, 1, true, 1), (1, 0, true, 0)];
+    for (said, ended, more, found) in cases {
         let mut adding = builder.file(file, &types, said).unwrap();
         for _ in 0..ended {
             adding.insert_hashes(0, &[first, second, third]).unwrap();

@@ -1,7 +1,7 @@
 //! The tests of the formats: one binary, one module per format, and one of damage for all of them.
 //! `cargo test -p blocked-bloom-formats --test suite parquet::` runs one of them.
 
-#[path = "../../../../tests/suite/common/mod.rs"]
+#[path = "../../../../tests/suite/common.rs"]
 mod common;
 #[path = "common/fixtures.rs"]
 mod fixtures;

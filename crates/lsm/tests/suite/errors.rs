@@ -7,7 +7,8 @@ use std::error::Error;
 use crate::partitions::{Built, options, seal};
 use blocked_bloom::{AllocError, BuildError, FilterOptions, KeyHash, Sizing};
 use blocked_bloom_lsm::{
-    PartitionBuildError, PartitionError, PartitionIndex, PartitionedFilterBuilder,
+    FilterIdentity, PartitionBuildError, PartitionError, PartitionIndex, PartitionedFilterBuilder,
+    TableFilter, TableFilterError,
 };
 
 const NO_MEMORY: &str = "no memory for 640 bytes";
@@ -31,6 +32,29 @@ fn begins(error: impl Error, start: &str) {
 fn begins_in_header(error: PartitionError, start: &str) {
     assert!(error.to_string().starts_with(start), "{error}: not {start}");
     assert_eq!(error.source().unwrap().to_string(), error.to_string());
+}
+
+/// What a slot or a manifest prints of a filter that it refuses.
+#[test]
+fn identities() {
+    let [none, owned]: [TableFilter; 2] =
+        [TableFilter::None(KeyHash::default()), options().empty_filter(0).unwrap().into()];
+    assert_eq!(none.identity(), FilterIdentity::Length(0));
+    let FilterIdentity::HeaderChecksum(checksum) = owned.identity() else {
+        panic!("{}", owned.identity())
+    };
+    let owned_text = format!("a filter with header checksum {checksum:016x}");
+    let none_text = "a filter of 0 bytes without a header";
+    for (found, expected, texts) in [
+        (owned.identity(), none.identity(), [&*owned_text, none_text]),
+        (none.identity(), owned.identity(), [none_text, &*owned_text]),
+    ] {
+        let text = format!(
+            "{}, expected {}: it belongs to another table or partition",
+            texts[0], texts[1]
+        );
+        check(TableFilterError::OtherFilter { found, expected }, &text, None);
+    }
 }
 
 #[test]

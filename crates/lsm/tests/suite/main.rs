@@ -1,6 +1,6 @@
 //! The tests of what engines decide about filters: one binary, one module per area.
 
-#[path = "../../../../tests/suite/common/mod.rs"]
+#[path = "../../../../tests/suite/common.rs"]
 mod common;
 #[path = "../../../../tests/suite/common/found.rs"]
 mod found;

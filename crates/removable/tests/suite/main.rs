@@ -1,7 +1,7 @@
 //! The tests of the removable filter: one binary. `cargo test -p blocked-bloom-removable --test
 //! suite kernels::` runs one module.
 
-#[path = "../../../../tests/suite/common/mod.rs"]
+#[path = "../../../../tests/suite/common.rs"]
 mod common;
 #[path = "../../../../tests/suite/common/found.rs"]
 mod found;

@@ -1,6 +1,6 @@
 //! The tests of which filters are in memory: one binary, one module per area.
 
-#[path = "../../../../tests/suite/common/mod.rs"]
+#[path = "../../../../tests/suite/common.rs"]
 mod common;
 
 mod planner;

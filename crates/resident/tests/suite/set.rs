@@ -8,8 +8,10 @@ use std::time::Duration;
 use blocked_bloom::{
     Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, PrefixExtractor, Sizing,
 };
+use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, KEY_HASH, hash_key};
 use blocked_bloom_lsm::{
-    PartitionIndex, PartitionLocation, PartitionedFilterBuilder, TableFilter, TableFilterError,
+    FilterIdentity, PartitionIndex, PartitionLocation, PartitionedFilterBuilder, TableFilter,
+    TableFilterError,
 };
 use blocked_bloom_resident::{
     Answer, FilterPin, FilterSlot, MergeInput, ResidentOptions, ResidentSet, ResidentTable,
@@ -47,9 +49,16 @@ fn set(budget: u64) -> ResidentSet {
     ResidentSet::new(ResidentOptions::new(budget).with_filters(&filters()))
 }
 
-fn add(set: &ResidentSet, table: u64, bytes: u64, absent: f32) -> Arc<FilterSlot> {
-    let known = ResidentTable::new(table, bytes);
-    set.add(if absent > 0.0 { known.with_absent_per_second(absent) } else { known })
+/// By the last eight bytes of its header.
+fn identity(stored: &[u8]) -> FilterIdentity {
+    FilterIdentity::HeaderChecksum(u64::from_le_bytes(stored[56..64].try_into().unwrap()))
+}
+
+/// A slot for a stored Bloom filter.
+fn add(set: &ResidentSet, table: u64, stored: &[u8], absent: f32) -> Arc<FilterSlot> {
+    let known = ResidentTable::new(table, stored.len() as u64 - 64);
+    let known = if absent > 0.0 { known.with_absent_per_second(absent) } else { known };
+    set.add(known, identity(stored))
 }
 
 fn load(set: &ResidentSet, stored: &[Vec<u8>]) -> usize {
@@ -76,8 +85,9 @@ fn is_resident(slot: &FilterSlot) -> bool {
 fn the_tables_to_read_are_all_that_do_not_answer_absent() {
     let (stored, bytes) = stored(4, 2_000);
     let set = set(3 * bytes);
-    let slots: Vec<_> =
-        (0..4).map(|table| add(&set, table, bytes, if table < 3 { 100.0 } else { 0.0 })).collect();
+    let slots: Vec<_> = (0..4)
+        .map(|table| add(&set, table, &stored[table as usize], if table < 3 { 100.0 } else { 0.0 }))
+        .collect();
     assert_eq!(load(&set, &stored), 3);
     let to_read = |hash, most| -> Vec<u64> {
         let pin = FilterPin::new();
@@ -107,7 +117,8 @@ fn the_tables_to_read_are_all_that_do_not_answer_absent() {
 fn what_saves_most_is_loaded_and_answers() {
     let (stored, bytes) = stored(40, 2_000);
     let set = set(10 * bytes);
-    let slots: Vec<_> = (0..40).map(|table| add(&set, table, bytes, 0.0)).collect();
+    let slots: Vec<_> =
+        (0..40).map(|table| add(&set, table, &stored[table as usize], 0.0)).collect();
     let mut random = Random(9);
     for second in 0..30 {
         for _ in 0..20_000 {
@@ -144,7 +155,11 @@ fn what_saves_most_is_loaded_and_answers() {
 fn resident_bytes_are_those_of_the_filters_in_memory() {
     let (stored, bytes) = stored(20, 8_000);
     let set = set(20 * bytes);
-    let slots: Vec<_> = (0..20).map(|table| add(&set, table, 1, 100.0 + table as f32)).collect();
+    let slots = (0..20).map(|table| {
+        let known = ResidentTable::new(table, 1).with_absent_per_second(100.0 + table as f32);
+        set.add(known, identity(&stored[table as usize]))
+    });
+    let slots: Vec<_> = slots.collect();
     let in_memory = || -> u64 {
         let pin = FilterPin::new();
         slots.iter().filter_map(|slot| slot.filter(&pin)).map(TableFilter::memory_bytes).sum()
@@ -175,7 +190,8 @@ fn resident_bytes_are_those_of_the_filters_in_memory() {
 fn a_filter_is_folded_when_memory_is_short_and_loaded_when_it_is_not() {
     let (stored, bytes) = stored(2, 8_000);
     let set = set(2 * bytes);
-    let slots: Vec<_> = (0..2).map(|table| add(&set, table, bytes, 1_000.0)).collect();
+    let slots: Vec<_> =
+        (0..2).map(|table| add(&set, table, &stored[table as usize], 1_000.0)).collect();
     assert_eq!(load(&set, &stored), 2);
     assert_eq!(set.snapshot().folded, 0);
     set.set_budget(bytes);
@@ -200,7 +216,7 @@ fn a_filter_is_folded_when_memory_is_short_and_loaded_when_it_is_not() {
 fn pinned_bytes_are_freed_after_the_reader() {
     let (stored, bytes) = stored(1, 3_000);
     let set = set(bytes);
-    let slot = add(&set, 0, bytes, 1_000.0);
+    let slot = add(&set, 0, &stored[0], 1_000.0);
     assert_eq!(load(&set, &stored), 1);
     let pin = FilterPin::new();
     let held = slot.filter(&pin).unwrap();
@@ -223,7 +239,7 @@ fn pinned_bytes_are_freed_after_the_reader() {
 fn a_dropped_slot_frees_its_filter() {
     let (stored, bytes) = stored(1, 3_000);
     let set = set(bytes);
-    let slot = add(&set, 0, bytes, 1_000.0);
+    let slot = add(&set, 0, &stored[0], 1_000.0);
     load(&set, &stored);
     set.remove(&slot);
     drop(slot);
@@ -239,7 +255,7 @@ fn a_dropped_slot_frees_its_filter() {
 fn damaged_loads_are_counted_and_not_wanted_again_at_once() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
-    let slot = add(&set, 0, bytes, 1_000.0);
+    let slot = add(&set, 0, &stored[0], 1_000.0);
     let mut asked = Vec::new();
     for second in 1..=200_u64 {
         slot.count_absent(1_000);
@@ -270,7 +286,8 @@ fn damaged_loads_are_counted_and_not_wanted_again_at_once() {
 fn loads_that_cannot_be_read_or_have_another_seed_fail() {
     let (stored, bytes) = stored(2, 2_000);
     let set = set(2 * bytes);
-    let slots: Vec<_> = (0..2).map(|table| add(&set, table, bytes, 1_000.0)).collect();
+    let slots: Vec<_> =
+        (0..2).map(|table| add(&set, table, &stored[table as usize], 1_000.0)).collect();
     let mut wanted = set.tick(SECOND).into_iter();
     set.failed(wanted.next().unwrap());
     let other = filters().with_key_hash(KeyHash::Xxh3 { seed: 3 }).empty_filter(100).unwrap();
@@ -308,13 +325,14 @@ fn a_slot_takes_its_own_partition_alone() {
     let slots = (0..partitions).map(|partition| {
         let at = index.location(partition).unwrap();
         let table = ResidentTable::new(partition as u64, at.length);
-        set.add(table.with_header_checksum(at.header_checksum).with_absent_per_second(1_000.0))
+        let identity = FilterIdentity::HeaderChecksum(at.header_checksum);
+        set.add(table.with_absent_per_second(1_000.0), identity)
     });
     let slots: Vec<_> = slots.collect();
     let bytes = |at: PartitionLocation| stored[at.offset as usize..][..at.length as usize].to_vec();
     let at = |partition: usize| index.location(partition % partitions).unwrap();
     let open = |partition| index.open(&at(partition), bytes(at(partition))).unwrap();
-    let expected = |partition: usize| at(partition).header_checksum;
+    let expected = |partition: usize| FilterIdentity::HeaderChecksum(at(partition).header_checksum);
 
     for load in set.tick(SECOND) {
         let partition = load.table() as usize;
@@ -326,9 +344,8 @@ fn a_slot_takes_its_own_partition_alone() {
                 set.offer(&slots[partition], open(partition + 1))
             }
         };
-        let other = Some(expected(partition + 1));
-        let other = TableFilterError::OtherFilter { found: other, expected: expected(partition) };
-        assert_eq!(error, Err(other));
+        let (found, expected) = (expected(partition + 1), expected(partition));
+        assert_eq!(error, Err(TableFilterError::OtherFilter { found, expected }));
     }
     assert!(!slots.iter().any(|slot| is_resident(slot)));
     assert_eq!(set.snapshot().failed_loads as usize, partitions - partitions / 3);
@@ -352,7 +369,7 @@ fn a_slot_takes_its_own_partition_alone() {
     }
 }
 
-/// Whatever its kind and form; blocks of RocksDB have no checksum by which they could be known.
+/// Whatever its kind and form.
 #[test]
 fn a_slot_of_a_known_filter_takes_that_alone() {
     let set = set(1 << 20);
@@ -373,18 +390,18 @@ fn a_slot_of_a_known_filter_takes_that_alone() {
         [open(ribbon(0)), open(ribbon(1))],
     ];
     for [own, other] in kinds {
-        let [expected, found] = [&own, &other].map(TableFilter::header_checksum);
-        let table =
-            ResidentTable::new(0, own.memory_bytes()).with_header_checksum(expected.unwrap());
-        let slot = set.add(table.with_absent_per_second(1_000.0));
-        let error = TableFilterError::OtherFilter { found, expected: expected.unwrap() };
+        let [expected, found] = [&own, &other].map(TableFilter::identity);
+        let table = ResidentTable::new(0, own.memory_bytes());
+        let slot = set.add(table.with_absent_per_second(1_000.0), expected);
+        let error = TableFilterError::OtherFilter { found, expected };
         assert_eq!(set.offer(&slot, other), Err(error));
         assert!(!is_resident(&slot));
         assert_eq!(set.offer(&slot, own), Ok(true));
         assert_eq!(answer(&slot, hash(0, 17)), Answer::Maybe);
     }
     let [full, compact] = [bloom(0).into(), compact(0)];
-    assert_eq!(full.header_checksum(), compact.header_checksum());
+    assert_eq!(full.identity(), compact.identity());
+    assert_eq!(full.identity(), identity(&bloom(0).to_bytes()));
 }
 
 /// A load that is under way is not wanted twice; one that was dropped is wanted again.
@@ -392,7 +409,7 @@ fn a_slot_of_a_known_filter_takes_that_alone() {
 fn a_load_is_wanted_once_until_it_is_answered() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
-    let slot = add(&set, 0, bytes, 1_000.0);
+    let slot = add(&set, 0, &stored[0], 1_000.0);
     let wanted: Vec<WantedLoad> = set.tick(SECOND);
     assert_eq!((wanted.len(), wanted[0].table(), wanted[0].bytes()), (1, 0, bytes));
     assert!(set.tick(SECOND).is_empty());
@@ -410,10 +427,10 @@ fn a_load_is_wanted_once_until_it_is_answered() {
 fn a_removed_table_s_late_load_is_nobody_else_s() {
     let (stored, bytes) = stored(2, 2_000);
     let set = set(2 * bytes);
-    let removed = add(&set, 0, bytes, 1_000.0);
+    let removed = add(&set, 0, &stored[0], 1_000.0);
     let load = set.tick(SECOND).pop().unwrap();
     set.remove(&removed);
-    let other = add(&set, 1, bytes, 1_000.0);
+    let other = add(&set, 1, &stored[1], 1_000.0);
     assert_eq!(set.loaded(load, stored[0].clone()), Ok(false));
     assert_eq!(set.offer(&removed, filter(0, 2_000)), Ok(false));
     assert!(!is_resident(&removed) && !is_resident(&other));
@@ -423,7 +440,7 @@ fn a_removed_table_s_late_load_is_nobody_else_s() {
     let load = set.tick(SECOND).pop().unwrap();
     assert_eq!(load.table(), 1);
     set.remove(&other);
-    let third = add(&set, 1, bytes, 1_000.0);
+    let third = add(&set, 1, &stored[1], 1_000.0);
     set.failed(load);
     let load = set.tick(SECOND).pop().expect("the third did not fail");
     assert_eq!(set.loaded(load, stored[1].clone()), Ok(true));
@@ -431,7 +448,7 @@ fn a_removed_table_s_late_load_is_nobody_else_s() {
     // Nor are its lookups the input of a compaction.
     removed.count_absent(1_000_000);
     let input = MergeInput { table: &*removed, run: 1, share: 1.0 };
-    set.add_merged(ResidentTable::new(9, bytes), &[input]);
+    set.add_merged(ResidentTable::new(9, bytes), FilterIdentity::Length(bytes), &[input]);
     let merged = set.statistics().into_iter().find(|&(table, _)| table == 9);
     assert_eq!(merged, Some((9, 0.0)));
 }
@@ -440,11 +457,12 @@ fn a_removed_table_s_late_load_is_nobody_else_s() {
 #[test]
 fn a_table_with_the_index_of_another_counts_its_own_lookups() {
     let set = set(1 << 20);
-    let removed = add(&set, 0, 1_000, 0.0);
+    let (stored, _) = stored(2, 1_000);
+    let removed = add(&set, 0, &stored[0], 0.0);
     removed.count_absent(1_600_000);
     set.tick(SECOND);
     set.remove(&removed);
-    let slot = add(&set, 1, 1_000, 0.0);
+    let slot = add(&set, 1, &stored[1], 0.0);
     slot.count_absent(160_000);
     set.tick(SECOND);
     let [(1, counted)] = set.statistics()[..] else { panic!("{:?}", set.statistics()) };
@@ -459,7 +477,7 @@ fn sums_of_absurd_bytes_are_the_largest_number() {
     let params = filters().params(100_000).unwrap();
     let slots = [0, 1].map(|table| {
         let known = ResidentTable::new(table, u64::MAX - 1).with_params(&params);
-        set.add(known.with_absent_per_second(1e6))
+        set.add(known.with_absent_per_second(1e6), FilterIdentity::Length(1_000))
     });
     // Half of each is wanted, all of each is to be loaded.
     assert_eq!(set.tick(SECOND).len(), 2);
@@ -471,9 +489,9 @@ fn sums_of_absurd_bytes_are_the_largest_number() {
 /// A filter of another seed counts as a failed load, and is not wanted at every tick.
 #[test]
 fn an_opened_filter_that_is_refused_is_not_wanted_at_once() {
-    let (_, bytes) = stored(1, 2_000);
+    let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
-    let slot = add(&set, 0, bytes, 1_000.0);
+    let slot = add(&set, 0, &stored[0], 1_000.0);
     let seeded = filters().with_key_hash(KeyHash::Xxh3 { seed: 3 }).empty_filter(2_000).unwrap();
     let load = set.tick(SECOND).pop().unwrap();
     assert!(set.loaded_filter(load, seeded).is_err());
@@ -487,41 +505,93 @@ fn an_opened_filter_that_is_refused_is_not_wanted_at_once() {
 fn a_late_load_does_not_exceed_the_budget() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
-    let slot = add(&set, 0, bytes, 1_000.0);
+    let slot = add(&set, 0, &stored[0], 1_000.0);
     let wanted = set.tick(SECOND).pop().unwrap();
     set.set_budget(bytes - 1);
     assert_eq!(set.loaded(wanted, stored[0].clone()), Ok(false));
     assert!(!is_resident(&slot));
 }
 
-/// Another filter for a table that has one takes its place, or is not kept; then the table has
-/// none.
+/// A block of RocksDB in which every key of a table was inserted.
+fn rocksdb_block(table: u64, bits_per_key: f64, keys: u64) -> Vec<u8> {
+    let mut builder = FilterBlockBuilder::new(bits_per_key).unwrap();
+    builder.extend((0..keys).map(|key| (table << 32 | key).to_le_bytes()));
+    builder.finish().unwrap()
+}
+
+fn rocksdb_set(budget: u64) -> ResidentSet {
+    ResidentSet::new(ResidentOptions::new(budget).with_key_hash(KEY_HASH))
+}
+
+/// The slot's filter, offered again, takes its own place; where the whole does not fit, the half
+/// that is in memory stays.
 #[test]
-fn an_offer_takes_the_place_of_the_table_s_other_filter() {
+fn an_offer_of_the_filter_that_is_held_keeps_or_unfolds_it() {
     let set = set(20_000);
-    let slot = add(&set, 0, 1, 1_000.0);
-    assert_eq!(set.offer(&slot, filter(0, 8_000)), Ok(true));
-    let small = set.snapshot().resident_bytes;
-    assert_eq!(set.offer(&slot, filter(1, 10_000)), Ok(true));
-    assert!(set.snapshot().resident_bytes > small);
-    assert_eq!(answer(&slot, hash(1, 9_999)), Answer::Maybe);
-    assert_eq!(set.offer(&slot, filter(2, 100_000)), Ok(false));
-    assert_eq!(set.snapshot().resident_bytes, 0);
-    assert!(!is_resident(&slot));
+    let own = filter(0, 8_000);
+    let slot = add(&set, 0, &own.to_bytes(), 1_000.0);
+    assert_eq!(set.offer(&slot, own.clone()), Ok(true));
+    let whole = set.snapshot().resident_bytes;
+    for (budget, is_kept, folded) in
+        [(whole, true, 0), (whole / 2, false, 1), (whole, true, 0), (20_000, true, 0)]
+    {
+        set.set_budget(budget);
+        assert_eq!(set.offer(&slot, own.clone()), Ok(is_kept));
+        let snapshot = set.snapshot();
+        assert_eq!((snapshot.resident, snapshot.folded), (1, folded));
+        assert_eq!(snapshot.resident_bytes, whole >> folded);
+        assert!((0..8_000).all(|key| answer(&slot, hash(0, key)) == Answer::Maybe));
+    }
+}
+
+/// A slot of a filter without a header takes no filter of another length, nor one with a header;
+/// a slot of a filter with a header takes none without. What was given in error is not kept.
+#[test]
+fn a_slot_of_a_length_takes_no_other_length() {
+    let block = |keys| TableFilter::from_rocksdb_block(rocksdb_block(0, 10.0, keys)).unwrap();
+    let (own, shorter, longer) = (block(2_000), block(1_900), block(2_100));
+    let sealed = filters().with_key_hash(KEY_HASH).empty_filter(2_000).unwrap().to_bytes();
+    let set = rocksdb_set(1 << 20);
+    let table = ResidentTable::new(0, own.memory_bytes()).with_absent_per_second(1_000.0);
+    let slot = set.add(table, own.identity());
+    let none = TableFilter::None(KEY_HASH);
+    let with_header = TableFilter::from_bytes(sealed.clone(), KEY_HASH).unwrap();
+    for other in [&shorter, &longer, &none, &with_header] {
+        let (found, expected) = (other.identity(), own.identity());
+        let error = Err(TableFilterError::OtherFilter { found, expected });
+        assert_eq!(set.offer(&slot, other.clone()), error);
+        assert!(!is_resident(&slot));
+    }
+    // A read that gives no bytes, or those of another file.
+    for bytes in [Vec::new(), sealed.clone()] {
+        let load = (0..7_200).find_map(|_| {
+            slot.count_absent(1_000);
+            set.tick(SECOND).pop()
+        });
+        let error = set.loaded(load.unwrap(), bytes).unwrap_err();
+        assert!(matches!(error, TableFilterError::OtherFilter { .. }), "{error}");
+    }
+    assert_eq!(set.snapshot().failed_loads, 2);
+    let other = set.add(ResidentTable::new(1, 1_000), identity(&sealed));
+    let (found, expected) = (own.identity(), identity(&sealed));
+    let error = TableFilterError::OtherFilter { found, expected };
+    assert_eq!(set.offer(&other, own.clone()), Err(error));
+    assert_eq!(set.offer(&slot, own), Ok(true));
 }
 
 /// A filter that saves nothing is not kept: pass-all, none, an index of partitions.
 #[test]
 fn filters_that_say_maybe_are_not_kept() {
     let set = set(1 << 20);
-    let slot = add(&set, 0, 1_000, 1_000.0);
-    let pass_all = BloomFilter::pass_all(KeyHash::default()).to_bytes();
-    for bytes in [pass_all, Vec::new()] {
-        if let Some(load) = set.tick(SECOND).pop() {
-            assert_eq!(set.loaded(load, bytes), Ok(false));
-        }
-    }
-    assert!(!is_resident(&slot));
+    let slots = [BloomFilter::pass_all(KeyHash::default()).to_bytes(), Vec::new()].map(|bytes| {
+        let filter = TableFilter::from_bytes(&bytes, KeyHash::default()).unwrap();
+        let table = ResidentTable::new(0, 1_000).with_absent_per_second(1_000.0);
+        let slot = set.add(table, filter.identity());
+        let load = set.tick(SECOND).pop().unwrap();
+        assert_eq!(set.loaded(load, bytes), Ok(false));
+        slot
+    });
+    assert!(!slots.iter().any(|slot| is_resident(slot)));
     assert!(set.tick(SECOND).is_empty());
     assert_eq!(set.snapshot().failed_loads, 0);
 }
@@ -532,7 +602,7 @@ fn ribbon_filters_are_resident_too() {
     builder.extend((0..2_000_u64).map(u64::to_le_bytes)).unwrap();
     let bytes = builder.finish().unwrap().as_bytes().to_vec();
     let set = set(1 << 20);
-    let slot = add(&set, 0, bytes.len() as u64, 1_000.0);
+    let slot = add(&set, 0, &bytes, 1_000.0);
     let load = set.tick(SECOND).pop().unwrap();
     assert_eq!(set.loaded(load, bytes.clone()), Ok(true));
     assert!((0..2_000).all(|key| answer(&slot, hash(0, key)) == Answer::Maybe));
@@ -544,19 +614,13 @@ fn ribbon_filters_are_resident_too() {
 
 #[test]
 fn blocks_of_rocksdb_are_resident_too() {
-    use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, KEY_HASH, hash_key};
-    let mut builder = FilterBlockBuilder::new(10.0).unwrap();
-    builder.extend((0..2_000_u64).map(u64::to_le_bytes));
-    let block = builder.finish().unwrap();
-    let set = ResidentSet::new(ResidentOptions::new(1 << 20).with_key_hash(KEY_HASH));
-    let slot = add(&set, 0, block.len() as u64, 1_000.0);
+    let block = rocksdb_block(0, 10.0, 2_000);
+    let set = rocksdb_set(1 << 20);
+    let known = ResidentTable::new(0, block.len() as u64).with_absent_per_second(1_000.0);
+    let slot = set.add(known, FilterIdentity::Length(block.len() as u64));
     let load = set.tick(SECOND).pop().unwrap();
     let filter = TableFilter::from_rocksdb_block(block).unwrap();
-    assert_eq!(set.loaded_filter(load, filter.clone()), Ok(true));
-    // It has no header by which a slot could know it.
-    let other = set.add(ResidentTable::new(1, 1_000).with_header_checksum(7));
-    let error = TableFilterError::OtherFilter { found: None, expected: 7 };
-    assert_eq!(set.offer(&other, filter), Err(error));
+    assert_eq!(set.loaded_filter(load, filter), Ok(true));
     let key = |key: u64| hash_key(key.to_le_bytes());
     assert!((0..2_000).all(|i| answer(&slot, key(i)) == Answer::Maybe));
     assert!((2_000..4_000).filter(|&i| answer(&slot, key(i)) == Answer::Absent).count() > 1_900);
@@ -567,8 +631,10 @@ fn blocks_of_rocksdb_are_resident_too() {
 fn tables_of_a_compaction_take_the_place_of_their_inputs() {
     let (stored, bytes) = stored(4, 2_000);
     let set = set(2 * bytes);
-    let slots: Vec<_> = (0..2).map(|table| add(&set, table, bytes, 500.0)).collect();
-    let others: Vec<_> = (2..4).map(|table| add(&set, table, bytes, 100.0)).collect();
+    let slots: Vec<_> =
+        (0..2).map(|table| add(&set, table, &stored[table as usize], 500.0)).collect();
+    let others: Vec<_> =
+        (2..4).map(|table| add(&set, table, &stored[table as usize], 100.0)).collect();
     load(&set, &stored);
     assert!(slots.iter().all(|slot| is_resident(slot)));
     let inputs: Vec<_> =
@@ -576,9 +642,12 @@ fn tables_of_a_compaction_take_the_place_of_their_inputs() {
     // What was looked up since the last tick counts for the new table.
     slots.iter().for_each(|slot| slot.count_absent(160_000));
     let table = ResidentTable::new(9, 2 * bytes);
-    let merged = set.add_merged(table, &inputs);
+    let own = filter(9, 4_000);
+    let merged = set.add_merged(table, identity(&own.to_bytes()), &inputs);
     slots.iter().for_each(|slot| set.remove(slot));
-    assert_eq!(set.offer(&merged, filter(9, 4_000)), Ok(true));
+    // Of the inputs none is taken for it.
+    assert!(set.offer(&merged, filter(0, 2_000)).is_err());
+    assert_eq!(set.offer(&merged, own), Ok(true));
     assert!(is_resident(&merged) && !others.iter().any(|slot| is_resident(slot)));
     set.tick(SECOND);
     let rate = set.statistics().into_iter().find(|&(table, _)| table == 9).unwrap().1;
@@ -590,7 +659,8 @@ fn tables_of_a_compaction_take_the_place_of_their_inputs() {
 fn after_a_restart_statistics_decide() {
     let (stored, bytes) = stored(8, 2_000);
     let before = set(2 * bytes);
-    let slots: Vec<_> = (0..8).map(|table| add(&before, table, bytes, 0.0)).collect();
+    let slots: Vec<_> =
+        (0..8).map(|table| add(&before, table, &stored[table as usize], 0.0)).collect();
     for _ in 0..20 {
         for (table, slot) in slots.iter().enumerate() {
             slot.count_absent(if table == 3 || table == 5 { 10_000 } else { 10 });
@@ -600,8 +670,10 @@ fn after_a_restart_statistics_decide() {
     let statistics = before.statistics();
     assert_eq!(statistics.len(), 8);
     let after = set(2 * bytes);
-    let slots: Vec<_> =
-        statistics.iter().map(|&(table, absent)| add(&after, table, bytes, absent)).collect();
+    let slots: Vec<_> = statistics
+        .iter()
+        .map(|&(table, absent)| add(&after, table, &stored[table as usize], absent))
+        .collect();
     load(&after, &stored);
     let resident: Vec<usize> = (0..8).filter(|&table| is_resident(&slots[table])).collect();
     assert_eq!(resident, [3, 5]);
@@ -612,7 +684,7 @@ fn after_a_restart_statistics_decide() {
 fn batches_answer_and_count_as_single_lookups() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
-    let slot = add(&set, 0, bytes, 1_000.0);
+    let slot = add(&set, 0, &stored[0], 1_000.0);
     let hashes: Vec<u64> = (0..4_000).map(|key| hash(0, key)).collect();
     let mut hits = Bitmask::new();
     slot.query_hashes(&FilterPin::new(), &hashes, &mut hits);
@@ -645,7 +717,7 @@ fn scans_are_ruled_out_and_counted() {
     builder.extend((0..2_000_u32).map(|key| [key.to_be_bytes(), *b"/row"].concat())).unwrap();
     let stored = builder.finish().unwrap().to_bytes();
     let set = ResidentSet::new(ResidentOptions::new(1 << 20).with_filters(&options));
-    let slot = add(&set, 0, stored.len() as u64, 1_000.0);
+    let slot = add(&set, 0, &stored, 1_000.0);
     let query = |key: u32| slot.query_prefix(&FilterPin::new(), &rule, key.to_be_bytes());
     assert_eq!(query(9_999), Answer::NotResident);
     load(&set, &[stored]);
@@ -686,7 +758,8 @@ fn a_hundred_million_lookups_beside_an_evictor() {
     let lookups = std::env::var("RESIDENT_LOOKUPS").map_or(100_000_000, |n| n.parse().unwrap());
     let (stored, bytes) = stored(TABLES, 8_000);
     let set = set(6 * bytes);
-    let slots: Vec<_> = (0..TABLES).map(|table| add(&set, table, bytes, 100.0)).collect();
+    let slots: Vec<_> =
+        (0..TABLES).map(|table| add(&set, table, &stored[table as usize], 100.0)).collect();
     // The keys of each table, and as many others.
     let hashes: Vec<Vec<u64>> =
         (0..TABLES).map(|table| (0..16_000).map(|key| hash(table, key)).collect()).collect();

@@ -60,21 +60,24 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
     ran!("avx2");
     let bytes = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_64(shards, ring, keys, slot);
-    // SAFETY: both callers below give it an equation of the ring, which only `prepare_64` fills,
-    // with equations whose columns are all among the bytes of these shards; and four columns that
-    // the equation has. `holds` is given such columns, as `Holds` says; `first` takes the first
-    // four and the last, and only where every equation has at least four.
-    let sums = |equation: &Equation<&_>, column| unsafe { sums_64(bytes, equation, column) };
     // A block has at most one column less.
     let has_four = shards.columns > 4;
     // Columns 0, 1 of the first four and of the last, and 2, 3.
     let order = _mm256_setr_epi32(7, 6, 7, 6, 5, 4, 5, 4);
     let holds = |equation: &Equation<&u64>, columns: [usize; 2], results| {
-        are_results(columns.map(|column| sums(equation, column)), results, in_order_64())
+        // SAFETY: the equation has four columns from each of these on, as `Holds` says. It is of
+        // the ring, which only `prepare_64` fills, with equations whose columns are all among the
+        // bytes of these shards.
+        let sums = columns.map(|column| unsafe { sums_64(bytes, equation, column) });
+        are_results(sums, results, in_order_64())
     };
     let first = |ring: &Ring<u64>, slot: usize| match has_four {
         true => by_fours(ring, slot, order, |equation| {
-            fold(sums(equation, 0), sums(equation, equation.columns - 4))
+            // SAFETY: every equation has four columns here, which are among the bytes as above.
+            let first = unsafe { sums_64(bytes, equation, 0) };
+            // SAFETY: the same of its last four.
+            let last = unsafe { sums_64(bytes, equation, equation.columns - 4) };
+            fold(first, last)
         }),
         false => one_by_one(shards, ring, slot, holds),
     };
@@ -89,21 +92,24 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
     ran!("avx2");
     let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_128(segments, ring, keys, slot);
-    // SAFETY: both callers below give it an equation of the ring, which only `prepare_128` fills,
-    // with equations whose columns are all among the bytes of these segments; and four columns that
-    // the equation has. `holds` is given such columns, as `Holds` says; `first` takes the first
-    // four and the last, and only where every equation has at least four.
-    let sums = |equation: &Equation<&_>, column| unsafe { sums_128(bytes, equation, column) };
     // A block has at most one column less.
     let has_four = segments.shape().columns() > 4;
     // Columns 0, 2 of the first four and of the last, and 1, 3.
     let order = _mm256_setr_epi32(7, 5, 7, 5, 6, 4, 6, 4);
     let holds = |equation: &Equation<&u128>, columns: [usize; 2], results| {
-        are_results(columns.map(|column| sums(equation, column)), results, in_order_128())
+        // SAFETY: the equation has four columns from each of these on, as `Holds` says. It is of
+        // the ring, which only `prepare_128` fills, with equations whose columns are all among the
+        // bytes of these segments.
+        let sums = columns.map(|column| unsafe { sums_128(bytes, equation, column) });
+        are_results(sums, results, in_order_128())
     };
     let first = |ring: &Ring<u128>, slot: usize| match has_four {
         true => by_fours(ring, slot, order, |equation| {
-            fold(sums(equation, 0), sums(equation, equation.columns - 4))
+            // SAFETY: every equation has four columns here, which are among the bytes as above.
+            let first = unsafe { sums_128(bytes, equation, 0) };
+            // SAFETY: the same of its last four.
+            let last = unsafe { sums_128(bytes, equation, equation.columns - 4) };
+            fold(first, last)
         }),
         false => one_by_one(segments, ring, slot, holds),
     };

@@ -220,3 +220,46 @@ fn shards_up_to_the_last_word() {
         }
     }
 }
+
+/// Of one key to a few: blocks of fewer starts than a register has lanes, and columns that one
+/// register holds. Single lookups of each kernel beside batches.
+#[test]
+fn the_smallest_filters() {
+    let (hashes, queries) = (Random(6).hashes(40), Random(7).hashes(150));
+    let mut hits = Bitmask::new();
+    let queries = [queries, hashes.clone()].concat();
+    for count in (1..12).chain([40]) {
+        let keys = &hashes[..count];
+        for columns in 1..=32 {
+            let ours = built(0.5_f64.powi(columns), keys);
+            let expected = ours.view().with_kernel(scalar());
+            assert!(keys.iter().all(|&hash| expected.contains_hash(hash)));
+            for kernel in kernels() {
+                let filter = ours.view().with_kernel(kernel);
+                filter.contains_hashes(&queries, &mut hits);
+                for (hit, &hash) in hits.iter().zip(&queries) {
+                    let found = [hit, filter.contains_hash(hash)];
+                    let what = (kernel, count, columns, hash);
+                    assert_eq!(found, [expected.contains_hash(hash); 2], "{what:?}");
+                }
+            }
+        }
+        for bits_per_key in [0.5, 1.0, 2.0, 4.0, 5.5, 10.0, 13.3, 20.0, 30.0] {
+            let options = RibbonBlockOptions::new(bits_per_key).unwrap();
+            // RocksDB has Bloom blocks for the smallest.
+            let BuiltBlock::Ribbon(block) = options.build(keys).unwrap() else { continue };
+            let theirs = RibbonBlock::from_bytes(&block).unwrap();
+            let expected = theirs.with_kernel(scalar());
+            assert!(keys.iter().all(|&hash| expected.contains_hash(hash)));
+            for kernel in kernels() {
+                let filter = theirs.with_kernel(kernel);
+                filter.contains_hashes(&queries, &mut hits);
+                for (hit, &hash) in hits.iter().zip(&queries) {
+                    let found = [hit, filter.contains_hash(hash)];
+                    let what = (kernel, count, bits_per_key, hash);
+                    assert_eq!(found, [expected.contains_hash(hash); 2], "{what:?}");
+                }
+            }
+        }
+    }
+}

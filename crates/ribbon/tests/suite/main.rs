@@ -1,6 +1,6 @@
 //! The tests of the package: one binary.
 
-#[path = "../../../../tests/suite/common/mod.rs"]
+#[path = "../../../../tests/suite/common.rs"]
 mod common;
 #[path = "../../../formats/tests/suite/common/fixtures.rs"]
 mod fixtures;

@@ -1,7 +1,7 @@
 //! The tests of growing filters: one binary. `cargo test -p blocked-bloom-scalable --test suite
 //! stored::` runs one module.
 
-#[path = "../../../../tests/suite/common/mod.rs"]
+#[path = "../../../../tests/suite/common.rs"]
 mod common;
 #[path = "../../../../tests/suite/common/found.rs"]
 mod found;

@@ -1,6 +1,6 @@
 //! Headers are read as Thrift, field by field, whatever stands between them.
 
-use blocked_bloom_split::thrift::ThriftError;
+use blocked_bloom_split::thrift::{Reader, ThriftError};
 use blocked_bloom_split::{SplitBlockError, SplitBlockFilter};
 
 use crate::written::{BINARY, I32, I64, LIST, STRUCT, binary, list, number, structure};
@@ -98,4 +98,15 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
         open(&header(&wide)),
         Err(SplitBlockError::Thrift(ThriftError::Malformed { .. }))
     ));
+}
+
+/// What does not fit is an error, and no other number.
+#[test]
+fn numbers_have_64_bits() {
+    let read = |last: &[u8]| Reader::new(&[&[0xff; 9], last].concat(), 5).i64();
+    assert_eq!(read(&[1]), Ok(i64::MIN));
+    for last in [&[2][..], &[3], &[0x7f], &[0x81, 0], &[0xff, 1]] {
+        let problem = "a number does not fit 64 bits";
+        assert_eq!(read(last), Err(ThriftError::Malformed { offset: 5, problem }), "{last:?}");
+    }
 }

@@ -227,6 +227,11 @@ fn folding_gives_the_filter_of_the_smaller_size() {
     filter.insert("one");
     assert_eq!(filter.shrink_to_false_positive_rate(f64::NAN), 1);
     assert_eq!(filter.view().blocks().len(), 8);
+    // An empty one keeps every rate, even what is none.
+    for rate in [f64::NAN, -1.0] {
+        let mut empty = SplitBlockFilter::with_blocks(8).unwrap();
+        assert_eq!(empty.shrink_to_false_positive_rate(rate), 8, "{rate}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The tests of the package: one binary.
 
 mod arrow;
-#[path = "../../../../tests/suite/common/mod.rs"]
+#[path = "../../../../tests/suite/common.rs"]
 mod common;
 mod counts;
 #[path = "../../../formats/tests/suite/common/fixtures.rs"]
