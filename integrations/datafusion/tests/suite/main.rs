@@ -12,4 +12,5 @@ mod keys;
 mod limits;
 mod rule;
 mod stars;
+mod tpcds;
 mod tpch;
