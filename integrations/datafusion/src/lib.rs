@@ -22,15 +22,20 @@
 //! # }
 //! ```
 //!
-//! For Ballista's scheduler, executors and clients see the module [`ballista`].
+//! For Ballista's scheduler, executors and clients see the module [`ballista`]; for
+//! datafusion-distributed the module `distributed` (feature `distributed`).
 
 mod aggregate;
 #[cfg(feature = "ballista")]
 pub mod ballista;
 mod build_side;
+#[cfg(any(feature = "ballista", feature = "distributed"))]
+mod codec;
 mod columns;
 mod contains;
 mod cost;
+#[cfg(feature = "distributed")]
+pub mod distributed;
 #[cfg(feature = "file-index")]
 mod file_index;
 mod filter;

@@ -202,6 +202,8 @@ async fn collect(
     bytes: Count,
 ) -> Result<Arc<BloomFilter>> {
     check_whole(&plan)?;
+    #[cfg(feature = "distributed")]
+    crate::distributed::check_whole(&plan, &context)?;
     let batches: Vec<RecordBatch> = plan.execute(0, context)?.try_collect().await?;
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let mut filters = batches.iter().flat_map(|batch| batch.column(0).as_binary::<i32>());

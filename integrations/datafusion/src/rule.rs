@@ -393,6 +393,10 @@ fn is_cluster(config: &ConfigOptions) -> bool {
     if config.extensions.get::<ballista_core::config::BallistaConfig>().is_some() {
         return true;
     }
+    #[cfg(feature = "distributed")]
+    if config.extensions.get::<datafusion_distributed::DistributedConfig>().is_some() {
+        return true;
+    }
     _ = config;
     false
 }

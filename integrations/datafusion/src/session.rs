@@ -36,11 +36,16 @@ pub(crate) fn with_functions(state: SessionState) -> SessionState {
     // catalog is turned off. With the state's own configuration a new catalog would replace the
     // state's and its tables.
     let mut builder = SessionStateBuilder::new_from_existing(state).with_session_id(id);
+    add_functions(&mut builder);
+    builder.build()
+}
+
+/// Adds the functions and the rule's settings to a session that is being built.
+pub(crate) fn add_functions(builder: &mut SessionStateBuilder) {
     let config = builder.config().get_or_insert_default();
     if config.options().extensions.get::<BloomJoinOptions>().is_none() {
         config.options_mut().extensions.insert(BloomJoinOptions::default());
     }
     builder.scalar_functions().get_or_insert_default().push(bloom_filter_contains());
     builder.aggregate_functions().get_or_insert_default().push(bloom_filter_agg());
-    builder.build()
 }

@@ -94,7 +94,7 @@ pub(crate) fn lines(batches: &[RecordBatch]) -> Result<String> {
     Ok(lines)
 }
 
-pub(crate) fn print_tpch_head() {
+pub(crate) fn print_head() {
     println!(
         "| query | filters | seconds without / with | CPU seconds | MB shuffled | seconds | CPU | bytes |"
     );

@@ -1,9 +1,12 @@
-//! Keys and functions, joins in one process, what the rule refuses, and a cluster of processes.
+//! Keys and functions, joins in one process, what the rule refuses, a cluster of processes, and
+//! workers of datafusion-distributed.
 
 mod awkward;
 #[cfg(all(feature = "cluster", feature = "file-index"))]
 mod cluster;
 mod common;
+#[cfg(feature = "distributed")]
+mod distributed;
 #[cfg(feature = "file-index")]
 mod files;
 mod functions;
@@ -12,4 +15,7 @@ mod keys;
 mod limits;
 mod rule;
 mod stars;
+mod tpcds;
 mod tpch;
+#[cfg(feature = "distributed")]
+mod workers;

@@ -148,9 +148,11 @@ async fn filters_go_into_scans_that_take_them() {
         let filtered = session(config.clone(), directory.path()).await;
         let plain = session(config, directory.path()).await;
         run(&plain, "SET bloom_join.enabled = false").await;
-        for sql in [query(3), query(17), query(20), query(21)] {
-            assert!(compare(&plain, &filtered, &sql).await > 0, "{sql}");
+        let mut filters = [0; 22];
+        for number in 1..=22 {
+            filters[number - 1] = compare(&plain, &filtered, &query(number)).await;
         }
+        assert!(filters.iter().filter(|filters| **filters > 0).count() > 10, "{filters:?}");
         let sql = "SELECT l_orderkey, l_comment FROM lineitem JOIN part ON l_partkey = p_partkey
             WHERE p_brand = 'Brand#23' AND l_quantity < 40 ORDER BY l_orderkey, l_comment";
         assert_eq!(compare(&plain, &filtered, sql).await, 1);

@@ -1,0 +1,126 @@
+//! [`BloomProbeExec`] and the functions in plans that are sent to other processes:
+//! [`BloomPhysicalCodec`].
+
+use std::sync::Arc;
+
+use datafusion::common::{Result, exec_err};
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+
+use crate::aggregate::{BLOOM_FILTER_AGG, bloom_filter_agg};
+use crate::contains::{BLOOM_FILTER_CONTAINS, function};
+use crate::probe::BloomProbeExec;
+
+/// A codec of physical plans that carries [`BloomProbeExec`] and the functions, and leaves all else
+/// to another codec.
+#[derive(Debug)]
+pub struct BloomPhysicalCodec {
+    inner: Arc<dyn PhysicalExtensionCodec>,
+}
+
+impl BloomPhysicalCodec {
+    /// Leaves to `inner` what is not of this crate.
+    pub fn new(inner: Arc<dyn PhysicalExtensionCodec>) -> Self {
+        BloomPhysicalCodec { inner }
+    }
+}
+
+/// What an encoded operator starts with. The nodes of other codecs are protobuf messages, none of
+/// which starts with this byte.
+const MAGIC: &[u8; 8] = b"\xffBBPROBE";
+
+/// The encoding of a function. It is not empty: if it were, all plans of an executor would share
+/// the function that the executor registered, and its open filters.
+const OF_ONE_PLAN: &[u8] = b"1";
+
+impl PhysicalExtensionCodec for BloomPhysicalCodec {
+    fn try_decode(
+        &self,
+        bytes: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(bytes) = bytes.strip_prefix(MAGIC) else {
+            return self.inner.try_decode(bytes, inputs, context, converter);
+        };
+        let ([input, filter], Some((stop_above, columns))) = (inputs, bytes.split_first_chunk())
+        else {
+            return exec_err!("BloomProbeExec: {} inputs, {} bytes", inputs.len(), bytes.len());
+        };
+        let Some((&count, columns)) = columns.split_first() else {
+            return exec_err!("BloomProbeExec: {} bytes", bytes.len());
+        };
+        let Some((columns, decision)) = columns.split_at_checked(4 * usize::from(count)) else {
+            return exec_err!("BloomProbeExec: {count} columns in {} bytes", columns.len());
+        };
+        let Ok(decision) = String::from_utf8(decision.to_vec()) else {
+            return exec_err!("BloomProbeExec: a decision that is not UTF-8");
+        };
+        let columns = columns
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|column| u32::from_le_bytes(*column) as usize)
+            .collect();
+        let stop_above = f64::from_le_bytes(*stop_above);
+        let probe = BloomProbeExec::try_new(input.clone(), filter.clone(), columns, stop_above)?;
+        Ok(Arc::new(probe.with_decision(decision)))
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        bytes: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        let Some(probe) = node.downcast_ref::<BloomProbeExec>() else {
+            return self.inner.try_encode(node, bytes, converter);
+        };
+        bytes.extend(MAGIC);
+        bytes.extend(probe.stop_above().to_le_bytes());
+        let Ok(count) = u8::try_from(probe.columns().len()) else {
+            return exec_err!("BloomProbeExec: {} columns (255)", probe.columns().len());
+        };
+        bytes.push(count);
+        bytes.extend(probe.columns().iter().flat_map(|&column| (column as u32).to_le_bytes()));
+        bytes.extend(probe.decision().as_bytes());
+        Ok(())
+    }
+
+    fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
+        match name {
+            BLOOM_FILTER_CONTAINS => Ok(Arc::new(function(true))),
+            _ => self.inner.try_decode_udf(name, bytes),
+        }
+    }
+
+    fn try_encode_udf(&self, node: &ScalarUDF, bytes: &mut Vec<u8>) -> Result<()> {
+        if node.name() == BLOOM_FILTER_CONTAINS {
+            bytes.extend(OF_ONE_PLAN);
+            return Ok(());
+        }
+        self.inner.try_encode_udf(node, bytes)
+    }
+
+    fn try_decode_udaf(&self, name: &str, bytes: &[u8]) -> Result<Arc<AggregateUDF>> {
+        match name {
+            BLOOM_FILTER_AGG => Ok(bloom_filter_agg()),
+            _ => self.inner.try_decode_udaf(name, bytes),
+        }
+    }
+
+    fn try_encode_udaf(&self, node: &AggregateUDF, bytes: &mut Vec<u8>) -> Result<()> {
+        self.inner.try_encode_udaf(node, bytes)
+    }
+
+    fn try_decode_udwf(&self, name: &str, bytes: &[u8]) -> Result<Arc<WindowUDF>> {
+        self.inner.try_decode_udwf(name, bytes)
+    }
+
+    fn try_encode_udwf(&self, node: &WindowUDF, bytes: &mut Vec<u8>) -> Result<()> {
+        self.inner.try_encode_udwf(node, bytes)
+    }
+}

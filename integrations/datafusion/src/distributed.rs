@@ -1,0 +1,382 @@
+//! What sessions and workers of [datafusion-distributed](datafusion_distributed) must be given.
+//!
+//! A session that plans queries is made from [`session`], and the sessions of workers by
+//! [`worker_session`].
+//!
+//! There, each task of a stage reads its own part of every table in that stage. A filter that a
+//! task built itself would lack the keys of the other parts, and drop rows that have a partner. So
+//! the partial filters of all tasks are broadcast to every task that probes:
+//!
+//! ```text
+//! BloomProbe
+//!   the probed table
+//!   Aggregate(Final): bloom_filter_agg
+//!     CoalescePartitions
+//!       stage: Broadcast
+//!         Aggregate(Partial): bloom_filter_agg
+//!           the table of the keys
+//! ```
+//!
+//! That a filter is whole is checked twice: when the stages are planned, where a plan with another
+//! filter is given up for one without filters; and when a task opens its filter, where it is an
+//! error.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
+};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion_distributed::{
+    BroadcastExec, DistributedConfig, DistributedExt, DistributedTaskContext, NetworkBoundaryExt,
+    NetworkBroadcastExec, SessionStateBuilderExt, WorkerQueryContext,
+};
+use datafusion_proto::physical_plan::DefaultPhysicalExtensionCodec;
+
+pub use crate::codec::BloomPhysicalCodec;
+use crate::options::{BloomJoinOptions, Enabled};
+use crate::planner::BloomQueryPlanner;
+use crate::probe::BloomProbeExec;
+use crate::session::add_functions;
+
+type Plan = Arc<dyn ExecutionPlan>;
+type Planner = Arc<dyn QueryPlanner + Send + Sync>;
+
+/// A session that plans queries for workers: the functions, the settings, the codec, the rule, and
+/// [`with_distributed_planner`](SessionStateBuilderExt::with_distributed_planner), which must be
+/// called neither before this nor after it.
+///
+/// No filters are planned with `distributed.dynamic_task_count`, where stages are made while the
+/// query runs.
+///
+/// ```
+/// use blocked_bloom_datafusion::distributed::{session, worker_session};
+/// use datafusion::execution::SessionStateBuilder;
+/// use datafusion_distributed::Worker;
+///
+/// let state = session(SessionStateBuilder::new().with_default_features()).build();
+/// let worker = Worker::from_session_builder(worker_session);
+/// assert!(state.aggregate_functions().contains_key("bloom_filter_agg"));
+/// # drop(worker);
+/// ```
+pub fn session(builder: SessionStateBuilder) -> SessionStateBuilder {
+    session_with(builder, Steps { broadcast: true, check: true })
+}
+
+/// A session of a worker, as [`Worker::from_session_builder`] takes it: the functions and the
+/// codec.
+///
+/// [`Worker::from_session_builder`]: datafusion_distributed::Worker::from_session_builder
+///
+/// # Errors
+///
+/// None yet.
+pub async fn worker_session(context: WorkerQueryContext) -> Result<SessionState> {
+    Ok(with_codec(context.builder).build())
+}
+
+/// What makes filters whole. All of it, but in tests.
+#[derive(Clone, Copy, Debug)]
+struct Steps {
+    broadcast: bool,
+    check: bool,
+}
+
+fn session_with(builder: SessionStateBuilder, steps: Steps) -> SessionStateBuilder {
+    let mut builder = with_codec(builder);
+    let rule = BloomQueryPlanner::new(match builder.query_planner().take() {
+        Some(planner) => planner,
+        None => Arc::new(EnginePlanner {}),
+    });
+    let broadcasting = BroadcastingPlanner { inner: Arc::new(rule), steps };
+    let mut builder = builder.with_query_planner(Arc::new(broadcasting)).with_distributed_planner();
+    let inner = builder.query_planner().take().expect("the distributed planner");
+    builder.with_query_planner(Arc::new(CheckingPlanner { inner, steps }))
+}
+
+fn with_codec(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    add_functions(&mut builder);
+    let codec = BloomPhysicalCodec::new(Arc::new(DefaultPhysicalExtensionCodec {}));
+    builder.with_distributed_user_codec(codec)
+}
+
+/// The planner of sessions that have none of their own.
+#[derive(Debug)]
+struct EnginePlanner {}
+
+#[async_trait]
+impl QueryPlanner for EnginePlanner {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Plan> {
+        DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
+    }
+}
+
+/// Puts a broadcast below each filter, before the plan is divided into stages.
+#[derive(Debug)]
+struct BroadcastingPlanner {
+    inner: Planner,
+    steps: Steps,
+}
+
+#[async_trait]
+impl QueryPlanner for BroadcastingPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Plan> {
+        let plan = self.inner.create_physical_plan(logical, session).await?;
+        if !self.steps.broadcast {
+            return Ok(plan);
+        }
+        plan.transform_up(|plan| {
+            if !plan.is::<BloomProbeExec>() {
+                return Ok(Transformed::no(plan));
+            }
+            let children = plan.children();
+            let children = vec![children[0].clone(), with_broadcast(children[1])?];
+            with_children(plan, children).map(Transformed::yes)
+        })
+        .data()
+    }
+}
+
+fn with_children(plan: Plan, children: Vec<Plan>) -> Result<Plan> {
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    plan.replace_children(children, options)
+}
+
+/// The plan of a filter, whose partial filters, or else the one that is merged of them, are sent to
+/// every task.
+fn with_broadcast(filter: &Plan) -> Result<Plan> {
+    if let Some(coalesce) = filter.downcast_ref::<CoalescePartitionsExec>() {
+        return Ok(broadcast(coalesce.input().clone()));
+    }
+    if filter.is::<ProjectionExec>() && filter.output_partitioning().partition_count() == 1 {
+        let input = with_broadcast(filter.children()[0])?;
+        return with_children(filter.clone(), vec![input]);
+    }
+    let Some(aggregate) = filter.downcast_ref::<AggregateExec>() else {
+        return plan_err!("a filter's plan is not an aggregate, but {}", filter.name());
+    };
+    let input = aggregate.input();
+    match aggregate.mode() {
+        AggregateMode::Final => {
+            let coalesced = input.downcast_ref::<CoalescePartitionsExec>();
+            let partial = coalesced.map_or(input, CoalescePartitionsExec::input);
+            with_children(filter.clone(), vec![broadcast(partial.clone())])
+        }
+        // The build side has one partition, of which each task may still read a part.
+        AggregateMode::Single | AggregateMode::SinglePartitioned => {
+            let step = |mode, groups, input| -> Result<Plan> {
+                let (of, filters) = (aggregate.aggr_expr(), aggregate.filter_expr());
+                let schema = aggregate.input_schema();
+                let (of, filters) = (of.to_vec(), filters.to_vec());
+                Ok(Arc::new(AggregateExec::try_new(mode, groups, of, filters, input, schema)?))
+            };
+            let groups = aggregate.group_expr();
+            let partial = step(AggregateMode::Partial, groups.clone(), input.clone())?;
+            step(AggregateMode::Final, groups.as_final(), broadcast(partial))
+        }
+        // One task has merged them.
+        AggregateMode::FinalPartitioned => Ok(broadcast(filter.clone())),
+        mode => plan_err!("a filter's plan ends with an aggregate of the mode {mode:?}"),
+    }
+}
+
+/// The number of tasks that read it is set when the stages are known.
+fn broadcast(plan: Plan) -> Plan {
+    Arc::new(CoalescePartitionsExec::new(Arc::new(BroadcastExec::new(plan, 1))))
+}
+
+/// Gives up a plan that has a filter which is not whole.
+#[derive(Debug)]
+struct CheckingPlanner {
+    inner: Planner,
+    steps: Steps,
+}
+
+#[async_trait]
+impl QueryPlanner for CheckingPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Plan> {
+        let config = session.config_options();
+        let is_off = BloomJoinOptions::of(config).enabled == Enabled::False;
+        let is_dynamic = DistributedConfig::from_config_options(config)?.dynamic_task_count;
+        let reason = if is_dynamic && !is_off {
+            "stages are made while the query runs (distributed.dynamic_task_count)".to_string()
+        } else {
+            match self.inner.create_physical_plan(logical, session).await {
+                Ok(plan) => match incomplete(&plan, 1, false) {
+                    Some(reason) if self.steps.check => reason,
+                    _ => return Ok(plan),
+                },
+                Err(error) if is_off => return Err(error),
+                // Without filters there is either the same error or a plan.
+                Err(error) => error.to_string(),
+            }
+        };
+        let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
+            return plan_err!("filters cannot be turned off in this kind of session: {reason}");
+        };
+        log::debug!("no filters: {reason}");
+        let mut state = state.clone();
+        let options = state.config_mut().options_mut();
+        let off = BloomJoinOptions { enabled: Enabled::False, ..BloomJoinOptions::of(options) };
+        options.extensions.insert(off);
+        self.inner.create_physical_plan(logical, &state).await
+    }
+}
+
+/// What keeps a filter in a finished plan from being whole: an operator below it that gives each of
+/// several tasks its own part.
+fn incomplete(plan: &Plan, tasks: usize, of_filter: bool) -> Option<String> {
+    let (mut tasks_below, mut of_filter_below) = (tasks, of_filter);
+    let is_part = of_filter && tasks > 1;
+    if let Some(boundary) = plan.as_network_boundary() {
+        if is_part && !plan.is::<NetworkBroadcastExec>() {
+            return Some(format!("{} gives {tasks} tasks parts of a filter", plan.name()));
+        }
+        (tasks_below, of_filter_below) = (boundary.input_stage().task_count(), false);
+    } else if is_part && plan.children().is_empty() {
+        return Some(format!("each of {tasks} tasks would build a filter of its part"));
+    }
+    let is_probe = plan.is::<BloomProbeExec>();
+    let mut children = plan.children().into_iter().enumerate();
+    children.find_map(|(n, child)| {
+        incomplete(child, tasks_below, of_filter_below || (is_probe && n == 1))
+    })
+}
+
+/// Checks, in the task that is about to open a filter, that it comes from all tasks.
+pub(crate) fn check_whole(filter: &Plan, context: &Arc<TaskContext>) -> Result<()> {
+    let tasks = DistributedTaskContext::from_ctx(context).task_count;
+    #[cfg(test)]
+    if context.session_config().get_extension::<tests::Unchecked>().is_some() {
+        return Ok(());
+    }
+    match incomplete(filter, tasks, true) {
+        Some(reason) => exec_err!("BloomProbeExec: {reason}"),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/suite/workers.rs"]
+mod workers;
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::util::pretty::pretty_format_batches;
+    use datafusion::physical_plan::displayable;
+    use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+
+    use super::workers::Workers;
+    use super::*;
+
+    /// In a session of a worker: filters are opened without a check.
+    pub(super) struct Unchecked;
+
+    async fn unchecked_worker_session(mut context: WorkerQueryContext) -> Result<SessionState> {
+        let config = context.builder.config().get_or_insert_default();
+        config.set_extension(Arc::new(Unchecked));
+        worker_session(context).await
+    }
+
+    async fn run(context: &SessionContext, sql: &str) -> Result<(String, String)> {
+        let plan = context.sql(sql).await?.create_physical_plan().await?;
+        let shown = displayable(plan.as_ref()).indent(false).to_string();
+        let batches = datafusion::physical_plan::collect(plan, context.task_ctx()).await?;
+        Ok((shown, pretty_format_batches(&batches)?.to_string()))
+    }
+
+    /// A build side in one small file, of which each of three tasks reads two of six row groups. If
+    /// each task built its own filter, it would drop rows that have a partner in another task's.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn filters_of_parts_are_refused_twice() {
+        let directory = tempfile::tempdir().unwrap();
+        let local = SessionContext::new();
+        let path = |table| format!("{}/{table}.parquet", directory.path().display());
+        let row_groups = "SET datafusion.execution.parquet.max_row_group_size = 500";
+        run(&local, row_groups).await.unwrap();
+        for (table, sql) in [
+            ("fact", "SELECT value AS id, value * 7919 % 3000 AS k FROM generate_series(1, 30000)"),
+            ("dim", "SELECT value AS k, value % 3 AS attr FROM generate_series(0, 2999)"),
+        ] {
+            run(&local, &format!("COPY ({sql}) TO '{}'", path(table))).await.unwrap();
+        }
+        let register = async |context: &SessionContext| {
+            for table in ["fact", "dim"] {
+                let options = ParquetReadOptions::default();
+                context.register_parquet(table, path(table), options).await.unwrap();
+            }
+        };
+        register(&local).await;
+        let sql = "SELECT count(*), sum(id) FROM fact JOIN dim ON fact.k = dim.k WHERE attr = 1";
+        let (_, expected) = run(&local, sql).await.unwrap();
+
+        let checked = Workers::start(3, worker_session).await;
+        let unchecked = Workers::start(3, unchecked_worker_session).await;
+        // Where the partitions of the build side are coalesced for the filter, one task probes.
+        // Without this repartition there is one, and nothing to coalesce.
+        let with = async |workers: &Workers, broadcast, check, repartition| {
+            let threshold = "datafusion.optimizer.hash_join_single_partition_threshold";
+            let config = SessionConfig::new()
+                .with_target_partitions(2)
+                .set_u64(threshold, 0)
+                .set_u64(&format!("{threshold}_rows"), 0)
+                .set_bool("datafusion.optimizer.enable_round_robin_repartition", repartition)
+                .with_option_extension(BloomJoinOptions {
+                    enabled: Enabled::True,
+                    min_probe_rows: 0,
+                    ..Default::default()
+                })
+                .with_distributed_worker_resolver(workers.resolver());
+            let builder = SessionStateBuilder::new().with_default_features().with_config(config);
+            let state = session_with(builder, Steps { broadcast, check })
+                .with_distributed_file_scan_config_bytes_per_partition(1)
+                .unwrap()
+                .build();
+            let context = SessionContext::new_with_state(state);
+            register(&context).await;
+            run(&context, sql).await
+        };
+
+        // Nothing is wrong as it is, also without the checks.
+        for (workers, check) in [(&checked, true), (&unchecked, false)] {
+            for repartition in [true, false] {
+                let (plan, answer) = with(workers, true, check, repartition).await.unwrap();
+                assert!(plan.contains("BloomProbeExec"), "{plan}");
+                assert!(plan.contains("NetworkBroadcastExec"), "{plan}");
+                assert_eq!(answer, expected, "{plan}");
+            }
+        }
+        // Without the broadcast and the checks, rows are lost.
+        let (plan, answer) = with(&unchecked, false, false, false).await.unwrap();
+        assert!(plan.contains("BloomProbeExec"), "{plan}");
+        assert_ne!(answer, expected, "{plan}");
+        // The planner's check alone, and that of the workers.
+        let (plan, answer) = with(&unchecked, false, true, false).await.unwrap();
+        assert!(!plan.contains("BloomProbeExec"), "{plan}");
+        assert_eq!(answer, expected, "{plan}");
+        let error = with(&checked, false, false, false).await.unwrap_err().to_string();
+        assert!(error.contains("each of 3 tasks would build a filter of its part"), "{error}");
+    }
+}
