@@ -573,9 +573,10 @@ fn loading_takes_little_more_than_the_filter() {
         );
         let [resident, counted] = from_file;
         assert!(resident < empty + size + size / 10 && counted < size / 10, "{from_file:?}");
-        // The connection has pieces too.
+        // The connection has pieces of 16 MiB too: how many follows from how the bytes arrive.
         let [resident, counted] = from_pieces;
-        assert!(resident < empty + size + size / 5 && counted < size / 5, "{from_pieces:?}");
+        let pieces = 3 * (16 << 20);
+        assert!(resident < empty + size + pieces && counted < pieces, "{from_pieces:?}");
         // The last piece takes no longer than those before.
         let [before @ .., last] = &times[1..] else { panic!("{times:?}") };
         assert!(last <= before.iter().max().unwrap(), "{name}: {times:?}");
