@@ -8,6 +8,9 @@
 # integrations/arrow-rs/test.sh --patched      also the tests of `parquet` about Bloom filters, of
 #                                              the published source with the patch: with the feature
 #                                              and without it
+# integrations/arrow-rs/test.sh --bench        only the benchmark of `parquet` about Bloom filters, of
+#                                              the published source with the patch: without the
+#                                              feature and with it, twice each
 set -euo pipefail
 cd "$(dirname "$0")"
 tested=(
@@ -16,9 +19,11 @@ tested=(
     crates/split-block/src crates/formats/tests/fixtures/parquet)
 
 if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
-cargo fmt --check
-cargo clippy --locked --all-targets -- -D warnings
-cargo test --locked
+if [ "${1:-}" != --bench ]; then
+    cargo fmt --check
+    cargo clippy --locked --all-targets -- -D warnings
+    cargo test --locked
+fi
 
 # The published source, as the repository has it: `parquet/` with the manifest before publishing.
 source=$(cargo metadata --locked --format-version 1 |
@@ -33,7 +38,7 @@ mv "$patched/parquet/Cargo.toml" "$patched/Cargo.toml"
 mv "$patched/parquet/Cargo.toml.orig" "$patched/parquet/Cargo.toml"
 patch --quiet --directory "$patched" --strip 1 --fuzz 0 <parquet-60.1.0.patch
 
-if [ "${1:-}" = --patched ]; then
+if [ "${1:-}" = --patched ] || [ "${1:-}" = --bench ]; then
     # The published manifest, which needs no workspace, with what the patch adds to it.
     root=$(cd ../.. && pwd)
     sed -e '/^\[features\]/a sbbf_simd = ["dep:blocked-bloom", "dep:blocked-bloom-split"]' \
@@ -54,6 +59,9 @@ optional = true
 [workspace]
 END
     rm "$patched/Cargo.toml" "$patched/parquet/Cargo.lock"
+fi
+
+if [ "${1:-}" = --patched ]; then
     for features in "" sbbf_simd; do
         for target in "--lib bloom_filter" "--test arrow_reader bloom_filter"; do
             # shellcheck disable=SC2086
@@ -61,5 +69,45 @@ END
                 --features "$features" $target
         done
     done
+fi
+
+if [ "${1:-}" = --bench ]; then
+    # A package of the benchmark alone: `parquet` has it among all that it needs for its tests.
+    bench=$PWD/target/bench
+    mkdir -p "$bench/benches"
+    cp "$patched/parquet/benches/bloom_filter.rs" "$bench/benches"
+    cat >"$bench/Cargo.toml" <<END
+[package]
+name = "bench"
+edition = "2024"
+autolib = false
+
+[dependencies]
+parquet = { path = "$patched/parquet", default-features = false }
+criterion = { version = "0.8", default-features = false }
+rand = { version = "0.10", default-features = false, features = ["std", "std_rng"] }
+
+[features]
+sbbf_simd = ["parquet/sbbf_simd"]
+
+[[bench]]
+name = "bloom_filter"
+harness = false
+
+[workspace]
+END
+    for features in "" sbbf_simd; do
+        cargo bench --manifest-path "$bench/Cargo.toml" --features "$features" \
+            --target-dir target/parquet-bench --no-run
+    done
+    for run in 1 2; do
+        for features in "" sbbf_simd; do
+            echo "run $run, features: ${features:-none}"
+            cargo bench --quiet --manifest-path "$bench/Cargo.toml" --features "$features" \
+                --target-dir target/parquet-bench -- --noplot \
+                --warm-up-time 0.3 --measurement-time 1 --nresamples 2000
+        done
+    done
+    exit
 fi
 ../../tools/if-changed.sh record "${tested[@]}"
