@@ -1,0 +1,119 @@
+//! What the builder of partitions does where there is no memory, by an allocator that refuses one
+//! allocation of the threads that say which.
+
+#![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use blocked_bloom::{BuildError, FilterOptions, PrefixExtractor, Sizing};
+use blocked_bloom_lsm::{PartitionBuildError, PartitionedFilterBuilder};
+
+struct Refusing;
+
+/// Nothing smaller is refused: the name of a rule for prefixes, which each builder's options copy,
+/// is not reserved in a way that can fail.
+const LEAST: usize = 64;
+
+std::thread_local! {
+    /// Allocations of this thread, of [`LEAST`] bytes or more, until the one that is refused; 0
+    /// refuses none.
+    static LEFT: Cell<u64> = const { Cell::new(0) };
+    /// Bytes of the one that was refused; 0 before.
+    static REFUSED: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: `System` does the work; null is what an allocator without memory returns.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= LEAST {
+            let left = LEFT.get();
+            LEFT.set(left.saturating_sub(1));
+            if left == 1 {
+                REFUSED.set(layout.size());
+                return std::ptr::null_mut();
+            }
+        }
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+type Partitions = Vec<Vec<u8>>;
+
+/// Keys of which all have 300 bytes in common, so that separators are long.
+fn keys() -> Vec<Vec<u8>> {
+    (0..3_000_u32).map(|key| [&[b'k'; 300][..], &key.to_be_bytes()].concat()).collect()
+}
+
+/// The partitions and the index, while the allocation of this number is refused; 0 refuses none.
+/// After an error, every further call is one too, though there is memory again.
+fn build(
+    options: &FilterOptions,
+    keys: &[Vec<u8>],
+    refused: u64,
+) -> Result<(Partitions, Vec<u8>), PartitionBuildError> {
+    let mut partitions = Partitions::with_capacity(64);
+    let mut builder = PartitionedFilterBuilder::new(options.clone(), 512)?;
+    LEFT.set(refused);
+    REFUSED.set(0);
+    for key in keys {
+        let inserted = builder.insert(key);
+        // What the test itself allocates is not refused.
+        let left = LEFT.replace(0);
+        match inserted {
+            Ok(full) => partitions.extend(full.map(|full| full.to_bytes())),
+            Err(error) => {
+                for key in [key, &keys[0], &vec![b'z'; 400]] {
+                    let again = builder.insert(key);
+                    assert_eq!(again.map(|_| ()), Err(PartitionBuildError::AlreadyFailed));
+                }
+                let finished = builder.finish();
+                assert_eq!(finished.map(|_| ()), Err(PartitionBuildError::AlreadyFailed));
+                return Err(error);
+            }
+        }
+        LEFT.set(left);
+    }
+    let finished = builder.finish();
+    LEFT.set(0);
+    let (last, index) = finished?;
+    partitions.push(last.to_bytes());
+    Ok((partitions, index))
+}
+
+/// Each allocation of [`LEAST`] bytes or more of a whole build in turn: of hashes, partitions,
+/// entries, separators, keys and the index. It is an error, and no panic or end of the process.
+#[test]
+fn each_allocation_that_fails_is_an_error_and_the_builder_fails_for_good() {
+    let keys = keys();
+    let plain = FilterOptions::new(Sizing::BitsPerKey(10.0));
+    for options in [plain.clone(), plain.with_prefixes(PrefixExtractor::fixed(302))] {
+        let whole = build(&options, &keys, 0).unwrap();
+        assert!(whole.0.len() > 4, "{} partitions", whole.0.len());
+        let mut failures = 0;
+        for refused in 1.. {
+            let built = build(&options, &keys, refused);
+            let bytes = REFUSED.get() as u64;
+            if bytes == 0 {
+                assert_eq!(built.unwrap(), whole);
+                break;
+            }
+            failures += 1;
+            let Err(PartitionBuildError::Build(BuildError::Alloc(error))) = built else {
+                panic!("allocation {refused}, of {bytes} bytes: {built:?}")
+            };
+            assert!(error.bytes > 0, "{error} for {bytes} bytes");
+        }
+        // Of a partition there are three at least: its hashes, its blocks, its separator.
+        assert!(failures > 3 * whole.0.len(), "{failures}");
+    }
+}
