@@ -8,9 +8,9 @@
 # integrations/arrow-rs/test.sh --patched      also the tests of `parquet` about Bloom filters, of
 #                                              the published source with the patch: with the feature
 #                                              and without it
-# integrations/arrow-rs/test.sh --bench        only the benchmark of `parquet` about Bloom filters, of
-#                                              the published source with the patch: without the
-#                                              feature and with it, twice each
+# integrations/arrow-rs/test.sh --bench        only the benchmark of `parquet` about Bloom filters,
+#                                              of the published source with the patch: without
+#                                              the feature and with it, twice each
 set -euo pipefail
 cd "$(dirname "$0")"
 tested=(
