@@ -195,7 +195,8 @@ fn memory_and_bytes_follow_the_rows() {
 #[test]
 fn rows_of_other_planes_are_the_same_rows() {
     for (i, shape) in SHAPES.into_iter().enumerate() {
-        let (all, _, mut from) = sample(options(shape, 512).with_liveness(), 1_300, 7);
+        let group_rows = [1_024, 512][i / 2 % 2];
+        let (all, _, mut from) = sample(options(shape, group_rows).with_liveness(), 1_300, 7);
         let deleted = [0, 63, 64, 511, 512, 900, 1_299];
         deleted.iter().for_each(|&row| assert!(from.delete(row).unwrap()));
         let options = options(shape, [512, 1_024][i % 2]);
@@ -229,6 +230,22 @@ fn rows_of_planes_that_do_not_fit_are_errors() {
     let error = wider.append_rows(&from, 0..1).unwrap_err();
     assert!(matches!(error, PlanesError::RowShape { .. }));
     assert_eq!((builder.rows(), wider.rows()), (0, 0));
+}
+
+/// Whatever is stored of them tells options apart: planes of others are not those that are meant.
+#[test]
+fn options_are_equal_if_all_that_is_stored_is() {
+    let plain = options((1, 80, 2), 512);
+    for other in [
+        plain.with_short_last_group(),
+        plain.with_liveness(),
+        plain.with_tag(1),
+        plain.with_key_hash(KeyHash::Caller { tag: 1 }),
+        options((1, 80, 2), 1_024),
+        options((1, 80, 3), 512),
+    ] {
+        assert_ne!(plain, other);
+    }
 }
 
 /// Words by the definition, byte by byte.
