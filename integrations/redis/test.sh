@@ -1,21 +1,29 @@
 #!/usr/bin/env bash
-# integrations/redis/test.sh                format, lints and tests of this integration; records what was tested in `tested`, to be committed
-# integrations/redis/test.sh --if-changed   the same, unless `tested` says that these files, the core's interface and the code of growing filters and formats passed before
+# integrations/redis/test.sh                format, lints and tests of this integration; records
+#                                           what was tested in `tested`, to be committed
+# integrations/redis/test.sh --if-changed   the same, unless `tested` says that these files, the
+#                                           core's interface and the code of growing filters and
+#                                           formats passed before
 #
-# It needs redis-server (7.0 or later) and libclang, Debian's packages redis-server and libclang-dev. If CI is set, it installs them by apt, or fails;
-# otherwise it says what did not run, and records nothing.
+# It needs redis-server (7.0 or later) and libclang, Debian's packages redis-server and
+# libclang-dev. If CI is set, it installs them by apt, or fails; otherwise it says what did not run,
+# and records nothing.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# Of the growing filters the code, and of the formats that which reads RedisBloom's filters and finds its fixtures: an interface says little about bytes.
+# Of the growing filters the code, and of the formats that which reads RedisBloom's filters and
+# finds its fixtures: an interface says little about bytes.
 tested=(
-    integrations/redis tools/public-api/blocked-bloom.txt tools/public-api/blocked-bloom-formats.txt tools/public-api/blocked-bloom-scalable.txt
-    crates/scalable/src crates/formats/src/redis crates/formats/src/classical crates/formats/tests/suite/common/fixtures.rs
+    integrations/redis tools/public-api/blocked-bloom{,-formats,-scalable}.txt
+    crates/scalable/src crates/formats/src/{redis,classical}
+    crates/formats/tests/suite/common/fixtures.rs
 )
 
 # Not libclang-cpp, which has another interface, and is often there alone.
 has_libclang() {
-    [ -n "${LIBCLANG_PATH:-}" ] || { ldconfig -p 2>/dev/null; compgen -G '/usr/lib/llvm-*/lib/libclang*' || true; } | grep 'libclang[-.].*so' | grep -v libclang-cpp >/dev/null
+    [ -n "${LIBCLANG_PATH:-}" ] ||
+        { ldconfig -p 2>/dev/null; compgen -G '/usr/lib/llvm-*/lib/libclang*' || true; } |
+        grep 'libclang[-.].*so' | grep -v libclang-cpp >/dev/null
 }
 
 if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
@@ -25,7 +33,8 @@ if [ -n "${CI:-}" ] && ! { has_libclang && command -v redis-server >/dev/null; }
 fi
 cargo fmt --check
 if ! has_libclang; then
-    echo "integrations/redis: NOT RUN: no libclang, which redis-module needs to be built (Debian: libclang-dev)" >&2
+    echo "integrations/redis: NOT RUN: no libclang, which redis-module needs to be built" \
+        "(Debian: libclang-dev)" >&2
     exit
 fi
 cargo clippy --locked --all-targets -- -D warnings

@@ -116,9 +116,9 @@ impl Sbbf {
         self.0.contains_hash(hash)
     }
 
-    /// [`SplitBlockFilter::shrink_to_false_positive_rate`], which NaN does not stop here: as theirs,
-    /// the filter then becomes one block. Of a number of blocks that is no power of two, theirs
-    /// panics and this folds as often as it is even.
+    /// [`SplitBlockFilter::shrink_to_false_positive_rate`], which NaN does not stop here: as with
+    /// theirs, the filter then becomes one block. Of a number of blocks that is no power of two,
+    /// theirs panics and this folds as often as it is even.
     pub fn fold_to_target_fpp(&mut self, target_fpp: f64) {
         let rate = if target_fpp.is_nan() { f64::INFINITY } else { target_fpp };
         self.0.shrink_to_false_positive_rate(rate);

@@ -5,8 +5,8 @@
 //! `bits`, whose columns are the bits per key that were wanted, and those of benches, by bench and
 //! title, with the columns `median`, `least` and `ratio` (of times, to the first row). `machine`
 //! and `command` are those of the comparison, with `; BENCH` those of a bench's tables, with
-//! `; BENCH: TITLE` those of one table, with `; removable` those of filters that keys can be removed
-//! from, and with `; comparison + BENCH + BENCH` those that all of these have in common.
+//! `; BENCH: TITLE` those of one table, with `; removable` those of filters that keys can be
+//! removed from, and with `; comparison + BENCH + BENCH` those that all of these have in common.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use benches::results::{About, Machine, Rate, Report, Section, Table};
 
 /// The file of `benches/results` whose figures the pages show. A run on another machine, however
-/// new, changes no page until its file is named here; of the other files only tables count that this
-/// one does not have.
+/// new, changes no page until its file is named here; of the other files only tables count that
+/// this one does not have.
 pub(crate) const SHOWN: &str = "2026-11-24-zen4.json";
 
 /// The reports of all files: first the one that is shown, then the others, the newest first.

@@ -21,8 +21,8 @@ const OTHER: &str = "other filters of this project";
 const RATES: &str = "false positives";
 const GROUPS: [&str; 7] = [FASTEST, AVX2, ONE, ENGINE, RIBBON, OTHER, RATES];
 
-/// A case in which others may win: its group, what it is, and where; the figure of this project, and
-/// those of others.
+/// A case in which others may win: its group, what it is, and where; the figure of this project,
+/// and those of others.
 struct Contest {
     group: &'static str,
     case: String,
@@ -75,8 +75,8 @@ pub(crate) fn wins(store: &Store) -> Result<String, String> {
     Ok(table("case", heads, rows)?.replace("|---:|", "|---|"))
 }
 
-/// Times of the comparison: of the fastest kernel, of AVX2, of one key a call, and of Ribbon filters
-/// beside others that need all keys at once.
+/// Times of the comparison: of the fastest kernel, of AVX2, of one key a call, and of Ribbon
+/// filters beside others that need all keys at once.
 fn compared(store: &Store) -> Result<Vec<Contest>, String> {
     let report = store.comparison()?;
     let mut contests = Vec::new();
