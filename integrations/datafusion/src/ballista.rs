@@ -25,6 +25,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
 use crate::aggregate::{BLOOM_FILTER_AGG, bloom_filter_agg};
+use crate::build::BloomBuildExec;
 use crate::contains::{BLOOM_FILTER_CONTAINS, bloom_filter_contains, function};
 use crate::options::BloomJoinOptions;
 use crate::planner::BloomQueryPlanner;
@@ -145,6 +146,9 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(bytes) = bytes.strip_prefix(BloomBuildExec::MAGIC) {
+            return Ok(Arc::new(BloomBuildExec::decode(bytes, inputs)?));
+        }
         let Some(bytes) = bytes.strip_prefix(MAGIC) else {
             return self.ballista.try_decode(bytes, inputs, context, converter);
         };
@@ -178,6 +182,10 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         bytes: &mut Vec<u8>,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
+        if let Some(build) = node.downcast_ref::<BloomBuildExec>() {
+            build.encode(bytes);
+            return Ok(());
+        }
         let Some(probe) = node.downcast_ref::<BloomProbeExec>() else {
             return self.ballista.try_encode(node, bytes, converter);
         };

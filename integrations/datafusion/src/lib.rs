@@ -27,10 +27,13 @@
 mod aggregate;
 #[cfg(feature = "ballista")]
 pub mod ballista;
+mod broadcast;
+mod build;
 mod build_side;
 mod columns;
 mod contains;
 mod cost;
+mod engine;
 #[cfg(feature = "file-index")]
 mod file_index;
 mod filter;
@@ -39,6 +42,7 @@ mod keys;
 mod limits;
 mod options;
 mod planner;
+mod predicates;
 mod probe;
 mod rule;
 mod scan;
@@ -58,8 +62,8 @@ pub use probe::BloomProbeExec;
 pub use rule::{BloomJoinRule, RULE_NAME};
 pub use session::with_bloom_filters;
 
-/// The README's code.
-#[cfg(doctest)]
+/// The README's code, which needs these features.
+#[cfg(all(doctest, feature = "cluster", feature = "file-index"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
 
