@@ -121,9 +121,12 @@ impl Stored for FileIndex<&[u8]> {
             ("stored size", sizes(about.length)),
             ("checksums", "ok".to_owned()),
         ];
-        rows.extend(manifest.files().take(FILES_SHOWN).map(|file| ("indexed file", shown(file))));
+        let mut first: Vec<String> = manifest.files().take(FILES_SHOWN).map(shown).collect();
         if files > FILES_SHOWN {
-            rows.push(("indexed file", format!("and {} more", files - FILES_SHOWN)));
+            first.push(format!("{} more", files - FILES_SHOWN));
+        }
+        if files > 0 {
+            rows.push(("first files", first.join(", ")));
         }
         Facts { list: Some(list), ..Facts::new(about, json, rows) }
     }
@@ -194,7 +197,7 @@ impl Stored for FileIndex<&[u8]> {
 fn shown(file: FileEntry<'_>) -> String {
     let (identity, row_groups) = (file.identity(), file.row_groups());
     let groups = if row_groups == 1 { "row group" } else { "row groups" };
-    format!("{}, {}, {row_groups} {groups}", identity.name(), sizes(identity.length()))
+    format!("{} ({} bytes, {row_groups} {groups})", identity.name(), identity.length())
 }
 
 /// And for programs.
