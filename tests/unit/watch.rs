@@ -19,9 +19,9 @@ std::thread_local! {
     static TUNING: Cell<Option<&'static Tuning>> = const { Cell::new(None) };
 }
 
-/// What a test chose in place of this CPU's row.
-pub(crate) fn tuning() -> Option<&'static Tuning> {
-    TUNING.get()
+/// Replaces this CPU's row by what a test chose.
+pub(crate) fn tuned(tuning: &mut &'static Tuning) {
+    *tuning = TUNING.get().unwrap_or(*tuning);
 }
 
 /// Long calls of this thread then prefetch as `tuning` says; with nothing, as this CPU's row says.
