@@ -49,9 +49,10 @@ const SAMPLE_ROWS: usize = 32 * 1024;
 /// If more than a given share of the rows that the table's scan has read are keys, the filter would
 /// drop next to nothing. The input is then not read to its end, and the state is that of a filter
 /// that may contain everything. The rows are those of all partitions that run in one process; there
-/// the scan may be shared with the join, whose rows then count as well. A sample decides only if the scan has neither skipped rows by
-/// statistics nor found by statistics that all of some rows are selected: the values of the
-/// predicate's columns would then depend on where in the table the sample is.
+/// the scan may be shared with the join, whose rows then count as well. A sample decides only if
+/// the scan has neither skipped rows by statistics nor found by statistics that all of some rows
+/// are selected: the values of the predicate's columns would then depend on where in the table the
+/// sample is.
 #[derive(Debug)]
 pub(crate) struct BloomBuildExec {
     input: Arc<dyn ExecutionPlan>,
