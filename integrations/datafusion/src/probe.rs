@@ -49,8 +49,10 @@ const NAME: &str = "BloomProbeExec";
 /// too: it has no partner in a join where NULL equals nothing.
 ///
 /// Of each partition one row passes at least, since the join drops it as well, and Ballista 55 does
-/// not end a query in which a stage turns out to have no rows while another runs that only a join
-/// with these rows needs (`upstream/` of the integration).
+/// not end a query in which a stage turns out to have no rows while another runs that the plan then
+/// does without ([apache/datafusion-ballista#2063]).
+///
+/// [apache/datafusion-ballista#2063]: https://github.com/apache/datafusion-ballista/issues/2063
 ///
 /// The filter's plan has one partition: Ballista makes a stage of what is below its
 /// `CoalescePartitionsExec`, and gives the whole result to every task of the first input. Schema,

@@ -233,7 +233,6 @@ async fn answers_and_bytes_in_a_cluster() {
         );
     }
     broadcasts_are_left_alone(&cluster, directory).await;
-    filters_that_drop_every_row(&cluster, directory).await;
     functions_of_the_client(&cluster, directory).await;
 }
 
@@ -256,9 +255,14 @@ async fn broadcasts_are_left_alone(cluster: &Cluster, directory: &Path) {
 
 /// Ballista 55 waits for ever if a stage turns out to have no rows while another runs that the plan
 /// then does without. Filters leave a row of each task.
-async fn filters_that_drop_every_row(cluster: &Cluster, directory: &Path) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_that_drop_every_row_in_a_cluster() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write_tables(directory).await;
     let local = SessionContext::new();
     register_tables(&local, directory).await.unwrap();
+    let cluster = Cluster::start(&binary(), directory, 2, 2).unwrap();
     // No key of `e` is in `fact`.
     let e = "(SELECT * FROM e WHERE attr < 10 AND k > 30000)";
     let groups = "(SELECT fk, count(*) AS n FROM fact GROUP BY fk)";
@@ -277,7 +281,7 @@ async fn filters_that_drop_every_row(cluster: &Cluster, directory: &Path) {
             let config = without_broadcast(config(true, adaptive))
                 .set_bool("datafusion.execution.parquet.pushdown_filters", row_filters)
                 .set_str("bloom_join.false_positive_rate", "1e-7");
-            let context = client(cluster, directory, config).await;
+            let context = client(&cluster, directory, config).await;
             let what = format!("adaptive {adaptive}, row filters {row_filters}: {sql}");
             let answer = timeout(Duration::from_secs(120), rows(&context, &sql)).await;
             assert_eq!(answer.expect(&what), expected, "{what}");
