@@ -336,7 +336,6 @@ async fn tpch_in_a_cluster() {
     }
     println!("filters, added up: {filters:?}");
     assert!(filters[1] > filters[0] + 20 && filters[4] > filters[3] + 20, "{filters:?}");
-    assert!(filters[2] > filters[1] && filters[5] > filters[4], "{filters:?}");
 }
 
 /// The 99 queries of TPC-DS give the rows that the plain engine gives in one process, by both
