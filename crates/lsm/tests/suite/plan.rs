@@ -205,10 +205,12 @@ proptest! {
         }
     }
 
+    /// But by what steps taken in order may lose to the best plan, which the comparisons with brute
+    /// force limit.
     #[test]
     fn more_memory_is_never_worse(levels in levels(), budget in budget(), more in budget()) {
         let cost = |bytes| Plan::for_budget(&levels, bytes).unwrap().expected_cost();
-        prop_assert!(cost(budget.saturating_add(more)) <= cost(budget) * 1.000_001);
+        prop_assert!(cost(budget.saturating_add(more)) <= cost(budget) * 1.005);
     }
 
     #[test]
@@ -227,15 +229,23 @@ proptest! {
         prop_assert_eq!(shape(&levels), shape(&shuffled));
     }
 
+    /// Where a filter for each would cost more than it saves, some have none, and the next one what
+    /// is left.
     #[test]
     fn equal_levels_get_equal_filters(level in level(), count in 1_usize..6, bits in 1.5..100.0) {
         let levels = vec![level; count];
         let filters = u64::from(level.runs) * u64::from(level.tables);
         let each = filters * (128 + (level.keys as f64 / filters as f64 * bits / 8.0) as u64);
         let plan = Plan::for_budget(&levels, each * count as u64).unwrap();
-        let blocks: Vec<u32> = plan.levels().iter().map(blocks).collect();
-        let (least, most) = (blocks.iter().min().unwrap(), blocks.iter().max().unwrap());
-        prop_assert!(most - least <= 1, "{:?}", blocks);
+        let mut blocks: Vec<u32> = plan.levels().iter().map(blocks).collect();
+        blocks.sort_unstable();
+        let most = blocks[count - 1];
+        if most - blocks[0] > 1 {
+            let given = blocks.iter().filter(|&&blocks| blocks > 0).skip(1);
+            prop_assert!(given.clone().all(|blocks| most - blocks <= 1), "{:?}", blocks);
+            let alone = Plan::for_budget(&[level], each).unwrap();
+            prop_assert!(plan.expected_cost() < alone.expected_cost() * count as f64, "{blocks:?}");
+        }
     }
 
     #[test]
