@@ -1,9 +1,19 @@
 #!/usr/bin/env bash
-# tools/emulated.sh        the tests whose outcome depends on the machine, on machines that this one
-#                          emulates: NEON, a big-endian machine, x86-64 without AVX2
-# tools/emulated.sh full   all tests, on these and more machines
+# tools/emulated/test.sh                the tests whose outcome depends on the machine, on machines
+#                                       that this one emulates: NEON, a big-endian machine, x86-64
+#                                       without AVX2; records what was tested in `tested`, to be
+#                                       committed
+# tools/emulated/test.sh --if-changed   the same, unless `tested` says that this code passed before
+# tools/emulated/test.sh full           all tests, on these and more machines
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
+
+# What these tests look at: the kernels, and the bytes of what is stored. The tests themselves are
+# not among it, nor what they need: the nightly workflow runs all of them.
+tested=(src tools/cross-test.sh)
+for package in formats removable ribbon split-block planes lsm scalable file-index; do
+    tested+=("crates/$package/src")
+done
 
 # All packages in one call of cargo per target, and no debug information: most of the time goes into
 # compiling what the tests need. What was built for this machine has what its caller wanted.
@@ -34,7 +44,8 @@ run() { # kernels that must be found, target, arguments of cargo test
 }
 
 case ${1:-} in
-    "")
+    "" | --if-changed)
+        if [ -n "${1:-}" ] && tools/if-changed.sh passed tools/emulated "${tested[@]}"; then exit; fi
         run neon,portable,scalar aarch64-unknown-linux-gnu "${kernels[@]}" -- "${neon[@]}"
         run portable,scalar s390x-unknown-linux-gnu "${stored[@]}" -- "${outside[@]}" \
             "${big_endian[@]}"
@@ -45,6 +56,7 @@ case ${1:-} in
         EXPECT_KERNELS=portable,scalar CARGO_PROFILE_TEST_DEBUG=$here_debug \
             CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$qemu -cpu qemu64" \
             cargo test --locked --workspace --all-features --test suite -- kernels::
+        tools/if-changed.sh record tools/emulated "${tested[@]}"
         ;;
     full)
         run neon,portable,scalar aarch64-unknown-linux-gnu "${all[@]}" -- "${outside[@]}"
@@ -58,5 +70,5 @@ case ${1:-} in
         CROSS_TEST_RUSTFLAGS=-Ctarget-feature=+simd128 run portable,scalar wasm32-wasip1 \
             --package blocked-bloom --lib --test suite -- kernels:: params:: hash::
         ;;
-    *) echo "usage: tools/emulated.sh [full]" >&2; exit 2 ;;
+    *) echo "usage: tools/emulated/test.sh [--if-changed | full]" >&2; exit 2 ;;
 esac
