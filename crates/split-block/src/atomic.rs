@@ -62,7 +62,7 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 /// ```
 pub struct AtomicSplitBlockFilter {
     buffer: AtomicBuffer,
-    /// Split blocks: a power of two. The buffer may have more, which are not used.
+    /// Split blocks. The buffer may have more, which are not used.
     len: u32,
     /// Used here for its prefetch threshold only; `into_filter` passes it on.
     kernel: Kernel,
