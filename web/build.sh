@@ -13,6 +13,13 @@ out=$(cd "$out" && pwd -P)
 
 # Some of what the crates have has no use on this target; ./check looks at their warnings.
 flags="-A unused"
+# Messages of panics name files: the same names, and short ones, wherever the repository lies.
+for folder in "$(cd .. && pwd -P)/" "${CARGO_HOME:-$HOME/.cargo}/registry/src/"; do
+    case $folder in
+        *[[:space:]]*) ;; # These flags cannot have it.
+        *) flags+=" --remap-path-prefix=$folder=" ;;
+    esac
+done
 if [ -d "$(rustc --print target-libdir --target $target)" ]; then
     RUSTFLAGS=$flags cargo build --quiet --locked --release --target $target --target-dir "$out"
 elif command -v apt-get >/dev/null; then
@@ -34,7 +41,8 @@ base64 -w 0 <"$parts/wasm.gz" >"$parts/wasm.base64"
 # A JavaScript or style sheet's indentation and lines of comments are a tenth of the page without
 # the module.
 lean() { sed -E 's/^ +//; /^(\/\/.*)?$/d' "$@"; }
-lean page/style.css >"$parts/style.css"
+# The style sheet has no text in which a space beside a sign counts.
+lean page/style.css | sed -E 's/ *([{};,]) */\1/g; s/: /:/g; s/;\}/}/g' >"$parts/style.css"
 lean page/module.js page/worker.js >"$parts/worker.js"
 lean page/{module,page,size,plot,levels,inspect,lookup,main}.js >"$parts/main.js"
 # The page may run this script and no other, by its hash, and may connect to nothing.

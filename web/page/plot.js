@@ -62,7 +62,7 @@ function drawPlot() {
       const at = isAtEdge ? Math.max(end.y + 4, last + 15) : end.y + 4;
       if (isAtEdge) last = at;
       svg.append(
-        s('text', { class: `label ${end.kind}`, x: end.x + 10, y: at }, KINDS[end.kind].short),
+        s('text', { class: `label ${end.kind}`, x: end.x + 10, y: at }, KINDS[end.kind].name),
       );
     }
   }
@@ -73,7 +73,7 @@ function drawPlot() {
   });
   const legend = h(
     'p', { class: 'legend' },
-    ...plot.rows.map(({ kind }) => h('span', {}, swatchOf(kind), KINDS[kind].short)),
+    ...plot.rows.map(({ kind }) => h('span', {}, swatchOf(kind), KINDS[kind].name)),
   );
   $('plot').replaceChildren(svg, ...(narrow ? [legend] : []));
 }

@@ -1,10 +1,10 @@
 // The view `size`: one set of keys, filters of five kinds.
 const KINDS = {
-  blocked: { name: 'Blocked', short: 'Blocked', note: 'blocked-bloom, RocksDB' },
-  classical: { name: 'Classical', short: 'Classical', note: 'Guava, Spark, Cassandra, Redis' },
-  'split-block': { name: 'Split block', short: 'Split block', note: 'Parquet, Impala, Kudu' },
-  ribbon: { name: 'Ribbon', short: 'Ribbon', note: 'static: all keys known' },
-  tags: { name: 'Tags', short: 'Tags', note: 'keys can be removed' },
+  blocked: { name: 'Blocked', note: 'blocked-bloom, RocksDB' },
+  classical: { name: 'Classical', note: 'Guava, Spark, Cassandra, Redis' },
+  'split-block': { name: 'Split block', note: 'Parquet, Impala, Kudu' },
+  ribbon: { name: 'Ribbon', note: 'static: all keys known' },
+  tags: { name: 'Tags', note: 'keys can be removed' },
 };
 const SIZE_DEFAULTS = {
   keys: '1M', by: 'bits', bits: '10', rate: '1%', bytes: '1 MiB', load: '100k', kind: 'blocked',

@@ -47,18 +47,16 @@ const FILTERS: [(&str, &str, &str); 16] = [
 ];
 
 /// Beginnings of the names that are in the table of more than the front page has.
-const FOLLOWED: [&str; 7] = [
+const FOLLOWED: [&str; 5] = [
     "**blocked-bloom**",
-    "one key",
-    "in small",
     "blocked-bloom with",
     "RocksDB's AVX2 loop, batches",
     "split-block",
     "sbbf",
 ];
 
-/// Those of its first part alone.
-const ONCE: [&str; 2] = ["one key a call", "in small pages"];
+/// Those of its first part, of which the front page has the others.
+const FIRST: [&str; 2] = ["**blocked-bloom**", "in small pages"];
 
 /// Rows of the table of short calls.
 const SHORT: [(&str, &str); 4] = [
@@ -375,10 +373,9 @@ fn all_beside(store: &Store) -> Result<String, String> {
     ] {
         let mut group = beside(store, of, &SHOWN)?;
         group.retain(|row| row[1..].iter().any(|cell| !cell.is_empty()));
-        // Of the others the front page has the first part.
-        group.retain(|row| FOLLOWED.iter().any(|name| row[0].starts_with(name)));
+        let shown = if title.is_empty() { &FIRST[..] } else { &FOLLOWED };
+        group.retain(|row| shown.iter().any(|name| row[0].starts_with(name)));
         if !title.is_empty() {
-            group.retain(|row| !ONCE.contains(&&*row[0]));
             if of == "building" {
                 group.iter_mut().for_each(|row| row[0] = row[0].replace(", batches of 32", ""));
             }
