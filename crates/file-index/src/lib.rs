@@ -65,6 +65,7 @@ extern crate std;
 
 mod builder;
 mod bytes;
+mod column;
 mod error;
 mod identity;
 mod index;
