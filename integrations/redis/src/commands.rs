@@ -245,6 +245,14 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
         }
     }
     let is_valkey = tightening.is_some() || seed.is_some();
+    // Those are of valkey-bloom's filters. Earlier versions of this module took such commands, and
+    // sent them.
+    if is_blocked && is_valkey && !memory::follows(context) {
+        return Err(RedisError::Str(match tightening {
+            Some(_) => "ERR cannot use BLOCKED and TIGHTENING options together",
+            None => "ERR cannot use BLOCKED and SEED options together",
+        }));
+    }
     // valkey-bloom takes more.
     if reserve.expansion > MAX_EXPANSION as u64 && !(is_valkey && memory::follows(context)) {
         return Err(BAD_EXPANSION);

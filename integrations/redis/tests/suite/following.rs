@@ -66,7 +66,7 @@ fn a_filter_that_redisbloom_filled_has_all_items() {
 #[test]
 fn what_other_modules_accept_is_accepted_from_them() {
     let seed = *b"thirty-two bytes of a real seed.";
-    let words: [&[&[u8]]; 10] = [
+    let words: [&[&[u8]]; 11] = [
         // RedisBloom looks at the first letters, ignores other words of `BF.RESERVE`, and has had
         // other ranges.
         &[b"BF.INSERT", b"letters", b"c", b"10", b"er", b"0.3", b"exp", b"3", b"i", b"a"],
@@ -117,6 +117,9 @@ fn what_other_modules_accept_is_accepted_from_them() {
             b"ITEMS",
             b"a",
         ],
+        // Earlier versions of this module took these words, and sent them as they came if the
+        // filter was there.
+        &[b"BF.INSERT", b"valkey", b"BLOCKED", b"SEED", &seed, b"ITEMS", b"d"],
         // The other server could not make it either, and told this one nevertheless.
         &[b"BF.RESERVE", b"none", b"0.01", b"9000000000000000000"],
         &[b"BF.INSERT", b"none", b"CAPACITY", b"30", b"ITEMS", b"a"],
@@ -135,6 +138,7 @@ fn what_other_modules_accept_is_accepted_from_them() {
         let text = reply(&mut connection, &["BF.MEXISTS", name, "a", "b", "c"]);
         assert_eq!(text, expected, "{name}");
     }
+    assert_eq!(reply(&mut connection, &["BF.EXISTS", "valkey", "d"]), "1");
     for (name, field, value) in [
         ("letters", "CAPACITY", "10"),
         ("letters", "EXPANSION", "3"),

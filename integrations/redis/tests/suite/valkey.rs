@@ -254,6 +254,7 @@ fn insert_takes_the_words_of_valkey_bloom() {
     wait_until("the replica has it", || reply(&mut other, &["EXISTS", "c"]) == "1");
     compare(&mut other, "c", &naive);
     assert_eq!(reply(&mut connection, &["BF.INFO", "c", "TIGHTENING"]), "[\"0.25\"]");
+    let seed = std::str::from_utf8(&RANDOM).unwrap();
     for (words, error) in [
         (&["TIGHTENING", "1"][..], "-ERR (0 < tightening ratio range < 1)"),
         (&["TIGHTENING", "x"], "-ERR bad tightening ratio"),
@@ -267,10 +268,30 @@ fn insert_takes_the_words_of_valkey_bloom() {
             &["ERROR", "0.00000001", "VALIDATESCALETO", "1073741824"],
             "-ERR provided VALIDATESCALETO causes false positive to degrade to 0",
         ),
+        // Of two forms of filters, whichever word comes first.
+        (
+            &["BLOCKED", "TIGHTENING", "0.25", "ITEMS", "x"],
+            "-ERR cannot use BLOCKED and TIGHTENING options together",
+        ),
+        (
+            &["SEED", seed, "BLOCKED", "ITEMS", "x"],
+            "-ERR cannot use BLOCKED and SEED options together",
+        ),
+        (
+            &["TIGHTENING", "0.25", "BLOCKED", "SEED", seed],
+            "-ERR cannot use BLOCKED and TIGHTENING options together",
+        ),
     ] {
         let text = reply(&mut connection, &[&["BF.INSERT", "d"], words].concat());
         assert!(text.starts_with(error), "{words:?}: {text}");
         assert_eq!(reply(&mut connection, &["EXISTS", "d"]), "0", "{words:?}");
+    }
+    // Also for a filter that is there, of either form.
+    for name in ["a", "c"] {
+        let words = ["BF.INSERT", name, "BLOCKED", "SEED", seed, "ITEMS", "of no filter"];
+        let text = reply(&mut connection, &words);
+        assert_eq!(text, "-ERR cannot use BLOCKED and SEED options together", "{name}");
+        assert_eq!(reply(&mut connection, &["BF.EXISTS", name, "of no filter"]), "0", "{name}");
     }
     let words = ["BF.INSERT", "d", "VALIDATESCALETO", "1000000"];
     assert_eq!(reply(&mut connection, &words), "[]");
