@@ -9,6 +9,10 @@ use crate::filter::Filter;
 /// Most bytes of a piece of a dump, as in RedisBloom.
 pub(crate) const PIECE: usize = 16 << 20;
 
+/// Most bytes of a piece of an own filter: what takes it computes checksums, too, which shall not
+/// keep the server for longer than a piece of RedisBloom's.
+const OWN_PIECE: usize = 8 << 20;
+
 impl Filter {
     /// The header.
     pub(crate) fn header(&self) -> Cow<'_, [u8]> {
@@ -24,11 +28,12 @@ impl Filter {
     }
 
     /// The piece that begins where `iterator` says, of `most` bytes at most, and its iterator; none
-    /// behind the end. Of a filter that is being loaded, what has come.
+    /// behind the end. An own filter has smaller ones at most; of a filter that is being loaded, it
+    /// is what has come.
     pub(crate) fn piece(&self, iterator: i64, most: usize) -> Option<(i64, Cow<'_, [u8]>)> {
         let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
         let piece: Cow<'_, [u8]> = match self {
-            Filter::Own(filter) => filter.piece(offset, most)?.into(),
+            Filter::Own(filter) => filter.piece(offset, most.min(OWN_PIECE))?.into(),
             Filter::Redis(filter) => filter.dump().skip(1).find_map(|(end, data)| {
                 let start = (end as u64 - 1).checked_sub(data.len() as u64)?;
                 let within = usize::try_from(offset.checked_sub(start)?).ok()?;

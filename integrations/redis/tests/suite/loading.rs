@@ -86,7 +86,7 @@ fn own_filters_are_the_same_afterwards() {
             dump_before.iter().map(|(_, data)| data.len()).sum::<usize>()
         );
     }
-    assert_eq!(dump(&mut connection, "large").len(), 3);
+    assert_eq!(dump(&mut connection, "large").len(), 4);
     // From anywhere within.
     let whole: Vec<u8> =
         dump(&mut connection, "grown").into_iter().skip(1).flat_map(|(_, data)| data).collect();
