@@ -137,19 +137,13 @@ impl Kernel {
     /// one word per 64 hashes: bugs of this crate, not inputs.
     #[inline]
     pub(crate) fn look_up(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
-        assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
-        assert!((1..=MAX_PROBES).contains(&probes));
-        assert_eq!(hits.len(), hashes.len().div_ceil(64));
         // This call alone is inlined into the caller: with a test of a single key beside it, calls
         // of 2 to 16 keys took a fifth longer.
         match hits {
             [word] if self.overlaps(size_of_val(blocks), hashes.len()) => {
-                // SAFETY: a `Kernel` is only made by `supported`, after detection; the number of
-                // blocks and of probes is asserted above, and one word is for 1 to 64 hashes.
-                *word = unsafe { (self.0.group)(blocks, probes, hashes) }
+                *word = self.test_group(blocks, probes, hashes);
             }
-            // SAFETY: all of it is asserted above.
-            _ => unsafe { self.look_up_any(blocks, probes, hashes, hits) },
+            _ => self.look_up_any(blocks, probes, hashes, hits),
         }
     }
 
@@ -175,33 +169,28 @@ impl Kernel {
     /// How a call of more than 64 hashes prefetches.
     #[inline]
     pub(crate) fn way(self, blocks: &[Block]) -> Way {
-        Way::of(tuning::tuning(), cache::fits(), blocks)
+        let fits = cache::fits();
+        if size_of_val(blocks) <= fits {
+            return Way::Between(Prefetch::No);
+        }
+        Way::of(tuning::tuning(), fits, blocks)
     }
 
     /// Not inlined, which saves each call of few keys three nanoseconds (Zen 5).
-    ///
-    /// # Safety
-    ///
-    /// `1 <= blocks.len() < 2^32`, `1 <= probes <= 30`, and `hits` is one word per 64 hashes.
     #[inline(never)]
-    unsafe fn look_up_any(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+    fn look_up_any(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
         let [word] = hits else {
-            // SAFETY: the caller's promises are passed on.
-            return unsafe { self.look_up_by(self.way(blocks), blocks, probes, hashes, hits) };
+            return self.look_up_by(self.way(blocks), blocks, probes, hashes, hits);
         };
         _ = cache::fits();
         Prefetch::beyond(cache::known_to_fit(hashes.len() <= self.0.few), blocks)
             .of_each::<FAR>(blocks, hashes);
-        // SAFETY: a `Kernel` is only made by `supported`, after detection; the caller promises the
-        // rest, and one word is for 1 to 64 hashes.
-        *word = unsafe { (self.0.group)(blocks, probes, hashes) };
+        *word = self.test_group(blocks, probes, hashes);
     }
 
-    /// # Safety
-    ///
-    /// As [`look_up_any`](Self::look_up_any) says.
+    /// [`look_up`](Self::look_up) for more than 64 hashes, prefetched this way.
     #[inline(never)]
-    unsafe fn look_up_by(
+    pub(crate) fn look_up_by(
         self,
         way: Way,
         blocks: &[Block],
@@ -209,8 +198,11 @@ impl Kernel {
         hashes: &[u64],
         hits: &mut [u64],
     ) {
+        assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
+        assert!((1..=MAX_PROBES).contains(&probes));
+        assert_eq!(hits.len(), hashes.len().div_ceil(64));
         let ahead = match way {
-            // SAFETY: as in `look_up_any`.
+            // SAFETY: a `Kernel` is only made after detection; the rest is asserted above.
             Way::Between(prefetch) => unsafe {
                 return (self.0.batch)(blocks, prefetch, probes, hashes, hits);
             },

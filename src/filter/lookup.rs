@@ -168,7 +168,7 @@ impl<D: Blocks> BloomFilter<D> {
             groups.then_some(|hashes: &[u64]| way.prefetch(blocks, hashes)),
             |hashes, words| match words {
                 [word] if groups => *word = self.kernel.test_group(blocks, probes, hashes),
-                _ => self.kernel.look_up(blocks, probes, hashes, words),
+                _ => self.kernel.look_up_by(way, blocks, probes, hashes, words),
             },
         );
     }

@@ -108,10 +108,7 @@ fn long_calls_prefetch_as_is_chosen_for_the_cpu() {
                 for kernel in Kernel::supported() {
                     for length in [65, 128, 192, 193, 203] {
                         let mut words = vec![u64::MAX; hashes[..length].len().div_ceil(64)];
-                        // SAFETY: there are blocks, six probes, and a word per 64 hashes.
-                        unsafe {
-                            kernel.look_up_by(way, blocks, 6, &hashes[..length], &mut words);
-                        }
+                        kernel.look_up_by(way, blocks, 6, &hashes[..length], &mut words);
                         for (i, word) in words.iter().enumerate() {
                             for bit in 0..64 {
                                 let expected =
