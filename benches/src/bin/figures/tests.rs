@@ -7,6 +7,7 @@ use benches::results::{Report, distinct};
 
 use crate::blocks::{is_ours, text};
 use crate::pages::{Page, fill};
+use crate::pictures::FILES;
 use crate::run;
 use crate::store::{SHOWN, Store};
 
@@ -94,6 +95,9 @@ fn faults_planted_in_pages_of_the_repository_are_found() {
     }
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     fs::write(folder.join("README.md"), &readme).unwrap();
+    fs::create_dir_all(folder.join("docs/img")).unwrap();
+    assert_eq!(run(&folder, true).unwrap(), [format!("{FILES}: not drawn from the results")]);
+    fs::copy(root().join(FILES), folder.join(FILES)).unwrap();
     assert_eq!(run(&folder, true).unwrap(), [""; 0]);
 
     let row = readme.lines().find(|line| line.starts_with("| **blocked-bloom**")).unwrap();
