@@ -154,6 +154,15 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
                 digits(line.time.median)
             })
         }
+        "files" => {
+            let place = |row: usize, column: usize| {
+                (format!("files: {}", FILES[column].1), FILES_WAYS[row])
+            };
+            grid(store, "", &FILES.map(|column| column.0), &FILES_WAYS, place, |line| {
+                let value = line.time.median;
+                if value.fract() == 0.0 { format!("{value}") } else { digits(value) }
+            })
+        }
         "split" => split(store),
         _ => Err(format!("no block {name}: benches/src/bin/figures/blocks.rs has their names")),
     }
@@ -201,6 +210,23 @@ const HASHING: [(&str, &str, &str); 10] = [
     ("`contains_batch`", "16 bytes looked up", "contains_batch"),
     ("integers in a loop, then `contains_hashes`", "integers looked up", "one by one"),
     ("`contains_u64s`", "integers looked up", "contains_u64s"),
+];
+
+const FILES_WAYS: [&str; 4] =
+    ["plain", "Bloom filters of row groups", "index by ranges", "index in memory"];
+
+const FILES: [(&str, &str); 8] = [
+    ("new session: requests", "absent value, new session, statistics, 0 us a request; requests"),
+    ("MB", "absent value, new session, statistics, 0 us a request; MB"),
+    ("ms", "absent value, new session, statistics, 0 us a request; ms"),
+    ("ms, slow", "absent value, new session, statistics, 5000 us a request; ms"),
+    (
+        "footers known: requests",
+        "absent value, footers known, statistics, 0 us a request; requests",
+    ),
+    ("ms", "absent value, footers known, statistics, 0 us a request; ms"),
+    ("ms, slow", "absent value, footers known, statistics, 5000 us a request; ms"),
+    ("join, 20 keys: requests", "join with 20 keys, one list, 0 us a request; requests"),
 ];
 
 /// Systems of classical filters, and the row of one key at a time: the system's own loop where it

@@ -1,5 +1,5 @@
-//! Fills the marked blocks and numbers of the pages from the files in `benches/results`, or says
-//! with `--check` which of them differ.
+//! Fills the marked blocks and numbers of the pages from the files in `benches/results`, and draws
+//! a picture of them, or says with `--check` what differs.
 //!
 //! A block is what is between the lines `<!-- figures: NAME -->` and `<!-- /figures -->`; `blocks`
 //! knows the names. A number is between `<!--=KEY-->` and `<!--/-->` in a line; `store` knows the
@@ -7,6 +7,7 @@
 
 mod blocks;
 mod pages;
+mod pictures;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -61,6 +62,12 @@ fn run(root: &Path, is_check: bool) -> Result<Vec<String>, Box<dyn Error>> {
         if !is_check && page.text != text {
             fs::write(&path, page.text)?;
         }
+    }
+    let (picture, drawn) = (root.join(pictures::FILES), pictures::files(&store)?);
+    match is_check {
+        true if fs::read_to_string(&picture).is_ok_and(|found| found == drawn) => {}
+        true => problems.push(format!("{}: not drawn from the results", pictures::FILES)),
+        false => fs::write(picture, drawn)?,
     }
     Ok(problems)
 }

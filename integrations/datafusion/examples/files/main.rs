@@ -1,26 +1,29 @@
 //! What one index over many Parquet files saves: requests, bytes, files and time of queries, by a
 //! directory that counts requests and takes its time for them.
 //!
-//!     cargo run --locked --release --example files -- [DIRECTORY [RUNS]]
+//!     cargo run --locked --profile measure --example files -- [RUNS [RESULTS]]
 //!
-//! writes 658 files of 4.5 M rows (1 GB with a copy that has Parquet's Bloom filters) to the
-//! directory, or reads those that it wrote there before, and prints the tables of
-//! `docs/file-index.md`. Without a directory it writes to one that it deletes.
+//! writes 658 files of 4.5 M rows (1 GB with a copy that has Parquet's Bloom filters), prints what
+//! it measures of them and which bounds that keeps, and writes it to the file `RESULTS`, as those
+//! in `benches/results`. `FILES=DIRECTORY` keeps the files for the next run. Times need a machine
+//! with nothing else to do; without `--profile measure` neither queries are timed nor joins run.
 
 #[expect(dead_code, reason = "the tests need more of it")]
 mod data;
+mod report;
+mod simulated;
 mod store;
 
 use std::error::Error;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use blocked_bloom::KeyHash;
 use blocked_bloom_datafusion::{
-    StoredFileIndex, build_file_index, file_index_column, with_file_index,
+    FileIndexReport, StoredFileIndex, build_file_index, file_index_column, with_file_index,
 };
-use blocked_bloom_file_index::{Column, FileIdentity, FileIndex, FileIndexOptions};
+use blocked_bloom_file_index::FileIndexOptions;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
@@ -30,16 +33,22 @@ use datafusion::datasource::listing::{
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::object_store::ObjectStore;
+use datafusion::parquet::arrow::ProjectionMask;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::TryStreamExt;
 
 use data::{Random, START, schema, spans, write};
+use report::{Report, forget_peak, peak_bytes};
+use simulated::{LARGE, MANY, SHAPES, UNEVEN, many, uneven};
 use store::{Counting, Requested};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
 const FILES: usize = 658;
 const URL: &str = "count://data";
+const COMMAND: &str = "cargo run --locked --profile PROFILE --manifest-path \
+                       integrations/datafusion/Cargo.toml --example files --";
 /// Selected columns, so that a wrong row changes the answer.
 const SELECTED: &str =
     "count(*) AS n, count(DISTINCT status) AS s, max(ts) AS t, max(message) AS m";
@@ -48,32 +57,81 @@ const SELECTED: &str =
 async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let own = std::env::temp_dir().join(format!("bloom-files-{}", std::process::id()));
-    let directory = arguments.first().map_or_else(|| own.clone(), PathBuf::from);
-    let runs = arguments.get(1).map_or(Ok(9), |runs| runs.parse())?;
+    let directory = std::env::var_os("FILES").map_or_else(|| own.clone(), PathBuf::from);
+    let runs = arguments.first().map_or(Ok(5), |runs| runs.parse())?;
     std::fs::create_dir_all(&directory)?;
     let result = measure(&directory, runs).await;
     if own.exists() {
         std::fs::remove_dir_all(&own)?;
     }
-    result
+    let profile = if IS_TIMED { "measure" } else { "dev" };
+    let command = format!("{COMMAND} {}", arguments.join(" ")).replace("PROFILE", profile);
+    result?.end(&command, arguments.get(1).map(Path::new))
 }
 
-async fn measure(directory: &Path, runs: usize) -> Result<(), Failure> {
+async fn measure(directory: &Path, runs: usize) -> Result<Report, Failure> {
     let traces = generate(directory)?;
     let store = Arc::new(Counting::new(directory)?);
-    build(&store).await?;
-    for latency in [0, 5000] {
+    let mut report = Report::default();
+    build(directory, &store, &mut report, runs).await?;
+    for &latency in LATENCIES {
         store.set_latency(latency);
-        points(&store, &traces, latency, runs).await?;
-        joins(&store, &traces, latency).await?;
+        points(&store, &traces, latency, runs, &mut report).await?;
+        if IS_TIMED {
+            joins(&store, &traces, latency, runs, &mut report).await?;
+        }
     }
     store.set_latency(0);
-    nothing_gained(&store, 3 * runs).await?;
-    uneven()?;
-    for row_groups in [10_000, 100_000] {
-        many(row_groups)?;
+    if IS_TIMED {
+        nothing_gained(&store, 3 * runs, &mut report).await?;
     }
-    Ok(())
+    numbers_of_files(directory, &store, &mut report).await?;
+    uneven(&mut report)?;
+    many(&mut report)?;
+    bounds(&mut report);
+    Ok(report)
+}
+
+/// What was promised of an index.
+fn bounds(report: &mut Report) {
+    println!();
+    for &latency in LATENCIES {
+        let both = |measure| {
+            [Way::Ranges, Way::Filters].map(|way| {
+                let title = title("absent value, new session, statistics", latency);
+                report.median(&title, measure, way.name())
+            })
+        };
+        let (requests, ms) = (both("requests"), both("ms"));
+        report.must("requests for an absent value by ranges", requests[0], 4.0);
+        let share = requests[0] / requests[1];
+        report.must("of those of Bloom filters of row groups", share, 1.0 / 400.0);
+        if IS_TIMED {
+            let most = if latency == 0 { 1.0 / 5.0 } else { 1.0 / 20.0 };
+            report.must("time, of that of Bloom filters of row groups", ms[0] / ms[1], most);
+        }
+    }
+    for (what, _) in UNEVEN {
+        report.must(what, report.median(SHAPES, "bits a value", what), 20.0);
+        report.must(what, report.median(SHAPES, "false row groups of 1,000", what), 1.2);
+    }
+    for (row_groups, most) in MANY {
+        let name = format!("{row_groups} row groups");
+        report.must(&name, report.median(LARGE, "us in memory", &name), most);
+    }
+    if !IS_TIMED {
+        return;
+    }
+    let [alone, built] = BUILT.map(|row| report.median(BUILDING, "us a row", row));
+    report.must("us a row to build, beside reading the column", built - alone, 0.3);
+    let [alone, built] = BUILT.map(|row| report.median(BUILDING, "MB", row));
+    report.must("MB to build, beside reading the column", built - alone, 64.0);
+    for (what, _) in NOTHING {
+        let title = format!("nothing gained: {what}");
+        let [plain, indexed] =
+            [Way::Plain, Way::Memory].map(|way| report.median(&title, "ms", way.name()));
+        report.must(&title, indexed / plain, 1.02);
+    }
 }
 
 /// Writes the files unless they are there. Returns a trace of each.
@@ -103,25 +161,62 @@ fn generate(directory: &Path) -> Result<Vec<String>, Failure> {
     Ok(traces)
 }
 
-async fn build(store: &Arc<Counting>) -> Result<(), Failure> {
-    let schema = schema();
-    for name in ["trace_id", "user_id"] {
-        let files = store.list(Some(&"plain".into())).try_collect().await?;
-        let column = file_index_column(schema.field_with_name(name)?)?;
-        let options = FileIndexOptions::new(vec![column], 1);
-        let (start, index) = (Instant::now(), format!("{name}.index").into());
-        let store = store.clone() as Arc<dyn ObjectStore>;
-        let report = build_file_index(store, files, &options, &index, |_| ()).await?;
-        println!(
-            "index of {name}: {} values, {} bytes, {:.2} bits a value, {:.2} s",
-            report.values,
-            report.bytes,
-            report.bytes as f64 * 8.0 / report.values as f64,
-            start.elapsed().as_secs_f64(),
-        );
+const BUILDING: &str = "index of trace_id";
+const BUILT: [&str; 2] = ["reading the column", "reading it and building the index"];
+
+/// Builds the indexes, one of them several times, beside reading the column alone.
+async fn build(
+    directory: &Path,
+    store: &Arc<Counting>,
+    report: &mut Report,
+    runs: usize,
+) -> Result<(), Failure> {
+    let (mut us, mut memory, mut bits) = ([vec![], vec![]], [vec![], vec![]], vec![]);
+    build_index(store, "", "user_id").await?;
+    let files: Vec<_> = store.list(Some(&"plain".into())).try_collect().await?;
+    for _ in 0..runs {
+        forget_peak();
+        let (start, mut rows) = (Instant::now(), 0);
+        for file in &files {
+            let path = directory.join(file.location.as_ref());
+            let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
+            let mask = ProjectionMask::columns(builder.parquet_schema(), ["trace_id"]);
+            for batch in builder.with_projection(mask).build()? {
+                rows += batch?.num_rows();
+            }
+        }
+        us[0].push(start.elapsed().as_secs_f64() * 1e6 / rows as f64);
+        memory[0].push(peak_bytes() / 1e6);
+        forget_peak();
+        let start = Instant::now();
+        let built = build_index(store, "", "trace_id").await?;
+        us[1].push(start.elapsed().as_secs_f64() * 1e6 / rows as f64);
+        memory[1].push(peak_bytes() / 1e6);
+        bits.push(built.bytes as f64 * 8.0 / built.values as f64);
     }
-    store.take();
+    let ([alone, both], [alone_mb, both_mb]) = (us, memory);
+    let rows = [(BUILT[0], vec![alone, alone_mb]), (BUILT[1], vec![both, both_mb])];
+    if IS_TIMED {
+        report.add(BUILDING, &["us a row", "MB"], &rows);
+    }
+    report.add("size of the index", &["bits a value"], &[("trace_id", vec![bits])]);
     Ok(())
+}
+
+/// Builds the index of a column for the files of a directory, `plain` and what is behind it.
+async fn build_index(
+    store: &Arc<Counting>,
+    files: &str,
+    column: &str,
+) -> Result<FileIndexReport, Failure> {
+    let listed = store.list(Some(&format!("plain{files}").into())).try_collect().await?;
+    let options =
+        FileIndexOptions::new(vec![file_index_column(schema().field_with_name(column)?)?], 1);
+    let (index, inner) = (format!("{column}{files}.index").into(), store.clone());
+    let built = build_file_index(inner as Arc<dyn ObjectStore>, listed, &options, &index, |_| ());
+    let built = built.await?;
+    store.take();
+    Ok(built)
 }
 
 /// A way to run queries.
@@ -133,22 +228,38 @@ enum Way {
     Memory,
 }
 
+/// What a session reads, and how.
+#[derive(Clone, Copy)]
+struct Session<'s> {
+    column: &'s str,
+    /// What is behind the names of the directory and the index.
+    files: &'s str,
+    statistics: bool,
+    partitioned: bool,
+}
+
+const SESSION: Session<'_> =
+    Session { column: "trace_id", files: "", statistics: true, partitioned: false };
+
 impl Way {
-    const ALL: [(Way, &'static str); 4] = [
-        (Way::Plain, "plain"),
-        (Way::Filters, "Bloom filters of row groups"),
-        (Way::Ranges, "index by ranges"),
-        (Way::Memory, "index in memory"),
-    ];
+    const ALL: [Way; 4] = [Way::Plain, Way::Filters, Way::Ranges, Way::Memory];
+
+    fn name(self) -> &'static str {
+        match self {
+            Way::Plain => "plain",
+            Way::Filters => "Bloom filters of row groups",
+            Way::Ranges => "index by ranges",
+            Way::Memory => "index in memory",
+        }
+    }
 
     /// A new session. The index is opened in it, by counted requests.
     async fn context(
         self,
         store: &Arc<Counting>,
-        column: &str,
-        statistics: bool,
-        partitioned: bool,
+        session: Session<'_>,
     ) -> Result<SessionContext, Failure> {
+        let Session { column, files: of, statistics, partitioned } = session;
         let mut config =
             SessionConfig::new().with_target_partitions(8).with_collect_statistics(statistics);
         if partitioned {
@@ -160,7 +271,7 @@ impl Way {
         let builder = SessionStateBuilder::new_with_default_features();
         let mut state = builder.with_config(config).build();
         let files = store.clone() as Arc<dyn ObjectStore>;
-        let path = format!("{column}.index").into();
+        let path = format!("{column}{of}.index").into();
         let index = match self {
             Way::Plain | Way::Filters => None,
             Way::Ranges => Some(StoredFileIndex::open_ranges(files, &path).await?),
@@ -174,7 +285,7 @@ impl Way {
         let kind = if self == Way::Filters { "filters" } else { "plain" };
         let options = ListingOptions::new(Arc::new(ParquetFormat::default()));
         let options = options.with_file_extension(".parquet");
-        let table = ListingTableConfig::new(ListingTableUrl::parse(format!("{URL}/{kind}/"))?)
+        let table = ListingTableConfig::new(ListingTableUrl::parse(format!("{URL}/{kind}{of}/"))?)
             .with_listing_options(options)
             .with_schema(schema());
         context.register_table("spans", Arc::new(ListingTable::try_new(table)?))?;
@@ -197,131 +308,151 @@ async fn run(store: &Counting, context: &SessionContext, sql: &str) -> Result<Ra
     Ok(Ran { answer, requested: store.take(), ms })
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
+/// Without optimisation, times would be those of reading and planning alone.
+const IS_TIMED: bool = !cfg!(debug_assertions);
+/// Microseconds that a request takes at least.
+const LATENCIES: &[u64] = if IS_TIMED { &[0, 5000] } else { &[0] };
+const MEASURES: &[&str] = if IS_TIMED {
+    &["requests", "MB", "files opened", "ms"]
+} else {
+    &["requests", "MB", "files opened"]
+};
+
+fn title(what: &str, latency: u64) -> String {
+    format!("{what}, {latency} us a request")
 }
 
-fn row(name: &str, runs: &[Ran]) {
-    let of = |value: fn(&Ran) -> f64| median(runs.iter().map(value).collect());
-    println!(
-        "| {name} | {} | {:.2} | {} | {:.1} |",
-        of(|run| run.requested.requests as f64),
-        of(|run| run.requested.bytes as f64) / 1e6,
-        of(|run| run.requested.files as f64),
-        of(|run| run.ms),
-    );
+/// Adds what each way took in each run.
+fn add(report: &mut Report, title: &str, seen: &[Vec<Ran>]) {
+    let of = |runs: &[Ran], value: fn(&Ran) -> f64| runs.iter().map(value).collect::<Vec<f64>>();
+    let rows = Way::ALL.iter().zip(seen).map(|(way, runs)| {
+        let measures: [fn(&Ran) -> f64; 4] = [
+            |run| run.requested.requests as f64,
+            |run| run.requested.bytes as f64 / 1e6,
+            |run| run.requested.files as f64,
+            |run| run.ms,
+        ];
+        (way.name(), measures[..MEASURES.len()].iter().map(|value| of(runs, *value)).collect())
+    });
+    report.add(title, MEASURES, &rows.collect::<Vec<_>>());
 }
 
-fn header(what: &str, latency: u64) {
-    println!("\n| {what}, {latency} us a request | requests | MB | files | ms |");
-    println!("|---|---|---|---|---|");
+/// An error if the answers differ.
+fn check<'r>(what: &str, mut answers: impl Iterator<Item = &'r Ran>) -> Result<(), Failure> {
+    let first = answers.next().map(|ran| &ran.answer);
+    match answers.all(|ran| Some(&ran.answer) == first) {
+        true => Ok(()),
+        false => Err(format!("answers differ: {what}").into()),
+    }
 }
 
 /// Queries for one value and for ten, in sessions that are new and in sessions that have read all
-/// footers, which the engine keeps.
+/// footers, which the engine keeps. `statistics`: whether the engine collects them, as by default.
 async fn points(
     store: &Arc<Counting>,
     traces: &[String],
     latency: u64,
     runs: usize,
+    report: &mut Report,
 ) -> Result<(), Failure> {
     let mut random = Random(99);
-    for (what, values, present) in
-        [("absent", 1, 0), ("present", 1, 1), ("IN of 10, 5 present", 10, 5)]
-    {
-        let queries: Vec<String> = (0..runs)
-            .map(|_| {
-                let value = |n| match n < present {
-                    true => random.pick(traces).clone(),
-                    false => random.trace(),
-                };
-                let values: Vec<_> = (0..values).map(value).map(|v| format!("'{v}'")).collect();
-                let values = values.join(", ");
-                format!("SELECT {SELECTED} FROM spans WHERE trace_id IN ({values})")
-            })
-            .collect();
-        for cold in [true, false] {
-            for statistics in [true, false] {
-                let mut seen: Vec<Vec<Ran>> = Way::ALL.iter().map(|_| Vec::new()).collect();
-                let mut warm = Vec::new();
-                for (way, _) in Way::ALL.into_iter().filter(|_| !cold) {
-                    let context = way.context(store, "trace_id", statistics, false).await?;
-                    let all = format!("SELECT {SELECTED} FROM spans WHERE status >= 0");
-                    run(store, &context, &all).await?;
-                    warm.push(context);
-                }
-                for sql in &queries {
-                    let mut answers = Vec::new();
-                    for (number, (way, _)) in Way::ALL.into_iter().enumerate() {
-                        store.take();
-                        let start = Instant::now();
-                        let ran = match warm.get(number) {
-                            Some(context) => run(store, context, sql).await?,
-                            None => {
-                                let context =
-                                    way.context(store, "trace_id", statistics, false).await?;
-                                let ran = run(store, &context, sql).await?;
-                                Ran { ms: start.elapsed().as_secs_f64() * 1e3, ..ran }
-                            }
-                        };
-                        answers.push(ran.answer.clone());
-                        seen[number].push(ran);
-                    }
-                    if answers.iter().any(|answer| *answer != answers[0]) {
-                        return Err(format!("{sql}: {answers:?}").into());
-                    }
-                }
-                let session = if cold { "new session" } else { "footers known" };
-                let collected = if statistics { "statistics" } else { "no statistics" };
-                header(&format!("{what}, {session}, {collected}"), latency);
-                for ((_, name), runs) in Way::ALL.iter().zip(&seen) {
-                    row(name, runs);
-                }
-            }
+    for (what, values, present, is_new, statistics) in [
+        ("absent value", 1, 0, true, true),
+        ("absent value", 1, 0, true, false),
+        ("absent value", 1, 0, false, true),
+        ("present value", 1, 1, true, true),
+        ("IN of 10, 5 present", 10, 5, true, true),
+    ] {
+        let session = Session { statistics, ..SESSION };
+        let mut warm = Vec::new();
+        for way in Way::ALL.into_iter().filter(|_| !is_new) {
+            let context = way.context(store, session).await?;
+            run(store, &context, "SELECT count(*) FROM spans WHERE status >= 0").await?;
+            warm.push(context);
         }
+        let mut seen = Way::ALL.map(|_| Vec::new());
+        for _ in 0..runs {
+            let value = |n| match n < present {
+                true => random.pick(traces).clone(),
+                false => random.trace(),
+            };
+            let values: Vec<_> = (0..values).map(value).map(|v| format!("'{v}'")).collect();
+            let sql =
+                format!("SELECT {SELECTED} FROM spans WHERE trace_id IN ({})", values.join(", "));
+            for (number, way) in Way::ALL.into_iter().enumerate() {
+                store.take();
+                let start = Instant::now();
+                let ran = match warm.get(number) {
+                    Some(context) => run(store, context, &sql).await?,
+                    None => {
+                        let context = way.context(store, session).await?;
+                        let ran = run(store, &context, &sql).await?;
+                        Ran { ms: start.elapsed().as_secs_f64() * 1e3, ..ran }
+                    }
+                };
+                seen[number].push(ran);
+            }
+            check(&sql, seen.iter().flat_map(|runs| runs.last()))?;
+        }
+        let kind = if is_new { "new session" } else { "footers known" };
+        let collected = if statistics { "statistics" } else { "no statistics" };
+        add(report, &title(&format!("{what}, {kind}, {collected}"), latency), &seen);
     }
     Ok(())
 }
 
 /// Joins with few keys, which are known when they run, in sessions that have read all footers.
-async fn joins(store: &Arc<Counting>, traces: &[String], latency: u64) -> Result<(), Failure> {
-    for (mode, partitioned) in [("one list", false), ("partitioned", true)] {
-        for keys in [1, 20, 400] {
-            header(&format!("join with {keys} keys, {mode}"), latency);
-            let mut answers = Vec::new();
-            for (way, name) in Way::ALL {
-                let context = way.context(store, "trace_id", true, partitioned).await?;
-                let id = |i: usize| match i % 2 {
-                    0 => traces[i * 7 % traces.len()].clone(),
-                    _ => format!("{i:032x}"),
-                };
-                let ids: ArrayRef = Arc::new(StringArray::from_iter_values((0..keys).map(id)));
-                context.register_batch("keys", RecordBatch::try_from_iter([("id", ids)])?)?;
-                let sql = format!("SELECT {SELECTED} FROM keys JOIN spans ON id = trace_id");
-                run(store, &context, &sql).await?;
-                let ran = run(store, &context, &sql).await?;
-                answers.push(ran.answer.clone());
-                row(name, &[ran]);
-            }
-            if answers.iter().any(|answer| *answer != answers[0]) {
-                return Err(format!("{keys} keys: {answers:?}").into());
+async fn joins(
+    store: &Arc<Counting>,
+    traces: &[String],
+    latency: u64,
+    runs: usize,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    for (keys, mode, partitioned) in
+        [(20, "one list", false), (400, "partitioned", true), (400, "one list", false)]
+    {
+        let mut seen = Way::ALL.map(|_| Vec::new());
+        let sql = format!("SELECT {SELECTED} FROM keys JOIN spans ON id = trace_id");
+        let mut contexts = Vec::new();
+        for way in Way::ALL {
+            let context = way.context(store, Session { partitioned, ..SESSION }).await?;
+            let id = |i: usize| match i % 2 {
+                0 => traces[i * 7 % traces.len()].clone(),
+                _ => format!("{i:032x}"),
+            };
+            let ids: ArrayRef = Arc::new(StringArray::from_iter_values((0..keys).map(id)));
+            context.register_batch("keys", RecordBatch::try_from_iter([("id", ids)])?)?;
+            run(store, &context, &sql).await?;
+            contexts.push(context);
+        }
+        for _ in 0..runs.div_ceil(2) {
+            for (context, runs) in contexts.iter().zip(&mut seen) {
+                runs.push(run(store, context, &sql).await?);
             }
         }
+        check(&sql, seen.iter().flatten())?;
+        add(report, &title(&format!("join with {keys} keys, {mode}"), latency), &seen);
     }
     Ok(())
 }
 
-/// Queries that no index helps: the time with an index in memory over the time without.
-async fn nothing_gained(store: &Arc<Counting>, runs: usize) -> Result<(), Failure> {
-    println!("\n| nothing gained | ms, plain | ms, index | ratio |\n|---|---|---|---|");
-    let plain = Way::Plain.context(store, "user_id", true, false).await?;
-    let indexed = Way::Memory.context(store, "user_id", true, false).await?;
-    for (what, filter) in [
-        ("another column", "status = 500"),
-        ("a range", "user_id > 500000"),
-        ("a value of nearly all files", "user_id = 7919"),
-    ] {
+const NOTHING: [(&str, &str); 3] = [
+    ("another column", "status = 500"),
+    ("a range", "user_id > 500000"),
+    ("a value of nearly all files", "user_id = 7919"),
+];
+
+/// Queries that no index helps, with an index in memory and without.
+async fn nothing_gained(
+    store: &Arc<Counting>,
+    runs: usize,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let session = Session { column: "user_id", ..SESSION };
+    let plain = Way::Plain.context(store, session).await?;
+    let indexed = Way::Memory.context(store, session).await?;
+    for (what, filter) in NOTHING {
         let sql = format!("SELECT {SELECTED} FROM spans WHERE {filter}");
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for number in 0..runs + 2 {
@@ -336,80 +467,39 @@ async fn nothing_gained(store: &Arc<Counting>, runs: usize) -> Result<(), Failur
                 }
             }
         }
-        let (a, b) = (median(a), median(b));
-        println!("| {what} | {a:.1} | {b:.1} | {:.3} |", b / a);
+        let rows = [(Way::Plain.name(), vec![a]), (Way::Memory.name(), vec![b])];
+        report.add(&format!("nothing gained: {what}"), &["ms"], &rows);
     }
     Ok(())
 }
 
-/// An index of row groups with so many different values each, all random.
-fn index(values: impl Iterator<Item = u64>) -> Result<(FileIndex, u64, f64), Failure> {
-    let options = FileIndexOptions::new(vec![Column::new("v", KeyHash::Xxh3 { seed: 1 })], 1);
-    let mut builder = options.builder()?;
-    let (mut random, mut bytes, mut all) = (Random(5), Vec::new(), 0);
-    let mut seconds = 0.0;
-    for (number, values) in values.enumerate() {
-        let hashes: Vec<u64> = (0..values).map(|_| random.next()).collect();
-        let start = Instant::now();
-        let name = format!("data/part-{number:06}.parquet");
-        let mut file =
-            builder.file(FileIdentity::new(&name, 1).with_etag("e"), &[Some("Int64")], 1)?;
-        file.insert_hashes(0, &hashes)?;
-        bytes.extend(file.end_row_group()?);
-        file.end()?;
-        seconds += start.elapsed().as_secs_f64();
-        all += values;
+/// Requests for an absent value in a new session, by the number of files.
+async fn numbers_of_files(
+    directory: &Path,
+    store: &Arc<Counting>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let sql = format!("SELECT {SELECTED} FROM spans WHERE trace_id = 'absent'");
+    for number in [10, 30, 100, 300, FILES] {
+        let files = format!("-{number}");
+        for kind in ["plain", "filters"] {
+            let some = directory.join(format!("{kind}{files}"));
+            std::fs::create_dir_all(&some)?;
+            for file in 0..number {
+                let name = format!("f{file:05}.parquet");
+                if !some.join(&name).exists() {
+                    std::fs::hard_link(directory.join(kind).join(&name), some.join(&name))?;
+                }
+            }
+        }
+        build_index(store, &files, "trace_id").await?;
+        let mut seen = Way::ALL.map(|_| Vec::new());
+        for (way, runs) in Way::ALL.into_iter().zip(&mut seen) {
+            let context = way.context(store, Session { files: &files, ..SESSION }).await?;
+            runs.push(run(store, &context, &sql).await?);
+        }
+        check(&sql, seen.iter().flatten())?;
+        add(report, &format!("{number} files"), &seen);
     }
-    let start = Instant::now();
-    bytes.extend(builder.finish()?);
-    seconds += start.elapsed().as_secs_f64();
-    Ok((FileIndex::from_bytes(bytes)?, all, seconds * 1e6 / all as f64))
-}
-
-/// How many row groups are found in vain of a value, over so many values, and microseconds.
-fn look_up(index: &FileIndex, values: u64) -> Result<(f64, f64), Failure> {
-    let (mut random, mut found, mut all) = (Random(6), 0, Vec::new());
-    for _ in 0..values {
-        let hash = random.next();
-        let start = Instant::now();
-        let lookup = index.manifest().lookup(0, KeyHash::Xxh3 { seed: 1 }, |_| true, [hash])?;
-        found += index.candidates(&lookup)?.count();
-        all.push(start.elapsed().as_secs_f64() * 1e6);
-    }
-    Ok((found as f64 / values as f64, median(all)))
-}
-
-/// Row groups of sizes that differ by factors of hundreds.
-fn uneven() -> Result<(), Failure> {
-    println!("\n| row groups | values | bits a value | false row groups of 1,000 | us a value |");
-    println!("|---|---|---|---|---|");
-    type Size = fn(&mut Random) -> u64;
-    let sizes: [(&str, Size); 3] = [
-        ("2,000 of 2,000 values", |_| 2000),
-        ("2,000 of 10 to 100,000 values, log-uniform", |r| (10.0 * 1e4f64.powf(r.unit())) as u64),
-        ("2,000, log-normal about 1,000", |r| {
-            let normal = (0..12).map(|_| r.unit()).sum::<f64>() - 6.0;
-            (1000.0 * (1.5 * normal).exp()).max(1.0) as u64
-        }),
-    ];
-    for (what, size) in sizes {
-        let mut random = Random(8);
-        let (index, values, us) = index((0..2000).map(|_| size(&mut random)))?;
-        let bits = index.as_bytes().len() as f64 * 8.0 / values as f64;
-        let (found, _) = look_up(&index, 2000)?;
-        println!("| {what} | {values} | {bits:.2} | {:.3} | {us:.3} |", found / 2.0);
-    }
-    Ok(())
-}
-
-/// Many row groups, in memory.
-fn many(row_groups: u64) -> Result<(), Failure> {
-    let (index, values, us) = index((0..row_groups).map(|_| 200))?;
-    let (found, lookup) = look_up(&index, 500)?;
-    println!(
-        "{row_groups} row groups, {values} values, {} bytes: a lookup in memory {lookup:.1} us, \
-         {found:.2} false row groups, built in {us:.3} us a value",
-        index.as_bytes().len()
-    );
     Ok(())
 }

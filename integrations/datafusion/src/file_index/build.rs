@@ -74,6 +74,9 @@ pub fn file_index_column(field: &Field) -> Result<Column> {
 /// `progress` is called. A file that cannot be read, or that was replaced while it was read, is
 /// left out.
 ///
+/// The index is put as a whole. On a local disk the new file has the default mode, and replaces a
+/// FIFO or a link.
+///
 /// # Errors
 ///
 /// Those of the store in writing, and of [`FileIndexOptions::builder`]. Nothing is put then.
