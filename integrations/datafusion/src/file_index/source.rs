@@ -70,11 +70,8 @@ impl Needs {
 
     /// Whether the same is looked up.
     fn are(&self, other: &Needs) -> bool {
-        let same = |(a, b): (&(Arc<StoredFileIndex>, Need), &(Arc<StoredFileIndex>, Need))| {
-            Arc::ptr_eq(&a.0, &b.0) && a.1 == b.1
-        };
         let (a, b) = (&self.found, &other.found);
-        a.len() == b.len() && a.iter().zip(b).all(same)
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(&a.0, &b.0) && a.1 == b.1)
     }
 }
 

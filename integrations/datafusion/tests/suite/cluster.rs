@@ -15,7 +15,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use tokio::time::timeout;
 
 use self::processes::{Cluster, Process};
-use crate::common::{error, number, rows, run, sorted_lines};
+use crate::common::{LARGER, error, number, rows, run, sorted_lines};
 use crate::files::{self, Files, Random};
 use crate::limits;
 use crate::tpcds::{self, Tolerance};
@@ -347,7 +347,9 @@ async fn tpch_in_a_cluster() {
     let mut filters = Vec::new();
     for adaptive in [true, false] {
         for (enabled, broadcast) in [("true", true), ("true", false), ("auto", false)] {
-            let config = config(true, adaptive).set_str("bloom_join.enabled", enabled);
+            let config = config(true, adaptive)
+                .set_str("bloom_join.enabled", enabled)
+                .set_str("bloom_join.max_cost", LARGER);
             let config = if broadcast { config } else { without_broadcast(config) };
             let context = client(&cluster, directory, config).await;
             generated::register(&context, directory).await.unwrap();
@@ -372,6 +374,7 @@ async fn tpch_in_a_cluster() {
     }
     println!("filters, added up: {filters:?}");
     assert!(filters[1] > filters[0] + 20 && filters[4] > filters[3] + 20, "{filters:?}");
+    assert!(filters[2] > filters[1] && filters[5] > filters[4], "{filters:?}");
 }
 
 /// The 99 queries of TPC-DS give the rows that the plain engine gives in one process, by both
@@ -394,6 +397,7 @@ async fn tpcds_in_a_cluster() {
                     let answer = async |enabled: &str| {
                         let config = config(true, adaptive)
                             .set_str("bloom_join.enabled", enabled)
+                            .set_str("bloom_join.max_cost", LARGER)
                             .set_bool("datafusion.execution.parquet.pushdown_filters", pushdown);
                         let context = connect(&cluster.url, without_broadcast(config)).await;
                         let context = context.unwrap();
