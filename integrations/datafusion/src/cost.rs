@@ -1,6 +1,6 @@
 //! What a filter costs and the most that it can save, computed from the rows of tables and the
-//! widths of columns. Estimates of what predicates leave are not used, since they are wrong by
-//! orders of magnitude.
+//! widths of columns. The engine's estimates of what predicates leave are not used, since they are
+//! wrong by orders of magnitude.
 
 use std::sync::Arc;
 

@@ -153,8 +153,8 @@ options! {
     /// of any number of keys can have, and below 1.
     false_positive_rate: f64 = 0.01,
         "at least 2e-9 and below 1": |rate| (2e-9..1.0).contains(&rate);
-    /// The most bytes of one filter. In Ballista, whose messages of 16 MiB must hold a filter, more
-    /// than 12 MiB mean 12 MiB.
+    /// The most bytes of one filter. In a cluster more than 12 MiB mean 12 MiB, since a message of
+    /// Ballista holds 16 MiB.
     max_filter_bytes: u64 = 8 << 20, "1 or more": |bytes| bytes >= 1;
     /// The most bytes of filters that all tasks read together. Each of `target_partitions` tasks
     /// reads the partial filters of all partitions of the build side, or one merged filter.

@@ -484,9 +484,8 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
     Some((join_type, side(left, left_columns), side(right, right_columns)))
 }
 
-/// The most bytes of a filter in Ballista, whose messages hold 16 MiB.
-#[cfg(feature = "ballista")]
-const MOST_BYTES_IN_BALLISTA: u64 = 12 << 20;
+/// The most bytes of a filter in a cluster: messages of Ballista hold 16 MiB.
+const MOST_BYTES_IN_CLUSTER: u64 = 12 << 20;
 
 /// What the filter is sized for, and how it is moved, or why it would be too large or too full.
 fn size(
@@ -497,10 +496,10 @@ fn size(
     config: &ConfigOptions,
 ) -> Result<(Size, Transport), String> {
     let rate = options.false_positive_rate;
-    let most_bytes = options.max_filter_bytes;
-    #[cfg(feature = "ballista")]
-    let most_bytes =
-        if is_cluster(config) { most_bytes.min(MOST_BYTES_IN_BALLISTA) } else { most_bytes };
+    let most_bytes = match is_cluster(config) {
+        true => options.max_filter_bytes.min(MOST_BYTES_IN_CLUSTER),
+        false => options.max_filter_bytes,
+    };
     let keys = most_keys(&build.plan).map_or(options.default_keys, |keys| keys as u64).max(1);
     let moved = |bytes| tasks.transport(bytes, keys);
     let fits = |bytes| {
@@ -651,8 +650,8 @@ mod tests {
             config.execution.target_partitions = 2;
             config.extensions.insert(ballista_core::config::BallistaConfig::default());
             let in_a_cluster = bytes(keys, &config).unwrap();
-            assert!(in_a_cluster <= MOST_BYTES_IN_BALLISTA, "{in_a_cluster}");
-            assert!(in_a_cluster > MOST_BYTES_IN_BALLISTA / 10 * 9, "{in_a_cluster}");
+            assert!(in_a_cluster <= MOST_BYTES_IN_CLUSTER, "{in_a_cluster}");
+            assert!(in_a_cluster > MOST_BYTES_IN_CLUSTER / 10 * 9, "{in_a_cluster}");
             assert!(bytes(Precision::Inexact(100_000_000), &config).is_err());
             // One task merges them, and the others read one filter each.
             config.execution.target_partitions = 256;
