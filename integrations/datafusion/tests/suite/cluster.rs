@@ -25,6 +25,9 @@ use crate::tpch::generated;
 #[path = "../../examples/cluster/processes.rs"]
 mod processes;
 
+/// What takes longer never ends. Queries take seconds, but the machine may be busy with other work.
+const LONGEST: Duration = Duration::from_secs(600);
+
 /// The example, which `cargo test` builds. The scheduler and the executors of these tests are
 /// processes of it.
 fn binary() -> PathBuf {
@@ -189,7 +192,7 @@ async fn answers_and_bytes_in_a_cluster() {
                 let context = client(&cluster, directory, config).await;
                 let what = format!("{name}, adaptive {adaptive}, filter {filter}");
                 let watch = cluster.watch();
-                let answer = timeout(Duration::from_secs(120), rows(&context, &sql)).await;
+                let answer = timeout(LONGEST, rows(&context, &sql)).await;
                 let shuffled = watch.finish();
                 assert_eq!(answer.expect(&what), expected, "{what}");
                 bytes.push(shuffled.bytes());
@@ -283,7 +286,7 @@ async fn filters_that_drop_every_row_in_a_cluster() {
                 .set_str("bloom_join.false_positive_rate", "1e-7");
             let context = client(&cluster, directory, config).await;
             let what = format!("adaptive {adaptive}, row filters {row_filters}: {sql}");
-            let answer = timeout(Duration::from_secs(120), rows(&context, &sql)).await;
+            let answer = timeout(LONGEST, rows(&context, &sql)).await;
             assert_eq!(answer.expect(&what), expected, "{what}");
         }
     }
@@ -305,7 +308,7 @@ async fn limits_below_filters_in_a_cluster() {
         limits::register_tables(&context, directory).await;
         for sql in limits::parts_in_a_cluster() {
             let expected = rows(&local, &sql).await;
-            let answer = timeout(Duration::from_secs(120), rows(&context, &sql)).await;
+            let answer = timeout(LONGEST, rows(&context, &sql)).await;
             assert_eq!(answer.expect(&sql), expected, "adaptive {adaptive}: {sql}");
         }
     }
@@ -363,7 +366,7 @@ async fn tpch_in_a_cluster() {
                     continue;
                 }
                 let expected = pretty_format_batches(&run(&local, &sql).await).unwrap();
-                let answer = timeout(Duration::from_secs(120), run(&context, &sql)).await;
+                let answer = timeout(LONGEST, run(&context, &sql)).await;
                 let answer = pretty_format_batches(&answer.expect(&what)).unwrap();
                 assert_eq!(answer.to_string(), expected.to_string(), "{what}\n{sql}");
             }
@@ -459,7 +462,7 @@ async fn an_index_over_files_in_a_cluster() {
                 let sql = files::query(asked % files::KINDS, &mut random, &files.traces);
                 let what = format!("{change}, adaptive {adaptive}: {sql}");
                 let expected = rows(&local, &sql).await;
-                let answer = timeout(Duration::from_secs(120), rows(&context, &sql)).await;
+                let answer = timeout(LONGEST, rows(&context, &sql)).await;
                 assert_eq!(answer.expect(&what), expected, "{what}");
             }
         }
@@ -497,7 +500,7 @@ async fn an_executor_is_killed_while_it_runs_tasks() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        timeout(Duration::from_secs(60), begun).await.expect("the executor writes shuffle files");
+        timeout(LONGEST, begun).await.expect("the executor writes shuffle files");
         let killed = &mut cluster.executors[0].child;
         killed.kill().unwrap();
         killed.wait().unwrap();
