@@ -14,7 +14,7 @@ use datafusion::object_store::local::LocalFileSystem;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use tokio::time::timeout;
 
-use self::processes::{Cluster, Process};
+use self::processes::{Cluster, LONG_TIMEOUT, Process};
 use crate::common::{LARGER, error, number, rows, run, sorted_lines};
 use crate::files::{self, Files, Random};
 use crate::limits;
@@ -116,7 +116,7 @@ fn ports_of_other_programs_are_refused() {
     let (other, free) = (listen(), listen().local_addr().unwrap().port());
     let taken = other.local_addr().unwrap().port();
     let scheduler = |port: u16| {
-        let arguments = ["scheduler".to_string(), port.to_string(), "1".to_string()];
+        let arguments = ["scheduler", &port.to_string(), "1", "15"].map(String::from);
         let log = directory.path().join(format!("{port}.log"));
         Process::start(&binary(), log, &arguments, &[port])
     };
@@ -440,7 +440,8 @@ async fn an_index_over_files_in_a_cluster() {
         files::build(Arc::new(LocalFileSystem::new()), &spans, &name, &files::COLUMNS).await;
         std::thread::sleep(Duration::from_millis(20));
         files::change(&mut files, change, &mut random);
-        let cluster = Cluster::start_with(&binary(), &directory, 2, 2, Some(&index)).unwrap();
+        let cluster = Cluster::start_with(&binary(), &directory, 2, 2, LONG_TIMEOUT, Some(&index));
+        let cluster = cluster.unwrap();
         let table = || Arc::new(files::listing(&format!("{spans}/"), &files::nullable()));
         let local = SessionContext::new();
         local.register_table("spans", table()).unwrap();
@@ -485,7 +486,8 @@ async fn an_executor_is_killed_while_it_runs_tasks() {
     for filter in [true, false] {
         let work = directory.join(format!("filter {filter}"));
         std::fs::create_dir(&work).unwrap();
-        let mut cluster = Cluster::start(&binary(), &work, 2, 2).unwrap();
+        // The scheduler soon notices that an executor was killed.
+        let mut cluster = Cluster::start_with(&binary(), &work, 2, 2, 15, None).unwrap();
         let context = client(&cluster, directory, without_broadcast(config(filter, true))).await;
         let watch = cluster.watch();
         let (context, query) = (context.clone(), sql.clone());
