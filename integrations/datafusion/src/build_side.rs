@@ -14,7 +14,7 @@ use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
@@ -33,7 +33,7 @@ use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, StatisticsArgs};
 
-use crate::aggregate::BLOOM_FILTER_AGG;
+use crate::build::BloomBuildExec;
 use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -61,41 +61,22 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     })?;
     for (number, child) in plan.children().into_iter().enumerate() {
         if reason.is_none() {
+            // The false positives of a filter within the build side may differ from run to run,
+            // since the join above drops them. Its keys must be the same.
             let is_filter = number == 1 && plan.is::<BloomProbeExec>();
-            reason = not_repeatable(if is_filter { keys_of(child) } else { child })?;
+            let keys = is_filter.then(|| build_of(child)).flatten().map(BloomBuildExec::input);
+            reason = not_repeatable(keys.unwrap_or(child))?;
         }
     }
     Ok(reason)
 }
 
-/// The plan whose rows are the keys of a filter within the build side, or `plan` itself if it is no
-/// plan of a filter. The false positives of such a filter may differ from run to run, since the
-/// join above drops them. Where a query calls the aggregate for another purpose, the operators
-/// above it see the false positives, so that the aggregate is not accepted there.
-fn keys_of(plan: &Plan) -> &Plan {
-    let is_filter = |aggregate: &AggregateExec| {
-        aggregate.aggr_expr().iter().all(|a| a.fun().name() == BLOOM_FILTER_AGG)
-    };
-    let mut at = plan;
-    loop {
-        let [child] = at.children()[..] else { return plan };
-        match at.downcast_ref::<AggregateExec>() {
-            Some(aggregate) if !is_filter(aggregate) => return plan,
-            Some(aggregate) if !is_final(*aggregate.mode()) => return child,
-            Some(_) => {}
-            // Every filter's plan has the first; the other two are there if one task merges
-            // filters.
-            None if at.is::<CoalescePartitionsExec>()
-                || at.is::<ProjectionExec>()
-                || at.is::<RepartitionExec>() => {}
-            None => return plan,
-        }
-        at = child;
+/// The operator that collects the keys of a filter.
+pub(crate) fn build_of(filter: &Plan) -> Option<&BloomBuildExec> {
+    match filter.downcast_ref::<BloomBuildExec>() {
+        Some(build) => Some(build),
+        None => build_of(filter.children().first()?),
     }
-}
-
-fn is_final(mode: AggregateMode) -> bool {
-    matches!(mode, AggregateMode::Final | AggregateMode::FinalPartitioned)
 }
 
 /// Whether an operator gives the same rows each time if its inputs do.

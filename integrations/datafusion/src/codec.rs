@@ -1,5 +1,5 @@
-//! [`BloomProbeExec`] and the functions in plans that are sent to other processes:
-//! [`BloomPhysicalCodec`].
+//! [`BloomProbeExec`], [`BloomBuildExec`] and the functions in plans that are sent to other
+//! processes: [`BloomPhysicalCodec`].
 
 use std::sync::Arc;
 
@@ -10,11 +10,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
 use crate::aggregate::{BLOOM_FILTER_AGG, bloom_filter_agg};
+use crate::build::BloomBuildExec;
 use crate::contains::{BLOOM_FILTER_CONTAINS, function};
 use crate::probe::BloomProbeExec;
 
-/// A codec of physical plans that carries [`BloomProbeExec`] and the functions, and leaves all else
-/// to another codec.
+/// A codec of physical plans that carries the operators of filters and the functions, and leaves
+/// all else to another codec.
 #[derive(Debug)]
 pub struct BloomPhysicalCodec {
     inner: Arc<dyn PhysicalExtensionCodec>,
@@ -43,6 +44,9 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(bytes) = bytes.strip_prefix(BloomBuildExec::MAGIC) {
+            return Ok(Arc::new(BloomBuildExec::decode(bytes, inputs)?));
+        }
         let Some(bytes) = bytes.strip_prefix(MAGIC) else {
             return self.inner.try_decode(bytes, inputs, context, converter);
         };
@@ -76,6 +80,10 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         bytes: &mut Vec<u8>,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
+        if let Some(build) = node.downcast_ref::<BloomBuildExec>() {
+            build.encode(bytes);
+            return Ok(());
+        }
         let Some(probe) = node.downcast_ref::<BloomProbeExec>() else {
             return self.inner.try_encode(node, bytes, converter);
         };

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::common::{JoinType, Result};
-use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
-use datafusion::physical_expr::split_conjunction;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -20,8 +18,9 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, PhysicalExpr, ReplaceChildrenOptions,
 };
 
-use crate::build_side::{filters_within, is_selective, scan_predicate};
+use crate::build_side::{filters_within, is_selective};
 use crate::limits::is_volatile;
+use crate::predicates::{LEFT_BY_PREDICATE, left_by_predicates};
 use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -126,11 +125,6 @@ pub(crate) fn is_scan(plan: &Plan) -> bool {
     }
 }
 
-/// The scan below the predicates, expressions and filters of a table.
-pub(crate) fn scan_of(plan: &Plan) -> &Plan {
-    plan.children().first().map_or(plan, |input| scan_of(input))
-}
-
 /// The lowest plan whose rows can be dropped by some columns: the table that the columns come from,
 /// with its predicates, unless the result of an operator above it depends on the rows that would be
 /// dropped.
@@ -142,69 +136,21 @@ pub(crate) struct Lowest {
     /// The share of its rows that is assumed to be left when predicates and other joins have
     /// dropped rows: see [`LEFT_BY_JOIN`].
     pub(crate) left: f64,
+    /// The operators above this plan through which rows can be dropped, from the top.
+    pub(crate) passed: Vec<Plan>,
 }
 
-/// The share of rows that is assumed to be left by a join whose other side drops rows. This share
-/// and the next two are no estimates, since statistics of files tell nothing about predicates.
-/// Joins with a part of a dimension leave few rows, so that a filter can save little more.
+/// The share of rows that is assumed to be left by a join whose other side drops rows. Joins with a
+/// part of a dimension leave few rows, so that a filter can save little more.
 const LEFT_BY_JOIN: f64 = 0.1;
-/// The share that all other predicates of a table leave together.
-const LEFT_BY_PREDICATE: f64 = 0.5;
-/// The share that a predicate leaves for each value that it allows, as in System R.
-const LEFT_BY_EQUALITY: f64 = 0.1;
-
-/// The share of rows that the predicates of a table are assumed to leave.
-fn left_by_predicates(plan: &Plan) -> f64 {
-    let (mut equal, mut other) = (1.0, 1.0);
-    let mut seen: Vec<Arc<dyn PhysicalExpr>> = Vec::new();
-    let mut at = plan;
-    loop {
-        let predicate = match at.downcast_ref::<FilterExec>() {
-            Some(filter) => Some(filter.predicate().clone()),
-            None => scan_predicate(at),
-        };
-        // A scan may repeat the predicate of a filter above it.
-        for part in predicate.iter().flat_map(split_conjunction) {
-            if seen.contains(part) {
-                continue;
-            }
-            seen.push(part.clone());
-            match values_allowed(part) {
-                Some(values) => equal *= (LEFT_BY_EQUALITY * values as f64).min(LEFT_BY_PREDICATE),
-                None => other = LEFT_BY_PREDICATE,
-            }
-        }
-        match at.children().first() {
-            Some(input) => at = input,
-            None => return equal * other,
-        }
-    }
-}
-
-/// How many values a predicate allows for a column, if it lists them.
-fn values_allowed(predicate: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-    if let Some(list) = predicate.downcast_ref::<InListExpr>() {
-        return (!list.negated()).then(|| list.list().len());
-    }
-    let binary = predicate.downcast_ref::<BinaryExpr>()?;
-    match binary.op() {
-        Operator::Eq => {
-            let literal = binary.left().is::<Literal>() || binary.right().is::<Literal>();
-            literal.then_some(1)
-        }
-        // The planner turns short lists into this.
-        Operator::Or => Some(values_allowed(binary.left())? + values_allowed(binary.right())?),
-        _ => None,
-    }
-}
-
 /// The [`Lowest`] plan for these columns.
 pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> Lowest {
     if !is_scan(plan)
         && let Some((input, below)) = origin(plan, columns)
         && commutes_with_dropping(plan, input)
     {
-        let lowest = lowest(plan.children()[input], &below);
+        let mut lowest = lowest(plan.children()[input], &below);
+        lowest.passed.insert(0, plan.clone());
         let reduces = |(n, other): (usize, &Plan)| n != input && is_selective(other);
         let reduced = plan.children().into_iter().enumerate().any(reduces);
         return Lowest { left: lowest.left * if reduced { LEFT_BY_JOIN } else { 1.0 }, ..lowest };
@@ -215,7 +161,7 @@ pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> Lowest {
         (0, true) => LEFT_BY_PREDICATE,
         _ => LEFT_BY_JOIN,
     };
-    Lowest { plan: plan.clone(), columns: columns.to_vec(), left }
+    Lowest { plan: plan.clone(), columns: columns.to_vec(), left, passed: Vec::new() }
 }
 
 /// The plan with `replacement` in place of its [`lowest`] plan.
@@ -239,49 +185,5 @@ pub(crate) fn source(plan: &Plan, columns: &[usize]) -> (Plan, Vec<usize>) {
     match origin(plan, columns) {
         Some((input, below)) if !is_scan(plan) => source(plan.children()[input], &below),
         _ => (plan.clone(), columns.to_vec()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
-    use datafusion::physical_expr::expressions::{binary, col, in_list, lit};
-    use datafusion::physical_plan::empty::EmptyExec;
-
-    use super::*;
-
-    #[test]
-    fn each_value_that_a_predicate_allows_leaves_a_tenth() {
-        let fields = ["a", "b"].map(|name| Field::new(name, DataType::Int64, true));
-        let schema = Arc::new(Schema::new(fields.to_vec()));
-        let a = || col("a", &schema).unwrap();
-        let both = |l, op, r| binary(l, op, r, &schema).unwrap();
-        let less = || both(col("b", &schema).unwrap(), Operator::Lt, lit(3i64));
-        let equal = |n: i64| both(a(), Operator::Eq, lit(n));
-        let list = |negated| {
-            let values = (0..3i64).map(lit).collect();
-            in_list(a(), values, &negated, &schema).unwrap()
-        };
-        for (left, predicate) in [
-            (0.5, less()),
-            (0.5, both(less(), Operator::And, both(a(), Operator::Gt, lit(1i64)))),
-            (0.1, equal(1)),
-            (0.05, both(equal(1), Operator::And, less())),
-            (0.05, both(both(less(), Operator::And, equal(1)), Operator::And, equal(1))),
-            (0.2, both(equal(1), Operator::Or, equal(2))),
-            (0.5, both(equal(1), Operator::Or, less())),
-            (0.3, list(false)),
-            (0.5, list(true)),
-            (0.5, both(a(), Operator::Eq, col("b", &schema).unwrap())),
-        ] {
-            let table: Plan = Arc::new(EmptyExec::new(schema.clone()));
-            let filter = || FilterExec::try_new(predicate.clone(), table.clone()).unwrap();
-            let once: Plan = Arc::new(filter());
-            let twice = FilterExec::try_new(predicate.clone(), once.clone()).unwrap();
-            for plan in [once, Arc::new(twice)] {
-                let computed = left_by_predicates(&plan);
-                assert!((computed - left).abs() < 1e-9, "{predicate}: {computed} ({left})");
-            }
-        }
     }
 }

@@ -1,21 +1,24 @@
 //! What a filter costs and the most that it can save, computed from the rows of tables and the
-//! widths of columns. Estimates of what predicates leave are not used, since they are wrong by
-//! orders of magnitude.
+//! widths of columns. The engine's estimates of what predicates leave are not used, since they are
+//! wrong by orders of magnitude.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::datatypes::Schema;
 use datafusion::config::ConfigOptions;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
+use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use crate::build_side::{Estimate, estimate};
-use crate::columns::Lowest;
+use crate::broadcast::{Meeting, meeting, width};
+use crate::build::BloomBuildExec;
+use crate::build_side::{Estimate, build_of, estimate, most_keys};
+use crate::columns::{Lowest, is_scan};
+use crate::engine::is_cluster;
 use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -32,11 +35,12 @@ const SHUFFLE_ROW: f64 = 30.0;
 const SHUFFLE_BYTE: f64 = 3.0;
 /// Filters are read from shuffle files as they are.
 const READ_BYTE: f64 = 1.0;
+/// A task of Ballista, a file that one task reads of another, and a stage.
+const TASK: f64 = 1.5e6;
+const FETCH: f64 = 0.1e6;
+const STAGE: f64 = 30e6;
 const JOIN_ROW: f64 = 40.0;
 const GROUP_ROW: f64 = 40.0;
-
-/// Bytes of a value of variable length, as Ballista's planner estimates it.
-const VARIABLE_BYTES: usize = 32;
 
 /// What it takes to run a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -67,16 +71,6 @@ impl Work {
         let time = self.time + SHUFFLE_ROW * self.rows + SHUFFLE_BYTE * bytes;
         Work { time, shuffled: self.shuffled + bytes, rows: self.rows }
     }
-}
-
-/// Bytes of a row.
-fn width(schema: &Schema) -> f64 {
-    let bytes = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Boolean => 1,
-        DataType::FixedSizeBinary(bytes) => *bytes as usize,
-        fixed => fixed.primitive_width().unwrap_or(VARIABLE_BYTES),
-    });
-    bytes.sum::<usize>() as f64
 }
 
 /// What it takes to run a plan, or `None` if the rows of a table are not known.
@@ -111,8 +105,17 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
         });
     }
     if plan.is::<BloomProbeExec>() {
-        let rows = first.rows;
-        return Some(Work { rows, ..first.and(inputs[1]).with_rows(PROBE_ROW) });
+        let (build, rows) = (build_of(children[1])?, first.rows);
+        let bytes = build.size().params().ok()?.stored_bytes();
+        let tasks = Tasks::of(build.input(), children[0], config);
+        let moved = tasks.transport(bytes, most_keys(build.input())? as u64);
+        let both = first.and(inputs[1]);
+        let shuffled = both.shuffled + moved.written as f64;
+        return Some(Work { time: both.time + PROBE_ROW * rows + moved.time, shuffled, rows });
+    }
+    if plan.is::<BloomBuildExec>() {
+        // Hardly any rows come out of it.
+        return Some(Work { rows: 0.0, ..first.with_rows(INSERT_ROW) });
     }
     if plan.is::<UnionExec>() || plan.is::<InterleaveExec>() {
         let rows = inputs.iter().map(|input| input.rows).sum();
@@ -120,10 +123,7 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
         return Some(Work { rows, ..all });
     }
     if plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>() {
-        let collected = plan
-            .downcast_ref::<HashJoinExec>()
-            .is_some_and(|join| *join.partition_mode() == PartitionMode::CollectLeft);
-        let sides = if collected || is_likely_broadcast(estimate(children[0]), config) {
+        let sides = if meeting(plan, config) != Meeting::Shuffled {
             let tasks = config.execution.target_partitions.max(1) as f64;
             let shuffled = first.with_shuffle(&schema(0));
             // Every task reads the whole side.
@@ -139,31 +139,6 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
     Some(all.with_rows(JOIN_ROW))
 }
 
-/// Whether the engine is likely to broadcast the build side, as far as estimates tell: every task
-/// then gets all of it, and nothing is shuffled.
-pub(crate) fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
-    let (bytes, rows) = broadcast_thresholds(config);
-    match (build.bytes, build.rows) {
-        _ if bytes == 0 => false,
-        (Some(estimated), _) if estimated != 0 => estimated < bytes,
-        (_, Some(estimated)) => estimated < rows,
-        _ => false,
-    }
-}
-
-/// The bytes and the rows below which the engine broadcasts a build side.
-fn broadcast_thresholds(config: &ConfigOptions) -> (usize, usize) {
-    #[cfg(feature = "ballista")]
-    if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
-        let (bytes, rows) =
-            (ballista.broadcast_join_threshold_bytes(), ballista.broadcast_join_threshold_rows());
-        return (bytes, rows);
-    }
-    let optimizer = &config.optimizer;
-    let bytes = optimizer.hash_join_single_partition_threshold;
-    (bytes, optimizer.hash_join_single_partition_threshold_rows)
-}
-
 /// How partial filters come to the tasks that probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Transport {
@@ -173,57 +148,133 @@ pub(crate) struct Transport {
     pub(crate) written: u64,
     /// Bytes that are read, by all tasks together.
     pub(crate) bytes: u64,
+    /// Nanoseconds of CPU that all of this takes.
+    pub(crate) time: f64,
 }
 
-/// How many bytes one more stage must save to be worth it. A stage takes some hundredths of a
-/// second, in which gigabytes are merged.
-const MERGE_FROM: u64 = 32 << 20;
+/// What moves a filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tasks {
+    /// Tasks that build partial filters.
+    pub(crate) building: u64,
+    /// Tasks that probe, each of which reads all partial filters.
+    pub(crate) probing: u64,
+    /// Whether they run in processes of their own. In one process they share one filter, which is
+    /// merged once.
+    pub(crate) in_cluster: bool,
+}
 
-/// How a filter is moved that has `filter` bytes, and `keys` keys from as many partitions as there
-/// are `tasks`. The keys of a partition travel as hashes, 8 bytes each, unless a filter is smaller.
-pub(crate) fn transport(filter: u64, keys: u64, tasks: u64, can_merge: bool) -> Transport {
-    let partial = filter.saturating_mul(tasks).min(keys.saturating_mul(8));
-    let direct = partial.saturating_mul(tasks);
-    let merged = partial.saturating_add(filter.saturating_mul(tasks));
-    match can_merge && direct >= merged.saturating_add(MERGE_FROM) {
-        true => Transport { merged: true, written: partial.saturating_add(filter), bytes: merged },
-        false => Transport { merged: false, written: partial, bytes: direct },
+impl Tasks {
+    /// What moves a filter of the keys in one plan to the tasks of another.
+    pub(crate) fn of(build: &Plan, probed: &Plan, config: &ConfigOptions) -> Tasks {
+        let partitions = |plan: &Plan| match is_scan(plan) {
+            true => plan.output_partitioning().partition_count().max(1) as u64,
+            false => config.execution.target_partitions.max(1) as u64,
+        };
+        let (building, probing) = (partitions(build), partitions(probed));
+        Tasks { building, probing, in_cluster: is_cluster(config) }
+    }
+
+    /// How a filter is moved that has `filter` bytes, and so many keys from all partitions. The
+    /// keys of a partition travel as hashes, 8 bytes each, unless a filter is smaller.
+    pub(crate) fn transport(self, filter: u64, keys: u64) -> Transport {
+        let Tasks { building, probing, in_cluster } = self;
+        let partial = filter.saturating_mul(building).min(keys.saturating_mul(8));
+        let bytes = partial.saturating_mul(probing);
+        let time = |tasks: u64, fetches: u64, bytes: u64| {
+            let started = TASK * tasks as f64 + FETCH * fetches as f64;
+            READ_BYTE * bytes as f64 + if in_cluster { started } else { 0.0 }
+        };
+        let fetches = building.saturating_mul(probing);
+        let direct = Transport {
+            merged: false,
+            written: partial,
+            bytes,
+            time: time(building, fetches, bytes),
+        };
+        // As many tasks merge as probe, of which one has something to read and write.
+        let bytes = partial.saturating_add(filter.saturating_mul(probing));
+        let merged = Transport {
+            merged: true,
+            written: partial.saturating_add(filter),
+            bytes,
+            time: STAGE + time(building + probing, building + probing, bytes),
+        };
+        if in_cluster && merged.time < direct.time { merged } else { direct }
     }
 }
 
-/// What a filter costs without its own bytes, and what it saves if it drops every row.
+/// What a filter saves at most, which is if it drops every row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Saved {
+    /// Rows of the probed table.
+    probed: f64,
+    /// Rows that can be dropped before a shuffle.
+    rows: f64,
+    /// Nanoseconds.
+    time: f64,
+    bytes: f64,
+    /// Whether the join may turn out to be a broadcast, so that only what is shuffled below it is
+    /// saved.
+    may_broadcast: bool,
+}
+
+impl Saved {
+    /// What dropping the rows of `point` saves, which without a filter are shuffled as rows of
+    /// `probed`: for the join itself, whose sides meet in this way, or for a join or a group below
+    /// it. One shuffle is counted.
+    pub(crate) fn of(
+        point: &Lowest,
+        probed: &Plan,
+        meeting: Meeting,
+        config: &ConfigOptions,
+    ) -> Result<Saved, String> {
+        let table = work(&point.plan, config).ok_or("the rows of the probed side are not known")?;
+        let may_broadcast = meeting == Meeting::MayBroadcast;
+        let is_shuffled = !may_broadcast || point.passed.iter().any(|plan| shuffles(plan, config));
+        let rows = if is_shuffled { table.rows * point.left } else { 0.0 };
+        let bytes = rows * width(&probed.schema()).min(width(&point.plan.schema()));
+        let time = SHUFFLE_ROW * rows + SHUFFLE_BYTE * bytes;
+        Ok(Saved { probed: table.rows, rows, time, bytes, may_broadcast })
+    }
+
+    /// This share of it.
+    pub(crate) fn part(self, share: f64) -> Saved {
+        let Saved { rows, time, bytes, .. } = self;
+        Saved { rows: rows * share, time: time * share, bytes: bytes * share, ..self }
+    }
+}
+
+/// Whether rows are shuffled below an operator for it.
+fn shuffles(plan: &Plan, config: &ConfigOptions) -> bool {
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        return *aggregate.mode() == AggregateMode::FinalPartitioned;
+    }
+    let is_join = plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>();
+    plan.is::<RepartitionExec>() || (is_join && meeting(plan, config) == Meeting::Shuffled)
+}
+
+/// What a filter costs without its own bytes, and what it saves at most.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Balance {
     build: Work,
     /// Nanoseconds.
     cost: f64,
-    /// Rows that can be dropped.
-    rows: f64,
-    /// Nanoseconds.
-    saved: f64,
-    saved_bytes: f64,
+    saved: Saved,
 }
 
 impl Balance {
-    /// The balance of a filter whose keys come from a second run of `build`. It drops rows of
-    /// `point`, which without it are shuffled as rows of `probed`.
+    /// The balance of a filter whose keys come from a second run of `build`, and which is probed
+    /// with so many rows.
     pub(crate) fn of(
         build: &Plan,
-        point: &Lowest,
-        probed: &Plan,
+        probed: Option<f64>,
+        saved: Saved,
         config: &ConfigOptions,
     ) -> Result<Balance, String> {
         let build = work(build, config).ok_or("the rows of the build side are not known")?;
-        let table = work(&point.plan, config).ok_or("the rows of the probed side are not known")?;
-        let rows = table.rows * point.left;
-        let bytes = rows * width(&probed.schema()).min(width(&point.plan.schema()));
-        Ok(Balance {
-            build,
-            cost: build.with_rows(INSERT_ROW).time + PROBE_ROW * table.rows / 16.0,
-            rows,
-            saved: SHUFFLE_ROW * rows + SHUFFLE_BYTE * bytes,
-            saved_bytes: bytes,
-        })
+        let probed = PROBE_ROW * probed.unwrap_or(saved.probed / 16.0);
+        Ok(Balance { build, cost: build.with_rows(INSERT_ROW).time + probed, saved })
     }
 
     /// Whether a filter that is moved in this way costs at most this share of what it saves, in
@@ -235,25 +286,37 @@ impl Balance {
     /// The cost divided by what can be saved, in time or in bytes, whichever is larger.
     fn share(&self, transport: Transport) -> f64 {
         let share = |cost: f64, saved: f64| if saved > 0.0 { cost / saved } else { f64::INFINITY };
-        let time = self.cost + READ_BYTE * transport.bytes as f64;
         let bytes = self.build.shuffled + transport.written as f64;
-        share(time, self.saved).max(share(bytes, self.saved_bytes))
+        share(self.time(transport), self.saved.time).max(share(bytes, self.saved.bytes))
+    }
+
+    /// Nanoseconds that a filter costs which is moved in this way.
+    pub(crate) fn time(&self, transport: Transport) -> f64 {
+        self.cost + transport.time
+    }
+
+    /// Nanoseconds that the query takes with the filter beyond those that no filter could save, if
+    /// this share of the rows is left.
+    pub(crate) fn total(&self, transport: Transport, left: f64) -> f64 {
+        self.time(transport) + self.saved.time * left
     }
 
     /// The figures, for `EXPLAIN` and the log.
     pub(crate) fn text(&self, transport: Transport) -> String {
+        let saved = self.saved;
         format!(
             "cost {:.1} ms ({:.0} rows read again, {:.3} MB shuffled again, \
              {:.3} MB of filters written and {:.3} read), \
-             saves at most {:.1} ms ({:.0} rows, {:.3} MB), share {:.3}",
-            (self.cost + READ_BYTE * transport.bytes as f64) / 1e6,
+             saves at most {:.1} ms ({:.0} rows, {:.3} MB{}), share {:.3}",
+            self.time(transport) / 1e6,
             self.build.rows,
             self.build.shuffled / 1e6,
             transport.written as f64 / 1e6,
             transport.bytes as f64 / 1e6,
-            self.saved / 1e6,
-            self.rows,
-            self.saved_bytes / 1e6,
+            saved.time / 1e6,
+            saved.rows,
+            saved.bytes / 1e6,
+            if saved.may_broadcast { ", below a join that may be a broadcast" } else { "" },
             self.share(transport)
         )
     }
@@ -267,12 +330,17 @@ mod tests {
     fn many_tasks_read_one_merged_filter() {
         // 1.2 M keys at 1 %: 1.44 MB. Each of 200 tasks would read all hashes, 1.9 GB together.
         let (filter, keys) = (1_440_000, 1_200_000);
-        let direct = transport(filter, keys, 200, false);
-        assert_eq!(direct, Transport { merged: false, written: 9_600_000, bytes: 200 * 9_600_000 });
-        let merged = transport(filter, keys, 200, true);
-        let (written, bytes) = (9_600_000 + filter, 9_600_000 + 200 * filter);
-        assert_eq!(merged, Transport { merged: true, written, bytes });
-        // Few tasks do not wait for another stage.
-        assert!(!transport(filter, keys, 4, true).merged);
+        let tasks = |tasks, in_cluster| Tasks { building: tasks, probing: tasks, in_cluster };
+        let direct = tasks(200, false).transport(filter, keys);
+        assert!(!direct.merged, "in one process all tasks share one filter");
+        assert_eq!((direct.written, direct.bytes), (9_600_000, 200 * 9_600_000));
+        let merged = tasks(200, true).transport(filter, keys);
+        assert!(merged.merged);
+        assert_eq!(merged.written, 9_600_000 + filter);
+        assert_eq!(merged.bytes, 9_600_000 + 200 * filter);
+        // Few tasks do not wait for another stage; many do even for few keys.
+        assert!(!tasks(4, true).transport(filter, keys).merged);
+        let small = tasks(200, true).transport(1_000, 800);
+        assert!(small.merged && small.time < 1e9, "{small:?}");
     }
 }

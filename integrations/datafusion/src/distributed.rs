@@ -13,7 +13,7 @@
 //!   Aggregate(Final): bloom_filter_agg
 //!     CoalescePartitions
 //!       stage: Broadcast
-//!         Aggregate(Partial): bloom_filter_agg
+//!         BloomBuild
 //!           the table of the keys
 //! ```
 //!
@@ -179,18 +179,6 @@ fn with_broadcast(filter: &Plan) -> Result<Plan> {
             let coalesced = input.downcast_ref::<CoalescePartitionsExec>();
             let partial = coalesced.map_or(input, CoalescePartitionsExec::input);
             with_children(filter.clone(), vec![broadcast(partial.clone())])
-        }
-        // The build side has one partition, of which each task may still read a part.
-        AggregateMode::Single | AggregateMode::SinglePartitioned => {
-            let step = |mode, groups, input| -> Result<Plan> {
-                let (of, filters) = (aggregate.aggr_expr(), aggregate.filter_expr());
-                let schema = aggregate.input_schema();
-                let (of, filters) = (of.to_vec(), filters.to_vec());
-                Ok(Arc::new(AggregateExec::try_new(mode, groups, of, filters, input, schema)?))
-            };
-            let groups = aggregate.group_expr();
-            let partial = step(AggregateMode::Partial, groups.clone(), input.clone())?;
-            step(AggregateMode::Final, groups.as_final(), broadcast(partial))
         }
         // One task has merged them.
         AggregateMode::FinalPartitioned => Ok(broadcast(filter.clone())),

@@ -151,16 +151,25 @@ impl Collector {
 
     /// The state that the collector of another partition merges.
     pub(crate) fn state(&self) -> Vec<u8> {
-        let mut state = vec![HASHES];
-        state.extend(self.key.seed().to_le_bytes());
         match &self.keys {
-            Keys::Hashes(hashes) => state.extend(hashes.iter().flat_map(|h| h.to_le_bytes())),
-            Keys::Filter(filter) => {
-                state[0] = FILTER;
-                state.extend(filter.to_bytes());
+            Keys::Hashes(hashes) => {
+                let mut state = vec![HASHES];
+                state.extend(self.key.seed().to_le_bytes());
+                state.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
+                state
             }
+            Keys::Filter(filter) => self.state_of(&filter.to_bytes()),
         }
-        state
+    }
+
+    /// The state of keys that may be any.
+    pub(crate) fn pass_all_state(&self) -> Vec<u8> {
+        self.state_of(&BloomFilter::pass_all(self.key.key_hash()).to_bytes())
+    }
+
+    /// The state of this stored filter.
+    fn state_of(&self, filter: &[u8]) -> Vec<u8> {
+        [&[FILTER][..], &self.key.seed().to_le_bytes(), filter].concat()
     }
 
     pub(crate) fn merge(&mut self, state: &[u8]) -> Result<()> {
@@ -239,8 +248,14 @@ mod tests {
         let key = KeyType::of(&datafusion::arrow::datatypes::DataType::Int64)?;
         let mut known = Collector::new(key, Size { expected_keys: 1_000, rate: 0.01 })?;
         known.insert(&[7, 8])?;
-        let pass_all = BloomFilter::pass_all(key.key_hash()).to_bytes();
-        known.merge(&[&[FILTER], &key.seed().to_le_bytes()[..], &pass_all].concat())?;
+        let other = Collector::new(key, Size { expected_keys: 1_000, rate: 0.01 })?;
+        known.merge(&other.pass_all_state())?;
+        // What comes later does not undo it.
+        let mut many = Collector::new(key, Size { expected_keys: 1_000, rate: 0.01 })?;
+        many.insert(&(0..1_000).collect::<Vec<u64>>())?;
+        assert!(matches!(many.keys, Keys::Filter(_)));
+        known.merge(&many.state())?;
+        known.merge(&other.state())?;
         known.insert(&[9])?;
         let merged = open(&known.finish()?, key, NAME)?;
         assert!(merged.is_pass_all() && merged.contains_hash(1 << 40));

@@ -5,6 +5,8 @@
 //! binary values of every layout. The type of the key is the seed of the hash, which a stored
 //! filter names: a filter of strings is never looked up with integers, which would answer "absent".
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::*;
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::*;
@@ -184,6 +186,34 @@ pub fn hash_array(array: &ArrayRef, hashes: &mut Vec<u64>) -> Result<Option<Null
     hashes.resize(array.len(), 0);
     hash_into(key.seed, array, hashes)?;
     Ok(nulls_of(array))
+}
+
+/// The type of the key in these columns of a schema.
+pub(crate) fn key_of(operator: &str, schema: &Schema, columns: &[usize]) -> Result<KeyType> {
+    let field = |&column: &usize| match schema.fields().get(column) {
+        Some(field) => Ok(field.clone()),
+        None => plan_err!("{operator}: column {column} of {}", schema.fields().len()),
+    };
+    match columns {
+        [] => plan_err!("{operator}: no key"),
+        [column] => KeyType::of(field(column)?.data_type()),
+        _ => {
+            let fields: Result<Fields> = columns.iter().map(field).collect();
+            KeyType::of(&DataType::Struct(fields?))
+        }
+    }
+}
+
+/// The values of the key in these columns of a batch.
+pub(crate) fn key_values(batch: &RecordBatch, columns: &[usize]) -> ArrayRef {
+    match columns {
+        [column] => batch.column(*column).clone(),
+        _ => {
+            let schema = batch.schema();
+            let field = |&i: &usize| (schema.fields()[i].clone(), batch.column(i).clone());
+            Arc::new(StructArray::from(columns.iter().map(field).collect::<Vec<_>>()))
+        }
+    }
 }
 
 /// Where an array is NULL as a key. A struct is also NULL where one of its fields is.

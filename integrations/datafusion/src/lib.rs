@@ -28,6 +28,8 @@
 mod aggregate;
 #[cfg(feature = "ballista")]
 pub mod ballista;
+mod broadcast;
+mod build;
 mod build_side;
 #[cfg(any(feature = "ballista", feature = "distributed"))]
 mod codec;
@@ -36,6 +38,7 @@ mod contains;
 mod cost;
 #[cfg(feature = "distributed")]
 pub mod distributed;
+mod engine;
 #[cfg(feature = "file-index")]
 mod file_index;
 mod filter;
@@ -44,6 +47,7 @@ mod keys;
 mod limits;
 mod options;
 mod planner;
+mod predicates;
 mod probe;
 mod rule;
 mod scan;
@@ -64,8 +68,8 @@ pub use probe::BloomProbeExec;
 pub use rule::{BloomJoinRule, RULE_NAME};
 pub use session::with_bloom_filters;
 
-/// The README's code.
-#[cfg(doctest)]
+/// The README's code, which needs these features.
+#[cfg(all(doctest, feature = "cluster", feature = "file-index"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
 

@@ -1,23 +1,26 @@
 //! A query planner that adds the rule even where a session's rules are replaced:
 //! [`BloomQueryPlanner`].
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, PlanType, StringifiedPlan};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::explain::ExplainExec;
 
-use crate::rule::{BloomJoinRule, RULE_NAME};
+use crate::rule::{BloomJoinRule, RULE_NAME, Reasons};
 
 /// A query planner that puts the [`BloomJoinRule`] before the rules of the session, whatever these
 /// are, and leaves the planning to another planner.
 ///
 /// Ballista's adaptive planner gives each job's session physical rules of its own and keeps its
 /// query planner.
+///
+/// `EXPLAIN VERBOSE` then says below the physical plan why joins have no filter.
 #[derive(Debug)]
 pub struct BloomQueryPlanner {
     inner: Arc<dyn QueryPlanner + Send + Sync>,
@@ -41,15 +44,39 @@ impl QueryPlanner for BloomQueryPlanner {
             // A session of another kind has its own way of adding rules.
             return self.inner.create_physical_plan(logical, session).await;
         };
+        let explains = matches!(logical, LogicalPlan::Explain(explain) if explain.verbose);
         let mut rules = state.physical_optimizers().to_vec();
-        if rules.iter().any(|rule| rule.name() == RULE_NAME) {
+        let at = rules.iter().position(|rule| rule.name() == RULE_NAME);
+        if at.is_some() && !explains {
             return self.inner.create_physical_plan(logical, session).await;
         }
-        rules.insert(0, Arc::new(BloomJoinRule::default()));
+        let reasons = Reasons::default();
+        let rule = Arc::new(BloomJoinRule::explaining(reasons.clone()));
+        match at {
+            Some(at) => rules[at] = rule,
+            None => rules.insert(0, rule),
+        }
         let state = SessionStateBuilder::new_from_existing(state.clone())
             .with_session_id(state.session_id().to_string())
             .with_physical_optimizer_rules(rules)
             .build();
-        self.inner.create_physical_plan(logical, &state).await
+        let plan = self.inner.create_physical_plan(logical, &state).await?;
+        let reasons = std::mem::take(&mut *reasons.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(if explains { with_reasons(plan, &reasons) } else { plan })
     }
+}
+
+/// The explanation of a plan with these reasons below the plan. They are in its text, since that is
+/// all of an explanation that Ballista shows.
+fn with_reasons(plan: Arc<dyn ExecutionPlan>, reasons: &[String]) -> Arc<dyn ExecutionPlan> {
+    let (Some(explain), false) = (plan.downcast_ref::<ExplainExec>(), reasons.is_empty()) else {
+        return plan;
+    };
+    let reasons: String = reasons.iter().map(|reason| format!("bloom_join: {reason}\n")).collect();
+    let mut plans = explain.stringified_plans().to_vec();
+    for plan in plans.iter_mut().filter(|plan| plan.plan_type == PlanType::FinalPhysicalPlan) {
+        let text = format!("{}\n{reasons}", plan.plan.trim_end());
+        *plan = StringifiedPlan::new(PlanType::FinalPhysicalPlan, text);
+    }
+    Arc::new(ExplainExec::new(explain.schema(), plans, explain.verbose()))
 }

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
+use blocked_bloom::BloomFilter;
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::{BatchCoalescer, prep_null_mask_filter};
-use datafusion::arrow::datatypes::{DataType, Fields, Schema};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::memory::DataSourceExec;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, exec_err, internal_err, plan_err};
@@ -36,9 +36,9 @@ use datafusion::physical_plan::{
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
 
-use crate::filter::{failed, look_up, open};
+use crate::filter::{look_up, open};
 use crate::gate::{Counts, Gate};
-use crate::keys::KeyType;
+use crate::keys::{KeyType, key_of, key_values};
 use crate::limits::{has_limit, is_volatile};
 use crate::scan::with_row_filter;
 
@@ -47,6 +47,12 @@ const NAME: &str = "BloomProbeExec";
 /// Drops the rows of its first input whose key is certainly not in a filter. The filter is the one
 /// row of its second input. A row whose key is NULL, or is NULL in one of its columns, is dropped
 /// too: it has no partner in a join where NULL equals nothing.
+///
+/// Of each partition one row passes at least, since the join drops it as well, and Ballista 55 does
+/// not end a query in which a stage turns out to have no rows while another runs that the plan then
+/// does without ([apache/datafusion-ballista#2063]).
+///
+/// [apache/datafusion-ballista#2063]: https://github.com/apache/datafusion-ballista/issues/2063
 ///
 /// The filter's plan has one partition: Ballista makes a stage of what is below its
 /// `CoalescePartitionsExec`, and gives the whole result to every task of the first input. Schema,
@@ -60,7 +66,8 @@ const NAME: &str = "BloomProbeExec";
 /// rows do not determine. Limits above this operator stay above it.
 ///
 /// Where more than a given share of the rows are hits, rows pass unprobed, except for a sample in
-/// every half a million rows of each partition.
+/// every half a million rows of each partition. All rows do if the
+/// build side was not read to its end because nearly all of its rows are keys.
 ///
 /// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (of each task that read
 /// the filter), `filter_time` (waiting for the filter), `probe_time`.
@@ -100,7 +107,7 @@ impl BloomProbeExec {
         columns: Vec<usize>,
         stop_above: f64,
     ) -> Result<Self> {
-        let key = key_of(&input.schema(), &columns)?;
+        let key = key_of(NAME, &input.schema(), &columns)?;
         let schema = filter.schema();
         if schema.fields().len() != 1 || *schema.field(0).data_type() != DataType::Binary {
             return plan_err!("{NAME}: the filter is not one binary column, but {schema}");
@@ -139,7 +146,7 @@ impl BloomProbeExec {
                 let session = context.session_config().clone();
                 let filter = collect(plan, context, key, bytes).await?;
                 let config = session.options();
-                let scan = match is_row_wise(&input)? {
+                let scan = match !filter.is_pass_all() && is_row_wise(&input)? {
                     true => with_row_filter(&input, &columns, &filter, gate, counts, config)?,
                     false => None,
                 };
@@ -148,34 +155,6 @@ impl BloomProbeExec {
             open.map_err(Arc::new).boxed().shared()
         };
         opening.get_or_insert_with(new).clone()
-    }
-}
-
-/// The type of the key in these columns of a schema.
-fn key_of(schema: &Schema, columns: &[usize]) -> Result<KeyType> {
-    let field = |&column: &usize| match schema.fields().get(column) {
-        Some(field) => Ok(field.clone()),
-        None => plan_err!("{NAME}: column {column} of {}", schema.fields().len()),
-    };
-    match columns {
-        [] => plan_err!("{NAME}: no key"),
-        [column] => KeyType::of(field(column)?.data_type()),
-        _ => {
-            let fields: Result<Fields> = columns.iter().map(field).collect();
-            KeyType::of(&DataType::Struct(fields?))
-        }
-    }
-}
-
-/// The values of the key.
-fn keys(batch: &RecordBatch, columns: &[usize]) -> ArrayRef {
-    match columns {
-        [column] => batch.column(*column).clone(),
-        _ => {
-            let schema = batch.schema();
-            let field = |&i: &usize| (schema.fields()[i].clone(), batch.column(i).clone());
-            Arc::new(StructArray::from(columns.iter().map(field).collect::<Vec<_>>()))
-        }
     }
 }
 
@@ -214,12 +193,6 @@ async fn collect(
             Ok(Arc::new(open(filter, key, NAME)?))
         }
         (Some(None), 1) => exec_err!("{NAME}: the filter is NULL"),
-        // One task merges partial filters, and the build side has no rows.
-        (None, 0) => {
-            let sizing = Sizing::MaxBytes(128);
-            let options = FilterOptions::new(sizing).with_key_hash(key.key_hash());
-            BloomFilter::from_hashes(&options, &[]).map(Arc::new).map_err(failed(NAME))
-        }
         _ => exec_err!("{NAME}: {rows} filters (1)"),
     }
 }
@@ -259,6 +232,8 @@ struct Probe {
     hashes: Vec<u64>,
     /// The rows that are left, gathered into batches of the usual size.
     kept: BatchCoalescer,
+    /// Whether a row was kept, of which there is one at least if there are any.
+    has_row: bool,
     ended: bool,
     metrics: Metrics,
 }
@@ -270,16 +245,22 @@ impl Probe {
         }
         let (rows, counts) = (batch.num_rows(), &self.metrics.counts);
         counts.input_rows.add(rows);
-        if !self.gate.is_open(rows) {
+        if self.filter.is_pass_all() || !self.gate.is_open(rows) {
             counts.unprobed_rows.add(rows);
             return Ok(self.kept.push_batch(batch)?);
         }
         let _timer = counts.probe_time.timer();
-        let answers = look_up(&self.filter, &keys(&batch, &self.columns), &mut self.hashes)?;
+        let answers = look_up(&self.filter, &key_values(&batch, &self.columns), &mut self.hashes)?;
         // NULL has no partner.
         let answers =
             if answers.null_count() > 0 { prep_null_mask_filter(&answers) } else { answers };
-        self.gate.probed(rows, answers.true_count());
+        let hits = answers.true_count();
+        self.gate.probed(rows, hits);
+        if !self.has_row && hits == 0 && rows > 0 {
+            self.has_row = true;
+            return Ok(self.kept.push_batch(batch.slice(0, 1))?);
+        }
+        self.has_row |= hits > 0;
         Ok(self.kept.push_batch_with_filter(batch, &answers)?)
     }
 
@@ -474,9 +455,19 @@ impl ExecutionPlan for BloomProbeExec {
             // The input is executed only now: rows that it buffered earlier would have to wait.
             let in_scan = scan.is_some();
             let input = scan.unwrap_or(plan).execute(partition, context)?;
-            let (hashes, ended) = (Vec::new(), false);
-            let probe =
-                Probe { filter, input, in_scan, columns, gate, hashes, kept, ended, metrics };
+            let (hashes, has_row, ended) = (Vec::new(), false, false);
+            let probe = Probe {
+                filter,
+                input,
+                in_scan,
+                columns,
+                gate,
+                hashes,
+                kept,
+                has_row,
+                ended,
+                metrics,
+            };
             Ok::<_, DataFusionError>(stream::try_unfold(probe, Probe::next))
         };
         let stream = stream::once(probe).try_flatten();
@@ -486,6 +477,7 @@ impl ExecutionPlan for BloomProbeExec {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::datatypes::Schema;
     use datafusion::catalog::memory::MemorySourceConfig;
     use datafusion::datasource::physical_plan::{FileScanConfigBuilder, ParquetSource};
     use datafusion::execution::object_store::ObjectStoreUrl;

@@ -1,6 +1,6 @@
 //! The rule that puts filters before shuffles: [`BloomJoinRule`].
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use blocked_bloom::Sizing;
 use datafusion::arrow::datatypes::DataType;
@@ -20,11 +20,14 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use crate::aggregate::bloom_filter_agg;
+use crate::broadcast::{Likely, Meeting, likely, meeting};
+use crate::build::{ALL, BloomBuildExec, scan_of};
 use crate::build_side::{
     Estimate, estimate, filters_within, has_window, is_selective, most_keys, not_repeatable,
 };
-use crate::columns::{is_scan, lowest, scan_of, source, with_lowest};
-use crate::cost::{Balance, Transport, is_likely_broadcast, transport, work};
+use crate::columns::{Lowest, is_scan, lowest, source, with_lowest};
+use crate::cost::{Balance, Saved, Tasks, Transport, work};
+use crate::engine::is_cluster;
 use crate::filter::Size;
 use crate::keys::KeyType;
 use crate::options::{BloomJoinOptions, Enabled};
@@ -45,27 +48,52 @@ pub const RULE_NAME: &str = "bloom_join";
 /// When: if the other side, whose keys become the filter, drops rows itself and gives the same rows
 /// when it runs again, the filter stays within its limits, the probed side is large, and no
 /// broadcast is to be expected. [`BloomJoinOptions`] are the settings. The reasons why a join gets
-/// no filter are logged by the crate `log` at the level `debug`.
+/// no filter are logged by the crate `log` at the level `debug`; a
+/// [`BloomQueryPlanner`](crate::BloomQueryPlanner) adds them to `EXPLAIN VERBOSE`.
 ///
 /// The rule must run before the others, which move predicates into scans and take shuffles apart.
 /// [`with_bloom_filters`] puts it there.
 ///
 /// [`with_bloom_filters`]: crate::with_bloom_filters
 #[derive(Debug, Default)]
-pub struct BloomJoinRule {}
+pub struct BloomJoinRule {
+    reasons: Option<Reasons>,
+}
+
+/// Why joins got no filter.
+pub(crate) type Reasons = Arc<Mutex<Vec<String>>>;
+
+impl BloomJoinRule {
+    /// The rule, which also adds to these reasons.
+    pub(crate) fn explaining(reasons: Reasons) -> Self {
+        BloomJoinRule { reasons: Some(reasons) }
+    }
+
+    fn explain(&self, reason: String) {
+        log::debug!("{reason}");
+        if let Some(reasons) = &self.reasons {
+            reasons.lock().unwrap_or_else(PoisonError::into_inner).push(reason);
+        }
+    }
+}
 
 impl PhysicalOptimizerRule for BloomJoinRule {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
         let options = BloomJoinOptions::of(config);
+        options.check()?;
         match options.enabled {
-            Enabled::False => return Ok(plan),
+            Enabled::False => {
+                self.explain("no filters (bloom_join.enabled false)".into());
+                return Ok(plan);
+            }
             Enabled::Auto if !is_cluster(config) => {
-                log::debug!("no filters in one process (bloom_join.enabled auto)");
+                self.explain("no filters in one process (bloom_join.enabled auto)".into());
                 return Ok(plan);
             }
             Enabled::Auto | Enabled::True => {}
         }
-        let planner = Planner { options: &options, config, reductions: reductions(&plan)? };
+        let reductions = reductions(&plan)?;
+        let planner = Planner { rule: self, options: &options, config, reductions };
         plan.transform_up(|plan| match planner.with_filter(&plan)? {
             Some(filtered) => Ok(Transformed::yes(filtered)),
             None => Ok(Transformed::no(plan)),
@@ -164,6 +192,7 @@ const MOST_HOPS: usize = 2;
 
 /// What the rule decides from.
 struct Planner<'a> {
+    rule: &'a BloomJoinRule,
     options: &'a BloomJoinOptions,
     config: &'a ConfigOptions,
     reductions: Vec<Reduction>,
@@ -173,7 +202,10 @@ impl Planner<'_> {
     /// The join with a filter on one of its sides, or `None` if there is a reason against it.
     fn with_filter(&self, plan: &Plan) -> Result<Option<Plan>> {
         let Some((join_type, left, right)) = sides(plan) else { return Ok(None) };
-        let broadcasts = plan.is::<HashJoinExec>() || is_adaptive(self.config);
+        let meeting = match meeting(plan, self.config) {
+            Meeting::Broadcast if self.options.despite_broadcast => Meeting::Shuffled,
+            meeting => meeting,
+        };
         let (drop_left, drop_right) = droppable(join_type);
         let mut directions = Vec::new();
         if drop_right {
@@ -186,7 +218,7 @@ impl Planner<'_> {
         // joins probe.
         directions.sort_by_key(|(_, probed)| std::cmp::Reverse(probed.estimate.rows));
         for (build, probed) in directions {
-            match self.plan_filter(build, probed, broadcasts)? {
+            match self.plan_filter(build, probed, meeting)? {
                 Ok(probe) => {
                     let children = if Arc::ptr_eq(&probed.plan, &left.plan) {
                         vec![probe, right.plan.clone()]
@@ -196,29 +228,33 @@ impl Planner<'_> {
                     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                     return plan.clone().replace_children(children, options).map(Some);
                 }
-                Err(reason) => log::debug!(
+                Err(reason) => self.rule.explain(format!(
                     "no filter for {join_type} join by {:?}: {reason}",
                     probed.columns.iter().map(Column::name).collect::<Vec<_>>()
-                ),
+                )),
             }
         }
         Ok(None)
     }
 
     /// The table with a filter of the smallest table that reduces it. Only tables are considered
-    /// that are smaller and of which something drops rows.
-    fn reduced(&self, table: &Side, hops: usize) -> Result<Option<Side>> {
+    /// that are smaller and of which something drops rows. The filter has a balance of its own:
+    /// what it costs against what the keys of the table leave to be saved.
+    fn reduced(&self, table: &Side, hops: usize, saved: Option<Saved>) -> Result<Option<Side>> {
         if hops == 0 || filters_within(&table.plan) > 0 {
             return Ok(None);
         }
-        let rows = |plan: &Plan| work(plan, self.config).map(|work| work.rows);
+        let (options, config) = (self.options, self.config);
+        let rows = |plan: &Plan| work(plan, config).map(|work| work.rows);
         let Some(most) = rows(&table.plan) else { return Ok(None) };
         let by = self.reductions.iter().filter(|r| Arc::ptr_eq(&r.table, &table.plan));
         let smaller = by.filter_map(|r| Some((rows(&r.by.plan).filter(|rows| *rows < most)?, r)));
         let mut smaller: Vec<_> = smaller.collect();
         smaller.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let left = likely(&table.plan).map_or(1.0, |likely| likely.left);
+        let saved = saved.map(|saved| saved.part(left));
         for (_, reduction) in smaller {
-            let by = match self.reduced(&reduction.by, hops - 1)? {
+            let by = match self.reduced(&reduction.by, hops - 1, saved)? {
                 Some(by) => by,
                 None if is_selective(&reduction.by.plan) => reduction.by.clone(),
                 None => continue,
@@ -230,13 +266,22 @@ impl Planner<'_> {
             if !has_same_keys(&by, &reduced) || not_repeatable(&by.plan)?.is_some() {
                 continue;
             }
-            let Ok((size, transport)) = size(&by, None, self.options, self.config) else {
-                continue;
+            let balance = match saved {
+                Some(saved) => Balance::of(&by.plan, Some(most), saved, config),
+                None => Err("the rows of the probed side are not known".into()),
             };
-            let filter = filter_plan(&by, size, transport.merged, self.config)?;
-            let (input, columns) = (table.plan.clone(), reduction.columns.clone());
-            let probe = BloomProbeExec::try_new(input, filter, columns, self.options.stop_above)?;
-            return Ok(Some(Side { plan: Arc::new(probe), ..table.clone() }));
+            let tasks = Tasks::of(&by.plan, &table.plan, config);
+            match self.filter(&by, tasks, balance)? {
+                Ok(filter) => {
+                    let (input, columns) = (table.plan.clone(), reduction.columns.clone());
+                    let probe = filter.probe(input, columns, options.stop_above)?;
+                    return Ok(Some(Side { plan: probe, ..table.clone() }));
+                }
+                Err(reason) => self.rule.explain(format!(
+                    "no filter of the keys by {:?}: {reason}",
+                    by.columns.iter().map(Column::name).collect::<Vec<_>>()
+                )),
+            }
         }
         Ok(None)
     }
@@ -246,7 +291,7 @@ impl Planner<'_> {
         &self,
         build: &Side,
         probed: &Side,
-        broadcasts: bool,
+        meeting: Meeting,
     ) -> Result<Result<Plan, String>> {
         let (options, config) = (self.options, self.config);
         if let (Some(rows), least) = (probed.estimate.rows, options.min_probe_rows)
@@ -259,37 +304,52 @@ impl Planner<'_> {
         {
             return Ok(Err(format!("{rows} rows to probe, {keys} to build the filter of")));
         }
-        if broadcasts && !options.despite_broadcast && is_likely_broadcast(build.estimate, config) {
+        if meeting == Meeting::Broadcast {
             return Ok(Err(format!(
-                "the build side is likely to be broadcast: {:?}",
-                build.estimate
+                "a side is likely to be broadcast: {:?} and {:?}",
+                build.estimate, probed.estimate
             )));
         }
         if has_window(&probed.plan) {
             return Ok(Err("window functions are computed in the probed side".into()));
         }
+        let columns = probed.indices();
+        let point = lowest(&probed.plan, &columns);
+        let saved = Saved::of(&point, &probed.plan, meeting, config);
         // The table that the keys come from has all of them, and costs least to read again. If
         // nothing drops rows there, the whole side is read again.
         let table = build.table();
         let is_whole = Arc::ptr_eq(&table.plan, &build.plan);
-        let mut candidates: Vec<Side> = self.reduced(&table, MOST_HOPS)?.into_iter().collect();
+        let reduced = self.reduced(&table, MOST_HOPS, saved.as_ref().ok().copied())?;
+        let mut candidates: Vec<Side> = reduced.into_iter().collect();
         candidates.push(table);
         if !is_whole {
             candidates.push(build.clone());
         }
-        let mut reasons = Vec::new();
+        let (mut best, mut reasons) = (None::<Filter>, Vec::new());
         for build in &candidates {
-            match self.plan_filter_of(build, probed)? {
-                Ok(probe) => return Ok(Ok(probe)),
+            match self.filter_of(build, probed, &saved)? {
+                Ok(filter) if best.as_ref().is_none_or(|best| filter.total < best.total) => {
+                    best = Some(filter);
+                }
+                Ok(_) => {}
                 Err(reason) => reasons.push(reason),
             }
         }
-        Ok(Err(reasons.join("; of more keys: ")))
+        let Some(best) = best else { return Ok(Err(reasons.join("; of more keys: "))) };
+        log::debug!("a filter by {:?}: {}", probed.columns, best.decision);
+        let Lowest { plan, columns: at, .. } = point;
+        let probe = best.probe(plan, at, options.stop_above)?;
+        with_lowest(&probed.plan, &columns, probe).map(Ok)
     }
 
-    /// The probed side with a filter of the keys in this plan, or why there is none.
-    fn plan_filter_of(&self, build: &Side, probed: &Side) -> Result<Result<Plan, String>> {
-        let (options, config) = (self.options, self.config);
+    /// The filter of the keys in this plan for the probed side, or why there is none.
+    fn filter_of(
+        &self,
+        build: &Side,
+        probed: &Side,
+        saved: &Result<Saved, String>,
+    ) -> Result<Result<Filter, String>> {
         if !is_selective(&build.plan) {
             return Ok(Err("nothing drops rows of the build side".into()));
         }
@@ -302,14 +362,26 @@ impl Planner<'_> {
         if !has_same_keys(build, probed) {
             return Ok(Err("the sides have no keys of one type".into()));
         }
-        let columns = probed.indices();
-        let point = lowest(&probed.plan, &columns);
-        let balance = Balance::of(&build.plan, &point, &probed.plan, config);
+        let balance = saved.clone();
+        let balance = balance.and_then(|saved| Balance::of(&build.plan, None, saved, self.config));
+        self.filter(build, Tasks::of(&build.plan, &probed.plan, self.config), balance)
+    }
+
+    /// The filter of the keys in this plan, if its balance allows it, or why there is none.
+    fn filter(
+        &self,
+        build: &Side,
+        tasks: Tasks,
+        balance: Result<Balance, String>,
+    ) -> Result<Result<Filter, String>> {
+        let (options, config) = (self.options, self.config);
+        let left = likely(&build.plan).map_or(1.0, |Likely { left, .. }| left);
+        let mut stop_above = options.stop_above;
         let limit = match (options.enabled, &balance) {
             (Enabled::Auto, Err(reason)) => return Ok(Err(reason.clone())),
             (Enabled::Auto, Ok(balance)) => {
                 // No filter moves less.
-                let least = transport(0, 0, 1, false);
+                let least = tasks.transport(0, 0);
                 if !balance.allows(options.max_cost, least) {
                     let figures = balance.text(least);
                     return Ok(Err(format!(
@@ -317,20 +389,45 @@ impl Planner<'_> {
                         options.max_cost
                     )));
                 }
+                if left > stop_above {
+                    return Ok(Err(format!(
+                        "predicates leave about {left:.2} of the keys \
+                         (bloom_join.stop_above {stop_above})"
+                    )));
+                }
+                // With more keys the filter would save less than it may cost.
+                stop_above = stop_above.min((1.0 - options.max_cost).max(0.5));
                 Some(balance)
             }
             _ => None,
         };
-        let (size, transport) = match size(build, limit, options, config) {
+        let (size, transport) = match size(build, tasks, limit, options, config) {
             Ok(size) => size,
             Err(reason) => return Ok(Err(reason)),
         };
+        let total = balance.as_ref().map_or(f64::INFINITY, |b| b.total(transport, left));
         let decision = balance.map_or_else(|reason| reason, |balance| balance.text(transport));
-        log::debug!("a filter by {:?}: {decision}", probed.columns);
-        let filter = filter_plan(build, size, transport.merged, config)?;
-        let probe = BloomProbeExec::try_new(point.plan, filter, point.columns, options.stop_above)?;
-        let probe = Arc::new(probe.with_decision(decision));
-        with_lowest(&probed.plan, &columns, probe).map(Ok)
+        // Where joins or other filters drop keys, a sample of the scan tells nothing.
+        let samples = is_scan(&build.plan) && filters_within(&build.plan) == 0;
+        let stop_above = (samples && stop_above < 1.0).then_some(stop_above);
+        let plan = filter_plan(build, size, transport.merged, stop_above, config)?;
+        Ok(Ok(Filter { plan, decision, total }))
+    }
+}
+
+/// A filter that may be planned.
+struct Filter {
+    plan: Plan,
+    /// The figures, for `EXPLAIN`.
+    decision: String,
+    /// What the query costs with it, by which filters are compared: see [`Balance::total`].
+    total: f64,
+}
+
+impl Filter {
+    fn probe(self, input: Plan, columns: Vec<usize>, stop_above: f64) -> Result<Plan> {
+        let probe = BloomProbeExec::try_new(input, self.plan, columns, stop_above)?;
+        Ok(Arc::new(probe.with_decision(self.decision)))
     }
 }
 
@@ -387,59 +484,24 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
     Some((join_type, side(left, left_columns), side(right, right_columns)))
 }
 
-/// Whether tasks run in processes of their own, with a network between.
-fn is_cluster(config: &ConfigOptions) -> bool {
-    #[cfg(feature = "ballista")]
-    if config.extensions.get::<ballista_core::config::BallistaConfig>().is_some() {
-        return true;
-    }
-    #[cfg(feature = "distributed")]
-    if config.extensions.get::<datafusion_distributed::DistributedConfig>().is_some() {
-        return true;
-    }
-    _ = config;
-    false
-}
-
-/// Whether Ballista chooses the kind of join while the query runs. If not, a sort-merge join stays
-/// one, and shuffles both sides.
-fn is_adaptive(config: &ConfigOptions) -> bool {
-    #[cfg(feature = "ballista")]
-    if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
-        return ballista.adaptive_query_planner_enabled() && ballista.adaptive_join_enabled();
-    }
-    _ = config;
-    false
-}
-
-/// The most bytes of a filter in Ballista, whose messages hold 16 MiB.
-#[cfg(feature = "ballista")]
-const MOST_BYTES_IN_BALLISTA: u64 = 12 << 20;
-
-/// The lowest false-positive rate that a filter of any number of keys can have.
-const LOWEST_RATE: f64 = 2e-9;
+/// The most bytes of a filter in a cluster: messages of Ballista hold 16 MiB.
+const MOST_BYTES_IN_CLUSTER: u64 = 12 << 20;
 
 /// What the filter is sized for, and how it is moved, or why it would be too large or too full.
 fn size(
     build: &Side,
+    tasks: Tasks,
     limit: Option<&Balance>,
     options: &BloomJoinOptions,
     config: &ConfigOptions,
 ) -> Result<(Size, Transport), String> {
     let rate = options.false_positive_rate;
-    if rate > 0.0 && rate < LOWEST_RATE {
-        return Err(format!(
-            "a false-positive rate of {rate} is out of reach (bloom_join.false_positive_rate)"
-        ));
-    }
-    let tasks = config.execution.target_partitions.max(1) as u64;
-    let most_bytes = options.max_filter_bytes;
-    #[cfg(feature = "ballista")]
-    let most_bytes =
-        if is_cluster(config) { most_bytes.min(MOST_BYTES_IN_BALLISTA) } else { most_bytes };
+    let most_bytes = match is_cluster(config) {
+        true => options.max_filter_bytes.min(MOST_BYTES_IN_CLUSTER),
+        false => options.max_filter_bytes,
+    };
     let keys = most_keys(&build.plan).map_or(options.default_keys, |keys| keys as u64).max(1);
-    // In one process the tasks share one filter, which is merged once.
-    let moved = |bytes| transport(bytes, keys, tasks, is_cluster(config));
+    let moved = |bytes| tasks.transport(bytes, keys);
     let fits = |bytes| {
         bytes <= most_bytes
             && moved(bytes).bytes <= options.max_bytes_read
@@ -449,7 +511,6 @@ fn size(
     let size = Size { expected_keys: keys, rate };
     match bytes(size) {
         Ok(bytes) if fits(bytes) => return Ok((size, moved(bytes))),
-        Err(error) if !(rate > 0.0 && rate < 1.0) => return Err(error.to_string()),
         _ => {}
     }
     // A filter for every row of the tables would be too large. If only as many rows are left as is
@@ -487,19 +548,20 @@ fn size(
 }
 
 /// The plan of the filter: one row of one column, computed by a second run of the build side, of
-/// which only the keys are taken. If one task merges partial filters, a build side without rows
-/// gives no row.
-fn filter_plan(build: &Side, size: Size, merged: bool, config: &ConfigOptions) -> Result<Plan> {
+/// which only the keys are taken.
+fn filter_plan(
+    build: &Side,
+    size: Size,
+    merged: bool,
+    stop_above: Option<f64>,
+    config: &ConfigOptions,
+) -> Result<Plan> {
     let key = |(number, column): (usize, &Column)| {
         let expression: Arc<dyn PhysicalExpr> = Arc::new(column.clone());
         (expression, format!("key{number}"))
     };
-    let mut keys: Vec<_> = build.columns.iter().enumerate().map(key).collect();
+    let keys: Vec<_> = build.columns.iter().enumerate().map(key).collect();
     let count = keys.len();
-    if merged {
-        let all: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::Int64(Some(0))));
-        keys.push((all, "all".into()));
-    }
     // Operators keep the state of a run. The second run has operators of its own.
     let again = reset_plan_states(build.plan.clone())?;
     let keys: Plan = Arc::new(ProjectionExec::try_new(keys, again)?);
@@ -526,25 +588,22 @@ fn filter_plan(build: &Side, size: Size, merged: bool, config: &ConfigOptions) -
         .alias("bloom_filter")
         .build()?;
     let aggregate = vec![Arc::new(aggregate)];
-    let step = |mode, groups, input: Plan| -> Result<Plan> {
+    let partial: Plan = Arc::new(BloomBuildExec::try_new(keys, size, stop_above, merged)?);
+    let finish = |mode, groups, input: Plan| -> Result<Plan> {
         let groups = PhysicalGroupBy::new_single(groups);
-        let (aggregate, schema) = (aggregate.clone(), schema.clone());
         Ok(Arc::new(AggregateExec::try_new(mode, groups, aggregate, vec![None], input, schema)?))
     };
-    if merged {
-        // All keys are one group, so that the shuffle of a group-by brings the partial filters of
-        // all partitions to one task.
-        let all =
-            |at| vec![(Arc::new(Column::new("all", at)) as Arc<dyn PhysicalExpr>, "all".into())];
-        let partial = step(AggregateMode::Partial, all(count), keys)?;
-        let merged = step(AggregateMode::FinalPartitioned, all(0), partial)?;
-        let filter: Arc<dyn PhysicalExpr> = Arc::new(Column::new("bloom_filter", 1));
-        let filter = vec![(filter, "bloom_filter".to_string())];
-        let filter = ProjectionExec::try_new(filter, merged)?;
-        return Ok(Arc::new(CoalescePartitionsExec::new(Arc::new(filter))));
+    if !merged {
+        let all = Arc::new(CoalescePartitionsExec::new(partial));
+        return finish(AggregateMode::Final, vec![], all);
     }
-    let partial = step(AggregateMode::Partial, vec![], keys)?;
-    step(AggregateMode::Final, vec![], Arc::new(CoalescePartitionsExec::new(partial)))
+    // All keys are one group, so that the shuffle of a group-by brings the partial filters of all
+    // partitions to one task.
+    let all: Arc<dyn PhysicalExpr> = Arc::new(Column::new(ALL, 0));
+    let merged = finish(AggregateMode::FinalPartitioned, vec![(all, ALL.into())], partial)?;
+    let filter: Arc<dyn PhysicalExpr> = Arc::new(Column::new("bloom_filter", 1));
+    let filter = ProjectionExec::try_new([(filter, "bloom_filter".to_string())], merged)?;
+    Ok(Arc::new(CoalescePartitionsExec::new(Arc::new(filter))))
 }
 
 #[cfg(test)]
@@ -569,7 +628,10 @@ mod tests {
         let mut config = ConfigOptions::new();
         config.execution.target_partitions = 2;
         let bytes = |rows, config: &ConfigOptions| {
-            let (size, _) = size(&side(rows), None, &options, config)?;
+            let tasks = config.execution.target_partitions as u64;
+            let in_cluster = is_cluster(config);
+            let tasks = Tasks { building: tasks, probing: tasks, in_cluster };
+            let (size, _) = size(&side(rows), tasks, None, &options, config)?;
             Ok::<_, String>(size.params().unwrap().stored_bytes())
         };
         let keys = Precision::Inexact(12_000_000);
@@ -588,8 +650,8 @@ mod tests {
             config.execution.target_partitions = 2;
             config.extensions.insert(ballista_core::config::BallistaConfig::default());
             let in_a_cluster = bytes(keys, &config).unwrap();
-            assert!(in_a_cluster <= MOST_BYTES_IN_BALLISTA, "{in_a_cluster}");
-            assert!(in_a_cluster > MOST_BYTES_IN_BALLISTA / 10 * 9, "{in_a_cluster}");
+            assert!(in_a_cluster <= MOST_BYTES_IN_CLUSTER, "{in_a_cluster}");
+            assert!(in_a_cluster > MOST_BYTES_IN_CLUSTER / 10 * 9, "{in_a_cluster}");
             assert!(bytes(Precision::Inexact(100_000_000), &config).is_err());
             // One task merges them, and the others read one filter each.
             config.execution.target_partitions = 256;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blocked_bloom::BloomFilter;
@@ -34,6 +35,8 @@ pub(crate) struct InFilter {
 struct Shared {
     filter: Arc<BloomFilter>,
     gate: Mutex<Gate>,
+    /// Whether a row passed.
+    has_row: AtomicBool,
     counts: Counts,
 }
 
@@ -73,7 +76,13 @@ impl PhysicalExpr for InFilter {
             }
         };
         let answers = look_up(&self.shared.filter, &key, &mut Vec::new())?;
-        self.gate().probed(rows, answers.true_count());
+        let hits = answers.true_count();
+        self.gate().probed(rows, hits);
+        // One row passes at least, as in the operator above the scan.
+        if rows > 0 && !self.shared.has_row.swap(true, Ordering::Relaxed) && hits == 0 {
+            let first: Vec<bool> = (0..rows).map(|row| row == 0).collect();
+            return Ok(ColumnarValue::Array(Arc::new(BooleanArray::from(first))));
+        }
         Ok(ColumnarValue::Array(Arc::new(answers)))
     }
 
@@ -131,7 +140,8 @@ pub(crate) fn with_row_filter(
     let column = |&index: &usize| -> Arc<dyn PhysicalExpr> {
         Arc::new(Column::new(schema.field(index).name(), index))
     };
-    let shared = Shared { filter: filter.clone(), gate: Mutex::new(gate), counts };
+    let (filter, gate, has_row) = (filter.clone(), Mutex::new(gate), AtomicBool::new(false));
+    let shared = Shared { filter, gate, has_row, counts };
     let key = columns.iter().map(column).collect();
     let predicate = Arc::new(InFilter { key, shared: Arc::new(shared) });
     let above: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(predicate, plan.clone())?);

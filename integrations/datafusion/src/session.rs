@@ -7,6 +7,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use crate::aggregate::bloom_filter_agg;
 use crate::contains::bloom_filter_contains;
 use crate::options::BloomJoinOptions;
+use crate::planner::BloomQueryPlanner;
 use crate::rule::{BloomJoinRule, RULE_NAME};
 
 /// Adds the functions, the rule and the rule's settings to a session of DataFusion. A rule and
@@ -19,13 +20,16 @@ use crate::rule::{BloomJoinRule, RULE_NAME};
 pub fn with_bloom_filters(state: SessionState) -> SessionState {
     let state = with_functions(state);
     let mut rules = state.physical_optimizers().to_vec();
-    if !rules.iter().any(|rule| rule.name() == RULE_NAME) {
-        rules.insert(0, Arc::new(BloomJoinRule::default()));
+    if rules.iter().any(|rule| rule.name() == RULE_NAME) {
+        return state;
     }
+    rules.insert(0, Arc::new(BloomJoinRule::default()));
+    let planner = BloomQueryPlanner::new(state.query_planner().clone());
     let id = state.session_id().to_string();
     SessionStateBuilder::new_from_existing(state)
         .with_session_id(id)
         .with_physical_optimizer_rules(rules)
+        .with_query_planner(Arc::new(planner))
         .build()
 }
 

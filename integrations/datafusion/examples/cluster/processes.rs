@@ -30,23 +30,28 @@ pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 /// Where all processes listen, and nowhere else.
 const LOOPBACK: &str = "127.0.0.1";
 
-/// Runs the scheduler or an executor. The command lines are `scheduler PORT EXECUTORS [INDEX]`,
-/// with the path of an index over local files, and `executor PORT GRPC_PORT SCHEDULER_PORT
-/// DIRECTORY CORES`.
+/// Seconds without a heartbeat after which the scheduler gives an executor up, which then ends. All
+/// processes may stand still where other work takes the machine.
+pub(crate) const LONG_TIMEOUT: u64 = 600;
+
+/// Runs the scheduler or an executor. The command lines are `scheduler PORT EXECUTORS TIMEOUT
+/// [INDEX]`, with the seconds after which an executor is given up and the path of an index over
+/// local files, and `executor PORT GRPC_PORT SCHEDULER_PORT DIRECTORY CORES`.
 pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Failure> {
     thread::spawn(|| {
         _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
     match (role, arguments) {
-        ("scheduler", [port, executors, index @ ..]) => {
+        ("scheduler", [port, executors, timeout, index @ ..]) => {
+            let timeout = timeout.parse()?;
             let config = SchedulerConfig {
                 bind_port: port.parse()?,
                 min_ready_executors: executors.parse()?,
                 scheduling_policy: TaskSchedulingPolicy::PushStaged,
-                // The scheduler soon notices that an executor was killed.
-                executor_timeout_seconds: 15,
+                executor_timeout_seconds: timeout,
                 expire_dead_executor_interval_seconds: 5,
+                no_executors_grace_period_seconds: timeout.max(180),
                 ..Default::default()
             };
             let mut config = ballista::scheduler(config);
@@ -103,20 +108,22 @@ impl Cluster {
         executors: usize,
         cores: usize,
     ) -> Result<Self, Failure> {
-        Cluster::start_with(binary, directory, executors, cores, None)
+        Cluster::start_with(binary, directory, executors, cores, LONG_TIMEOUT, None)
     }
 
-    /// The same with an index over files for the scheduler.
+    /// The same with the seconds after which an executor is given up, and an index over files for
+    /// the scheduler.
     pub(crate) fn start_with(
         binary: &Path,
         directory: &Path,
         executors: usize,
         cores: usize,
+        timeout: u64,
         index: Option<&Path>,
     ) -> Result<Self, Failure> {
         let ports = free_ports(1 + 2 * executors)?;
-        let mut arguments =
-            vec!["scheduler".to_string(), ports[0].to_string(), executors.to_string()];
+        let mut arguments = vec!["scheduler".to_string(), ports[0].to_string()];
+        arguments.extend([executors.to_string(), timeout.to_string()]);
         arguments.extend(index.map(|index| index.display().to_string()));
         let log = directory.join("scheduler.log");
         let mut cluster = Cluster {

@@ -70,9 +70,8 @@ impl Needs {
 
     /// Whether the same is looked up.
     fn are(&self, other: &Needs) -> bool {
-        let mut both = self.found.iter().zip(&other.found);
-        self.found.len() == other.found.len()
-            && both.all(|((one, a), (two, b))| Arc::ptr_eq(one, two) && a == b)
+        let (a, b) = (&self.found, &other.found);
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(&a.0, &b.0) && a.1 == b.1)
     }
 }
 

@@ -19,6 +19,12 @@ pub(crate) fn config() -> SessionConfig {
         .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)
 }
 
+/// The `bloom_join.max_cost` of tables that stand for those of a hundred times the rows. The tasks
+/// of a filter cost the same at any size, so that with the default `auto` filters next to nothing
+/// of tables which tests take seconds for.
+#[cfg(any(feature = "cluster", feature = "distributed"))]
+pub(crate) const LARGER: &str = "25";
+
 /// A session with the functions and the rule.
 pub(crate) async fn context() -> SessionContext {
     context_of(config()).await

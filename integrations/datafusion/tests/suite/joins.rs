@@ -318,3 +318,66 @@ fn metric(line: &str, name: &str) -> f64 {
     };
     digits.parse::<f64>().unwrap() * scale
 }
+
+/// Parquet files of a dimension and of a fact table. The values of `attr` lie anywhere, those of
+/// `day` in order.
+async fn files(context: &SessionContext, directory: &std::path::Path) {
+    let directory = directory.display();
+    for sql in [
+        format!(
+            "COPY (SELECT value AS k, value * 7919 % 100 AS attr, value / 2000 AS day
+                   FROM generate_series(0, 199999)) TO '{directory}/d.parquet'
+             OPTIONS ('format.max_row_group_size' 20000)"
+        ),
+        format!(
+            "COPY (SELECT value AS id, value * 31 % 400000 AS fk, -1 - value AS none
+                   FROM generate_series(0, 299999))
+             TO '{directory}/f.parquet'"
+        ),
+        format!("CREATE EXTERNAL TABLE d STORED AS PARQUET LOCATION '{directory}/d.parquet'"),
+        format!("CREATE EXTERNAL TABLE f STORED AS PARQUET LOCATION '{directory}/f.parquet'"),
+    ] {
+        run(context, &sql).await;
+    }
+}
+
+#[tokio::test]
+async fn build_sides_of_which_nearly_all_are_keys() {
+    let directory = tempfile::tempdir().unwrap();
+    for pushdown in [false, true] {
+        let config = config()
+            .with_target_partitions(2)
+            .set_bool("datafusion.execution.parquet.pushdown_filters", pushdown)
+            .set_bool("datafusion.optimizer.enable_dynamic_filter_pushdown", false);
+        let context = context_of(config).await;
+        run(&context, "SET bloom_join.stop_above = 0.8").await;
+        files(&context, directory.path()).await;
+        for predicate in ["attr < 90", "attr < 70", "attr <> 5", "day < 90", "day >= 10"] {
+            let sql = format!(
+                "SELECT count(*), sum(id) FROM f JOIN (SELECT * FROM d WHERE {predicate}) d ON f.fk = d.k"
+            );
+            compare(&context, &sql, 1).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_filter_that_drops_all_rows_leaves_one() {
+    let directory = tempfile::tempdir().unwrap();
+    for pushdown in [false, true] {
+        let config = config()
+            .with_target_partitions(2)
+            .set_bool("datafusion.execution.parquet.pushdown_filters", pushdown)
+            .set_bool("datafusion.optimizer.enable_dynamic_filter_pushdown", false);
+        let context = context_of(config).await;
+        files(&context, directory.path()).await;
+        run(&context, "SET bloom_join.false_positive_rate = 1e-8").await;
+        let sql = "SELECT count(*) FROM f JOIN (SELECT * FROM d WHERE attr < 9) d ON f.none = d.k";
+        compare(&context, sql, 1).await;
+        let analyzed = rows(&context, &format!("EXPLAIN ANALYZE {sql}")).await;
+        let probe = analyzed.iter().find(|line| line.contains("BloomProbeExec")).unwrap();
+        // One of each of at most two partitions.
+        let rows = ["output_rows=1,", "output_rows=2,"].iter().any(|rows| probe.contains(rows));
+        assert!(rows, "row filters {pushdown}: {probe}");
+    }
+}

@@ -91,7 +91,7 @@ fn hashes_are_those_of_the_document() {
         assert_eq!(key.key_hash(), KeyHash::Xxh3 { seed }, "{value}");
         let hash = hash_of(array);
         assert_eq!(hash, KeyHasher::with_seed(seed).hash(bytes), "{value}");
-        table += &format!("| {value} | {seed} | `{hash:016x}` |\n");
+        table += &format!("{value:<30} {seed:<20} {hash:016x}\n");
     }
     assert!(DOCUMENT.contains(&table), "docs/datafusion.md has not this table:\n{table}");
 }

@@ -1,0 +1,396 @@
+//! The operator that collects the keys of one partition of the build side: [`BloomBuildExec`].
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use datafusion::arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+#[cfg(any(feature = "ballista", feature = "distributed"))]
+use datafusion::common::exec_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricValue, MetricsSet,
+    RecordOutput,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    PlanProperties, ReplaceChildrenOptions,
+};
+use futures::{StreamExt, stream};
+
+use crate::filter::{Collector, Size};
+use crate::keys::{KeyType, hash_array, key_of, key_values};
+
+const NAME: &str = "BloomBuildExec";
+
+/// The names of the columns that it gives: the state of a `bloom_filter_agg`, and before it, if one
+/// task is to merge all states, a group that all of them are in.
+const STATE: &str = "bloom_filter[keys]";
+pub(crate) const ALL: &str = "all";
+
+/// The scan below the predicates, expressions and filters of a table.
+pub(crate) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+    plan.children().first().map_or(plan, |input| scan_of(input))
+}
+
+/// Rows of the scan before the first decision whether to go on.
+const SAMPLE_ROWS: usize = 32 * 1024;
+
+/// Gives, of each partition of its input, one row: what a partial `bloom_filter_agg` gives of the
+/// keys. All columns of the input are the key.
+///
+/// If more than a given share of the rows that the table's scan has read are keys, the filter would
+/// drop next to nothing. The input is then not read to its end, and the state is that of a filter
+/// that may contain everything. The rows are those of all partitions that run in one process; there
+/// the scan may be shared with the join, whose rows then count as well. A sample decides only if
+/// the scan has neither skipped rows by statistics nor found by statistics that all of some rows
+/// are selected: the values of the predicate's columns would then depend on where in the table the
+/// sample is.
+#[derive(Debug)]
+pub(crate) struct BloomBuildExec {
+    input: Arc<dyn ExecutionPlan>,
+    size: Size,
+    stop_above: Option<f64>,
+    grouped: bool,
+    key: KeyType,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    /// Keys of all partitions that run here.
+    inserted: Arc<AtomicUsize>,
+}
+
+impl BloomBuildExec {
+    /// Collects the keys of `input`, until more than the share `stop_above` of the rows of its scan
+    /// are keys. With `grouped` a column comes before the state that is 0 in every row.
+    ///
+    /// # Errors
+    ///
+    /// A planning error if the values cannot be keys.
+    pub(crate) fn try_new(
+        input: Arc<dyn ExecutionPlan>,
+        size: Size,
+        stop_above: Option<f64>,
+        grouped: bool,
+    ) -> Result<Self> {
+        let columns: Vec<usize> = (0..input.schema().fields().len()).collect();
+        let key = key_of(NAME, &input.schema(), &columns)?;
+        let mut fields = vec![Field::new(STATE, DataType::Binary, true)];
+        if grouped {
+            fields.insert(0, Field::new(ALL, DataType::Int64, false));
+        }
+        let partitions = input.output_partitioning().partition_count();
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::new(Schema::new(fields))),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        let (properties, metrics, inserted) =
+            (Arc::new(properties), <_>::default(), <_>::default());
+        Ok(BloomBuildExec { input, size, stop_above, grouped, key, properties, metrics, inserted })
+    }
+
+    /// The plan of the keys.
+    pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
+    /// What the filter is sized for.
+    pub(crate) fn size(&self) -> Size {
+        self.size
+    }
+}
+
+/// Its encoding in plans that are sent to other processes.
+#[cfg(any(feature = "ballista", feature = "distributed"))]
+impl BloomBuildExec {
+    /// What an encoded operator starts with; see `BloomPhysicalCodec`.
+    pub(crate) const MAGIC: &[u8; 8] = b"\xffBBBUILD";
+
+    /// Appends [`MAGIC`](Self::MAGIC), the number of keys and the rate that the filter is sized
+    /// for, the share of keys that ends it (NaN if none does), and whether there is a group.
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        let Size { expected_keys, rate } = self.size;
+        bytes.extend(Self::MAGIC);
+        bytes.extend(expected_keys.to_le_bytes());
+        bytes.extend(rate.to_le_bytes());
+        bytes.extend(self.stop_above.unwrap_or(f64::NAN).to_le_bytes());
+        bytes.push(u8::from(self.grouped));
+    }
+
+    /// The operator of these bytes, which come after [`MAGIC`](Self::MAGIC), above an input.
+    pub(crate) fn decode(bytes: &[u8], inputs: &[Arc<dyn ExecutionPlan>]) -> Result<Self> {
+        let ([input], ([keys, rate, stop_above], [grouped])) = (inputs, bytes.as_chunks::<8>())
+        else {
+            return exec_err!("{NAME}: {} inputs, {} bytes", inputs.len(), bytes.len());
+        };
+        let rate = f64::from_le_bytes(*rate);
+        let size = Size { expected_keys: u64::from_le_bytes(*keys), rate };
+        let stop_above = Some(f64::from_le_bytes(*stop_above)).filter(|share| !share.is_nan());
+        BloomBuildExec::try_new(input.clone(), size, stop_above, *grouped != 0)
+    }
+}
+
+/// The stream of one partition.
+struct Build {
+    input: SendableRecordBatchStream,
+    keys: Collector,
+    /// The scan, and the share of keys above which the rest is not read.
+    sample: Option<(Arc<dyn ExecutionPlan>, f64)>,
+    inserted: Arc<AtomicUsize>,
+    /// How many rows the scan must have read before the next decision.
+    next_sample: usize,
+    memory: MemoryReservation,
+    baseline: BaselineMetrics,
+    stopped: Count,
+}
+
+impl Build {
+    /// The state of all keys, or of a filter that may contain everything.
+    async fn run(mut self) -> Result<(Vec<u8>, BaselineMetrics)> {
+        let (mut hashes, time) = (Vec::new(), self.baseline.elapsed_compute().clone());
+        while let Some(batch) = self.input.next().await {
+            let _timer = time.timer();
+            let batch = batch?;
+            let columns: Vec<usize> = (0..batch.num_columns()).collect();
+            if let Some(nulls) = hash_array(&key_values(&batch, &columns), &mut hashes)? {
+                let mut valid = nulls.iter();
+                hashes.retain(|_| valid.next() == Some(true));
+            }
+            self.inserted.fetch_add(hashes.len(), Ordering::Relaxed);
+            self.keys.insert(&hashes)?;
+            self.memory.try_resize(self.keys.memory_bytes())?;
+            if self.keeps_nearly_all() {
+                self.stopped.add(1);
+                return Ok((self.keys.pass_all_state(), self.baseline));
+            }
+        }
+        Ok((self.keys.state(), self.baseline))
+    }
+
+    /// Whether nearly all rows of a sample are keys. The sample grows, since rows that come later
+    /// may differ.
+    fn keeps_nearly_all(&mut self) -> bool {
+        let Some((scan, stop_above)) = &self.sample else { return false };
+        let inserted = self.inserted.load(Ordering::Relaxed) as f64;
+        if inserted < self.next_sample as f64 * stop_above {
+            return false;
+        }
+        let scanned = scan.metrics().and_then(|metrics| scanned(&metrics));
+        let Some(scanned) = scanned else {
+            self.sample = None;
+            return false;
+        };
+        if scanned < self.next_sample {
+            return false;
+        }
+        self.next_sample = 2 * scanned;
+        inserted > stop_above * scanned as f64
+    }
+}
+
+/// The rows that a scan has read in this process, or `None` if statistics decided about some.
+fn scanned(metrics: &MetricsSet) -> Option<usize> {
+    let mut rows = 0;
+    for metric in metrics.iter() {
+        if let MetricValue::PruningMetrics { pruning_metrics, .. } = metric.value() {
+            if pruning_metrics.pruned() > 0 || pruning_metrics.fully_matched() > 0 {
+                return None;
+            }
+        } else if matches!(metric.value().name(), "output_rows" | "pushdown_rows_pruned") {
+            // A row filter of the scan drops rows that do not come out.
+            rows += metric.value().as_usize();
+        }
+    }
+    Some(rows)
+}
+
+impl DisplayAs for BloomBuildExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Size { expected_keys, rate } = self.size;
+        write!(f, "{NAME}: expected_keys={expected_keys}, rate={rate}")?;
+        match self.stop_above {
+            Some(share) => write!(f, ", stop_above={share}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ExecutionPlan for BloomBuildExec {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (Some(input), true) = (children.pop(), children.is_empty()) else {
+            return internal_err!("{NAME} has one child");
+        };
+        let BloomBuildExec { size, stop_above, grouped, .. } = *self;
+        Ok(Arc::new(BloomBuildExec::try_new(input, size, stop_above, grouped)?))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        self.replace_children(children, options)
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let stop = self.stop_above.map(|share| (scan_of(&self.input).clone(), share));
+        let build = Build {
+            input: self.input.execute(partition, context.clone())?,
+            keys: Collector::new(self.key, self.size)?,
+            sample: stop,
+            inserted: self.inserted.clone(),
+            next_sample: SAMPLE_ROWS,
+            memory: MemoryConsumer::new(NAME).register(context.memory_pool()),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            stopped: MetricBuilder::new(&self.metrics).counter("stopped", partition),
+        };
+        let (schema, grouped) = (self.schema(), self.grouped);
+        let row = move |schema: SchemaRef, state: &[u8]| {
+            let mut columns: Vec<ArrayRef> = vec![Arc::new(BinaryArray::from(vec![state]))];
+            if grouped {
+                columns.insert(0, Arc::new(Int64Array::from(vec![0])));
+            }
+            RecordBatch::try_new(schema, columns)
+        };
+        let of = schema.clone();
+        let stream = stream::once(async move {
+            let (state, baseline) = build.run().await?;
+            Ok(row(of, &state)?.record_output(&baseline))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::AsArray;
+    use datafusion::prelude::{SessionConfig, SessionContext};
+    use futures::TryStreamExt;
+
+    use super::*;
+    use crate::filter::open;
+
+    const SIZE: Size = Size { expected_keys: 200_000, rate: 0.01 };
+
+    /// The filter of some rows of a table of 200,000 keys, and how many partitions stopped. The
+    /// values of `attr` lie anywhere, those of `day` in order.
+    async fn built(
+        predicate: &str,
+        row_filters: bool,
+        stop_above: Option<f64>,
+    ) -> (Collector, KeyType, usize) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("d.parquet");
+        let (option, file) = ("datafusion.execution.parquet.pushdown_filters", file.display());
+        let config = SessionConfig::new().with_target_partitions(1).set_bool(option, row_filters);
+        let context = SessionContext::new_with_config(config);
+        for sql in [
+            format!(
+                "COPY (SELECT value AS k, value * 7919 % 100 AS attr, value / 2000 AS day
+                       FROM generate_series(0, 199999)) TO '{file}'
+                 OPTIONS ('format.max_row_group_size' 20000)"
+            ),
+            format!("CREATE EXTERNAL TABLE d STORED AS PARQUET LOCATION '{file}'"),
+        ] {
+            context.sql(&sql).await.unwrap().collect().await.unwrap();
+        }
+        let keys = context.sql(&format!("SELECT k FROM d WHERE {predicate}")).await.unwrap();
+        let keys = keys.create_physical_plan().await.unwrap();
+        let build = BloomBuildExec::try_new(keys, SIZE, stop_above, true).unwrap();
+        let mut whole = Collector::new(build.key, SIZE).unwrap();
+        for partition in 0..build.properties.partitioning.partition_count() {
+            let stream = build.execute(partition, context.task_ctx()).unwrap();
+            let batches: Vec<RecordBatch> = stream.try_collect().await.unwrap();
+            assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+            whole.merge(batches[0].column(1).as_binary::<i32>().value(0)).unwrap();
+        }
+        let stopped = build.metrics().unwrap().sum_by_name("stopped").unwrap().as_usize();
+        (whole, build.key, stopped)
+    }
+
+    #[tokio::test]
+    async fn a_table_of_which_nearly_all_rows_are_keys_is_not_read_to_its_end() {
+        for row_filters in [false, true] {
+            for (predicate, stop_above, stops) in [
+                ("attr < 90", Some(0.8), true),
+                ("attr < 70", Some(0.8), false),
+                ("attr < 90", None, false),
+                ("attr <> 5", Some(0.8), true),
+                // Statistics say that the first row groups have only such rows, or none.
+                ("day < 90", Some(0.8), false),
+                ("day >= 10", Some(0.8), false),
+            ] {
+                let (mut whole, key, stopped) = built(predicate, row_filters, stop_above).await;
+                let what = format!("{predicate}, row filters {row_filters}: {stopped} stopped");
+                assert_eq!(stopped > 0, stops, "{what}");
+                let filter = open(&whole.finish().unwrap(), key, NAME).unwrap();
+                assert_eq!(filter.is_pass_all(), stops, "{what}");
+            }
+        }
+    }
+
+    #[cfg(feature = "ballista")]
+    #[test]
+    fn encoded_operators_are_decoded() {
+        let field = Field::new("k", DataType::Int64, true);
+        let schema = Arc::new(Schema::new(vec![field]));
+        let input: Arc<dyn ExecutionPlan> =
+            Arc::new(datafusion::physical_plan::empty::EmptyExec::new(schema));
+        for (stop_above, grouped) in [(None, false), (Some(0.75), true)] {
+            let build = BloomBuildExec::try_new(input.clone(), SIZE, stop_above, grouped).unwrap();
+            let mut bytes = Vec::new();
+            build.encode(&mut bytes);
+            let bytes = bytes.strip_prefix(BloomBuildExec::MAGIC).unwrap();
+            let decoded = BloomBuildExec::decode(bytes, std::slice::from_ref(&input)).unwrap();
+            assert_eq!(
+                (decoded.size, decoded.stop_above, decoded.grouped),
+                (SIZE, stop_above, grouped)
+            );
+            assert_eq!(decoded.schema(), build.schema());
+            for cut in 0..bytes.len() {
+                let inputs = std::slice::from_ref(&input);
+                assert!(BloomBuildExec::decode(&bytes[..cut], inputs).is_err(), "{cut} bytes");
+            }
+            assert!(BloomBuildExec::decode(bytes, &[]).is_err());
+        }
+    }
+}
