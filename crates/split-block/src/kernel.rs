@@ -132,6 +132,7 @@ impl Functions {
 pub struct Lookup<'f> {
     blocks: &'f [SplitBlock],
     /// Only if the CPU has it.
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     by_avx2: bool,
 }
 
@@ -163,7 +164,11 @@ pub(crate) fn with_lookup<'f, R>(
             // AVX2.
             unsafe { avx2::run(|| work(Lookup { blocks, by_avx2: true })) }
         }
-        _ => work(Lookup { blocks, by_avx2: false }),
+        _ => work(Lookup {
+            blocks,
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            by_avx2: false,
+        }),
     }
 }
 
