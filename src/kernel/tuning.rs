@@ -21,10 +21,10 @@ pub(crate) struct Tuning {
 }
 
 /// By AVX-512, 16 to 64 hashes a call take 0.54 to 1.0 of the time without prefetching at 1 M and
-/// 2 M keys, but up to 1.9 at 3 M while others fill the third level. Groups take 1.08 to 1.26 of the
-/// time of prefetching between tests at 1 M to 3 M; 64 hashes ahead 1.0 to 1.3 of that of 128. The
-/// first level has few buffers: loading lines through it takes 10 ns a key of 100 M, and 4 through
-/// the second. On aarch64 nobody has measured.
+/// 2 M keys, but up to 1.9 at 3 M while others fill the third level. Groups take 1.08 to 1.26 of
+/// the time of prefetching between tests at 1 M to 3 M; 64 hashes ahead 1.0 to 1.3 of that of 128.
+/// The first level has few buffers: loading lines through it takes 10 ns a key of 100 M, and 4
+/// through the second. On aarch64 nobody has measured.
 const ZEN_4: Tuning = Tuning {
     few: 4,
     many: 1,

@@ -45,7 +45,9 @@ run() { # kernels that must be found, target, arguments of cargo test
 
 case ${1:-} in
     "" | --if-changed)
-        if [ -n "${1:-}" ] && tools/if-changed.sh passed tools/emulated "${tested[@]}"; then exit; fi
+        if [ -n "${1:-}" ] && tools/if-changed.sh passed tools/emulated "${tested[@]}"; then
+            exit
+        fi
         run neon,portable,scalar aarch64-unknown-linux-gnu "${kernels[@]}" -- "${neon[@]}"
         run portable,scalar s390x-unknown-linux-gnu "${stored[@]}" -- "${outside[@]}" \
             "${big_endian[@]}"
