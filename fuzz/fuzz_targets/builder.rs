@@ -236,12 +236,19 @@ fuzz_target!(|input: Input| {
         return assert!(added.iter().all(|&hash| filter.contains_hash(hash)));
     }
     assert_eq!(filter.contents(), input.options().contents());
+    // Blocks are those of the sizing. So are probes, unless they are set or have to serve half of
+    // the blocks as well.
     let shape = |items| {
         let sizing = input.sizing();
         let shape =
             if input.foldable { sizing.foldable_params(items) } else { sizing.params(items) };
         let shape = shape.unwrap();
-        let probes = input.probes.map_or(shape.probes(), |probes| u32::from(probes) % 32);
+        let probes = match input.probes {
+            Some(probes) => u32::from(probes) % 32,
+            None if input.foldable => input.options().params(items).unwrap().probes(),
+            None => shape.probes(),
+        };
+        assert!(input.probes.is_some() || probes <= shape.probes());
         (shape.blocks(), probes)
     };
     let found = (params.blocks(), params.probes());
