@@ -5,6 +5,7 @@ use benches::results::{Line, Removable};
 use benches::split_block::{self, BOUNDS};
 use benches::table::markdown;
 
+use crate::pictures::WAYS;
 use crate::store::{Store, digits, percent};
 use crate::wins::wins;
 
@@ -155,10 +156,10 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
             })
         }
         "files" => {
-            let place = |row: usize, column: usize| {
-                (format!("files: {}", FILES[column].1), FILES_WAYS[row])
-            };
-            grid(store, "", &FILES.map(|column| column.0), &FILES_WAYS, place, |line| {
+            let ways = WAYS.map(|way| way.0);
+            let place =
+                |row: usize, column: usize| (format!("files: {}", FILES[column].1), ways[row]);
+            grid(store, "", &FILES.map(|column| column.0), &ways, place, |line| {
                 let value = line.time.median;
                 if value.fract() == 0.0 { format!("{value}") } else { digits(value) }
             })
@@ -211,9 +212,6 @@ const HASHING: [(&str, &str, &str); 10] = [
     ("integers in a loop, then `contains_hashes`", "integers looked up", "one by one"),
     ("`contains_u64s`", "integers looked up", "contains_u64s"),
 ];
-
-const FILES_WAYS: [&str; 4] =
-    ["plain", "Bloom filters of row groups", "index by ranges", "index in memory"];
 
 const FILES: [(&str, &str); 8] = [
     ("new session: requests", "absent value, new session, statistics, 0 us a request; requests"),

@@ -8,7 +8,7 @@ use crate::store::Store;
 pub(crate) const FILES: &str = "docs/img/files.svg";
 
 /// Ways to find an absent value in a table of files, as the results have them.
-const WAYS: [(&str, &str, Line, Mark); 4] = [
+pub(crate) const WAYS: [(&str, &str, Line, Mark); 4] = [
     ("plain", "#8b949e", Line::Thin, Mark::Square),
     ("Bloom filters of row groups", "#3b82f6", Line::Thin, Mark::Dot),
     ("index by ranges", "#e8590c", Line::Thick, Mark::Dot),
