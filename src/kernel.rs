@@ -189,7 +189,7 @@ impl Kernel {
     }
 
     /// [`look_up`](Self::look_up) for more than 64 hashes, prefetched this way.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn look_up_by(
         self,
         way: Way,

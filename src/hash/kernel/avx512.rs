@@ -6,7 +6,7 @@ use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
 use super::staging::{STAGED, Staged, Staging};
-use super::{MULTIPLIER_8, MULTIPLIER_16, flip_8, flips_16, one_by_one};
+use super::{MULTIPLIER_8, MULTIPLIER_16, flip_8, flips_16, hash_one};
 
 /// Keys in a register.
 const KEYS: usize = 8;
@@ -33,7 +33,7 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
                 // SAFETY: as above.
                 unsafe { ends::<true, true>(&staging, seed, hashes) };
                 for i in staging.others(others) {
-                    one_by_one(&keys[i..=i], seed, &mut hashes[i..=i]);
+                    hashes[i].write(hash_one(&keys[i], seed));
                 }
             }
             Staged::Nothing => return done,
