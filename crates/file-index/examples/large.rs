@@ -43,7 +43,9 @@ fn name(file: u64) -> String {
 
 fn run(row_groups: u64, mean: u64, sigma: f64, part_values: u32) -> Result<(), FileIndexError> {
     let column = Column::new("trace_id", KEY_HASH);
-    let options = FileIndexOptions::new(vec![column], mean).with_part_values(part_values);
+    let options = FileIndexOptions::new(vec![column], mean)
+        .with_part_values(part_values)
+        .with_false_row_groups(1.0, 1_000);
     let mut builder = options.builder()?;
     let (mut stored, mut rows, mut seconds, mut memory) = (Vec::new(), 0, 0.0, 0);
     let mut hashes = Vec::new();

@@ -75,7 +75,7 @@ impl Column {
     }
 }
 
-const DEFAULT_RATE: f64 = 1e-3;
+const DEFAULT_RATE: f64 = 1e-4;
 const DEFAULT_PART_VALUES: u32 = 256;
 pub(crate) const DEFAULT_MEMORY: u64 = 64 << 20;
 /// Between them the arithmetic of memory cannot overflow.
@@ -103,8 +103,8 @@ pub struct FileIndexOptions {
 }
 
 impl FileIndexOptions {
-    /// An index of these columns, in which one row group of a thousand is read in vain, with parts
-    /// of 256 values, built in 64 MiB.
+    /// An index of these columns, in which one row group of 10,000 is read in vain, with parts of 256
+    /// values, built in 64 MiB.
     ///
     /// `tag` must differ from that of every other index that was or will be stored at the same
     /// place, and of what is appended to it: the time in nanoseconds, or a random number. A reader
@@ -139,7 +139,7 @@ impl FileIndexOptions {
     }
 
     /// Sets the memory that a builder may use, 1 MiB to 1 PiB, and never less than twice the bits
-    /// of 512 parts: 35 MB for each column of parts of 16,384 values at the default rate. Three
+    /// of 512 parts: 47 MB for each column of parts of 16,384 values at the default rate. Three
     /// eighths are for the different values of a row group: 2.7 million in 64 MiB, if there is one
     /// column. One with more is not indexed, and always read.
     pub fn with_memory(self, bytes: u64) -> Self {

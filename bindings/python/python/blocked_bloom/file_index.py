@@ -354,7 +354,7 @@ class FileIndex:
         other keys are not indexed in it.
 
         `progress(done, all, path)` is called after each file. Files that cannot be read are in
-        `left_out`. `false_row_groups` (0.001) is the share of row groups that the lookup of an
+        `left_out`. `false_row_groups` (0.0001) is the share of row groups that the lookup of an
         absent value reads in vain; `part_values` (256) and `memory` (64 MiB) are those of
         docs/file-index.md.
 

@@ -19,7 +19,9 @@ fn uneven_row_groups_take_few_bits_and_have_the_rate() {
     for (part_values, sigma) in [(256, 0.0), (256, 0.5), (256, 1.0), (256, 1.5), (512, 1.0)] {
         let mut random = Random(1);
         let sizes = sizes(500, sigma, &mut random);
-        let options = FileIndexOptions::new(columns(1), 1).with_part_values(part_values);
+        let options = FileIndexOptions::new(columns(1), 1)
+            .with_part_values(part_values)
+            .with_false_row_groups(1.0, 1_000);
         let mut builder = options.builder().unwrap();
         let mut stored = Vec::new();
         for (number, sizes) in sizes.chunks(3).enumerate() {
