@@ -5,9 +5,11 @@
 # integrations/arrow-rs/test.sh --if-changed   the same, unless `tested` says that these files,
 #                                              these interfaces and the code of split blocks passed
 #                                              before
-# integrations/arrow-rs/test.sh --patched      also the tests of `parquet` about Bloom filters, of
-#                                              the published source with the patch: with the feature
-#                                              and without it
+# integrations/arrow-rs/test.sh --patched      also the tests of `parquet`, of the published source
+#                                              with the patch: those about Bloom filters must pass
+#                                              with the feature and without it, and of all unit tests
+#                                              the same ones (those that read files that are not
+#                                              published fail either way)
 # integrations/arrow-rs/test.sh --bench        only the benchmark of `parquet` about Bloom filters,
 #                                              of the published source with the patch: without
 #                                              the feature and with it, twice each
@@ -68,7 +70,14 @@ if [ "${1:-}" = --patched ]; then
             cargo test --manifest-path "$patched/parquet/Cargo.toml" --target-dir target/parquet \
                 --features "$features" $target
         done
+        # Some of all fail: what is compared is which.
+        cargo test --manifest-path "$patched/parquet/Cargo.toml" --target-dir target/parquet \
+            --features "$features" --lib --no-fail-fast >"target/lib-$features.log" || true
+        grep '^test .* \.\.\. ' "target/lib-$features.log" | sort >"target/lib-$features.txt"
     done
+    diff target/lib-.txt target/lib-sbbf_simd.txt
+    echo "unit tests of parquet, with the feature as without it:" \
+        "$(grep -c ' ok$' target/lib-.txt) pass, $(grep -c FAILED target/lib-.txt) fail"
 fi
 
 if [ "${1:-}" = --bench ]; then

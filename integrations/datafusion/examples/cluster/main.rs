@@ -7,10 +7,10 @@
 //! - no arguments: 2 M rows, each case once
 //! - `measure 20000000 7`: so many rows, each case so many times, in turn; prints medians
 //! - `tpch 1 3 scaled auto`: TPC-H at a scale factor, three runs of each query with
-//!   `bloom_join.enabled` auto and false in turn. In place of `scaled` may be `scaled-static`, both
-//!   with thresholds of a hundredth, as if there were a hundred times the rows; `defaults`, those
-//!   of Ballista; or `one-process`. Two more numbers are the first and the last query. The variable
-//!   `TABLES` names a directory to keep the tables in
+//!   `bloom_join.enabled` auto and false in turn, or one if both have the same plan. In place of
+//!   `scaled` may be `scaled-static`, both with thresholds of a hundredth, as if there were a
+//!   hundred times the rows; `defaults`, those of Ballista; or `one-process`. Two more numbers are
+//!   the first and the last query. The variable `TABLES` names a directory to keep the tables in
 //! - `generated 2000000 3 scaled auto`: the same for joins that a generator makes
 //! - `tpcds FOLDER 3 scaled auto`: the same for TPC-DS in a folder that `tpcds/prepare.py` wrote; a
 //!   query that a cluster does not finish is left out if it does not without filters either
@@ -293,9 +293,12 @@ async fn compare(
             filtered: Vec::new(),
         };
         let mut times = 1;
-        // The first run of each is not counted: it reads the files into the page cache.
-        for run in 0..=runs {
-            for filter in if run % 2 == 1 { [true, false] } else { [false, true] } {
+        // The first run of each is not counted: it reads the files into the page cache. Queries with
+        // the same plan run once more, which counts for both.
+        let last = if query.same_plan { 1 } else { runs };
+        for run in 0..=last {
+            let both = if run % 2 == 1 { [true, false] } else { [false, true] };
+            for filter in both.into_iter().filter(|filter| !(query.same_plan && *filter)) {
                 let context = session(filter).await?;
                 let used = || match &cluster {
                     Some(cluster) => cluster.cpu_seconds(),
@@ -333,6 +336,10 @@ async fn compare(
                 let cpu = (used() - before) / each;
                 let of = Run { seconds, cpu, bytes: bytes / u64::from(times), probed: None };
                 match (run, filter) {
+                    (1, _) if query.same_plan => {
+                        query.plain = vec![of; runs];
+                        query.filtered = query.plain.clone();
+                    }
                     // Where a ratio will be printed, so often that the clock's steps of a hundredth
                     // of a second are less than a hundredth of the time.
                     (0, false) if !query.same_plan => times = (1.0 / cpu).clamp(1.0, 6.0) as u32,

@@ -26,6 +26,10 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+fn ratios(of: &[f64], first: &[f64]) -> Vec<f64> {
+    of.iter().zip(first).map(|(one, first)| one / first).collect()
+}
+
 /// Medians by three digits, and whole numbers whole.
 fn digits(number: f64) -> String {
     match number {
@@ -56,10 +60,21 @@ impl Report {
 
     /// The median of a row.
     pub(crate) fn median(&self, title: &str, measure: &str, row: &str) -> f64 {
+        let of = self.rows(title, measure).iter().find(|(name, _)| name == row);
+        of.map_or(f64::NAN, |(_, of)| median(of.clone()))
+    }
+
+    /// The median of a row's ratios to the first row, round by round.
+    pub(crate) fn ratio(&self, title: &str, measure: &str, row: &str) -> f64 {
+        let rows = self.rows(title, measure);
+        let of = rows.iter().find(|(name, _)| name == row);
+        of.map_or(f64::NAN, |(_, of)| median(ratios(of, &rows[0].1)))
+    }
+
+    fn rows(&self, title: &str, measure: &str) -> &[(String, Vec<f64>)] {
         let title = format!("files: {title}; {measure}");
         let table = self.tables.iter().find(|table| table.title == title);
-        let rows = table.map_or(&[][..], |table| &table.rows);
-        rows.iter().find(|(name, _)| name == row).map_or(f64::NAN, |(_, of)| median(of.clone()))
+        table.map_or(&[], |table| &table.rows)
     }
 
     /// Prints whether a figure is at most what it must be.
@@ -109,7 +124,6 @@ impl Report {
             for (number, (name, rounds)) in rows.iter().enumerate() {
                 let comma = if number == 0 { "" } else { "," };
                 let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
-                let ratios = rounds.iter().zip(first).map(|(one, first)| one / first).collect();
                 _ = write!(
                     json,
                     "{comma}\n        {{ \"name\": {name:?}, \"time\": {{ \"median\": {}, \
@@ -117,7 +131,7 @@ impl Report {
                     number_or_null(median(rounds.clone())),
                     number_or_null(least),
                     rounds.len(),
-                    number_or_null(median(ratios)),
+                    number_or_null(median(ratios(rounds, first))),
                 );
             }
             json += "\n      ]\n    }";
