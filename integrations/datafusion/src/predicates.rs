@@ -24,9 +24,7 @@ const LEFT_BY_EQUALITY: f64 = 0.1;
 
 /// The share of rows that the predicates of a table are assumed to leave.
 pub(crate) fn left_by_predicates(plan: &Arc<dyn ExecutionPlan>) -> f64 {
-    let (mut equal, mut other) = (1.0, 1.0);
-    // Of each column the part of its range that comparisons with literals allow.
-    let mut ranges: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    let mut all = Conjunction::default();
     let mut seen: Vec<Arc<dyn PhysicalExpr>> = Vec::new();
     let mut at = plan;
     loop {
@@ -37,18 +35,9 @@ pub(crate) fn left_by_predicates(plan: &Arc<dyn ExecutionPlan>) -> f64 {
         let values = predicate.is_some().then(|| Values::of(input));
         // A scan may repeat the predicate of a filter above it.
         for part in predicate.iter().flat_map(split_conjunction) {
-            if seen.contains(part) {
-                continue;
-            }
-            seen.push(part.clone());
-            let values = values.as_ref().expect("there is a predicate");
-            if let Some(share) = values.left_by_values(part) {
-                equal *= share.min(LEFT_BY_PREDICATE);
-            } else if let Some((column, low, high)) = values.range_allowed(part) {
-                let range = ranges.entry(column).or_insert((0.0, 1.0));
-                *range = (range.0.max(low), range.1.min(high));
-            } else {
-                other = LEFT_BY_PREDICATE;
+            if !seen.contains(part) {
+                seen.push(part.clone());
+                all.add(values.as_ref().expect("there is a predicate"), part);
             }
         }
         match at.children().first() {
@@ -56,9 +45,68 @@ pub(crate) fn left_by_predicates(plan: &Arc<dyn ExecutionPlan>) -> f64 {
             None => break,
         }
     }
-    // A range of which nothing is left by these figures may still have a value.
-    let ranges = ranges.values().map(|(low, high)| (high - low).max(0.01));
-    equal * other * ranges.product::<f64>()
+    all.left()
+}
+
+/// Predicates that a row must satisfy all of.
+#[derive(Default)]
+struct Conjunction {
+    /// The share that each predicate leaves that lists values, or alternatives.
+    shares: Vec<f64>,
+    /// Of each column the part of its range that comparisons with literals allow.
+    ranges: BTreeMap<String, Range>,
+    /// Whether there are predicates of which nothing is known.
+    others: bool,
+}
+
+impl Conjunction {
+    fn of(values: &Values, predicate: &Arc<dyn PhysicalExpr>) -> Self {
+        let mut all = Conjunction::default();
+        split_conjunction(predicate).into_iter().for_each(|part| all.add(values, part));
+        all
+    }
+
+    fn add(&mut self, values: &Values, part: &Arc<dyn PhysicalExpr>) {
+        if let Some(share) = values.left_by_values(part) {
+            self.shares.push(share.min(LEFT_BY_PREDICATE));
+        } else if let Some((column, allowed)) = values.range_allowed(part) {
+            let range = self.ranges.entry(column).or_insert(allowed);
+            *range = Range {
+                low: range.low.max(allowed.low),
+                high: range.high.min(allowed.high),
+                ..allowed
+            };
+        } else {
+            self.others = true;
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        !self.shares.is_empty() || !self.ranges.is_empty()
+    }
+
+    fn left(&self) -> f64 {
+        let ranges = self.ranges.values().map(Range::left);
+        let others = if self.others { LEFT_BY_PREDICATE } else { 1.0 };
+        self.shares.iter().product::<f64>() * others * ranges.product::<f64>()
+    }
+}
+
+/// A part of the range of a column's values, from 0 for the least to 1 for the greatest.
+#[derive(Clone, Copy)]
+struct Range {
+    low: f64,
+    high: f64,
+    /// Amounts, of which most are small: the range says little of how many are above a bound.
+    are_amounts: bool,
+}
+
+impl Range {
+    fn left(&self) -> f64 {
+        // A range of which nothing is left by these figures may still have a value.
+        let left = (self.high - self.low).max(0.01);
+        if self.are_amounts && self.low > 0.0 { left.min(LEFT_BY_EQUALITY) } else { left }
+    }
 }
 
 /// What is known of the values of columns.
@@ -92,7 +140,7 @@ impl Values {
         distance.map_or(LEFT_BY_EQUALITY, |n| LEFT_BY_EQUALITY.min(1.0 / (n as f64 + 1.0)))
     }
 
-    /// The share of rows that a predicate leaves if it lists values.
+    /// The share of rows that a predicate leaves if it lists values, or alternatives.
     fn left_by_values(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<f64> {
         if let Some(list) = predicate.downcast_ref::<InListExpr>() {
             let values = list.list().len() as f64;
@@ -104,18 +152,18 @@ impl Values {
             Operator::Eq if right.is::<Literal>() => Some(self.left_by_equality(left)),
             Operator::Eq if left.is::<Literal>() => Some(self.left_by_equality(right)),
             // The planner turns short lists into this.
-            Operator::Or => Some(self.left_by_values(left)? + self.left_by_values(right)?),
-            Operator::And => match (self.left_by_values(left), self.left_by_values(right)) {
-                (Some(left), Some(right)) => Some(left * right),
-                (Some(one), None) | (None, Some(one)) => Some(one * LEFT_BY_PREDICATE),
-                (None, None) => None,
-            },
+            Operator::Or => {
+                let both = [left, right].map(|side| Conjunction::of(self, side));
+                both.iter()
+                    .all(Conjunction::is_known)
+                    .then(|| both.iter().map(Conjunction::left).sum())
+            }
             _ => None,
         }
     }
 
-    /// The part of a column's range that a comparison with a literal allows, of 0 to 1.
-    fn range_allowed(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<(String, f64, f64)> {
+    /// The part of a column's range that a comparison with a literal allows.
+    fn range_allowed(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<(String, Range)> {
         let binary = predicate.downcast_ref::<BinaryExpr>()?;
         let (left, right) = (binary.left(), binary.right());
         let (column, literal, operator) = match left.downcast_ref::<Column>() {
@@ -138,7 +186,9 @@ impl Values {
             Operator::Gt | Operator::GtEq => (at, 1.0),
             _ => return None,
         };
-        Some((column.name().to_string(), low, high))
+        let data_type = least.data_type();
+        let are_amounts = data_type.is_decimal() || data_type.is_floating();
+        Some((column.name().to_string(), Range { low, high, are_amounts }))
     }
 }
 
@@ -194,6 +244,27 @@ mod tests {
     }
 
     #[test]
+    fn amounts_above_a_bound_are_few() {
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Float64, true)]));
+        let column = ColumnStatistics {
+            min_value: Precision::Exact(ScalarValue::Float64(Some(0.0))),
+            max_value: Precision::Exact(ScalarValue::Float64(Some(1000.0))),
+            ..Default::default()
+        };
+        let statistics = Statistics::new_unknown(&schema);
+        let statistics = Statistics { column_statistics: vec![column], ..statistics };
+        let of = |op, n: f64| binary(col("a", &schema).unwrap(), op, lit(n), &schema).unwrap();
+        let (above, below) = (of(Operator::Gt, 400.0), of(Operator::Lt, 600.0));
+        let both = binary(above.clone(), Operator::And, below.clone(), &schema).unwrap();
+        for (share, predicate) in
+            [(0.1, above), (0.6, below), (0.1, both), (0.05, of(Operator::Gt, 950.0))]
+        {
+            let table = StatisticsExec::new(statistics.clone(), schema.as_ref().clone());
+            assert!((left(Arc::new(table), &predicate) - share).abs() < 1e-9, "{predicate}");
+        }
+    }
+
+    #[test]
     fn comparisons_leave_their_part_of_the_range() {
         let fields = ["a", "b"].map(|name| Field::new(name, DataType::Int32, true));
         let schema = Arc::new(Schema::new(fields.to_vec()));
@@ -208,6 +279,8 @@ mod tests {
         let of = |name, op, n: i32| binary(col(name, &schema).unwrap(), op, lit(n), &schema);
         let of = |name, op, n| of(name, op, n).unwrap();
         let both = |l, r| binary(l, Operator::And, r, &schema).unwrap();
+        let either = |l, r| binary(l, Operator::Or, r, &schema).unwrap();
+        let between = |low, high| both(of("a", Operator::GtEq, low), of("a", Operator::LtEq, high));
         for (share, predicate) in [
             (0.25, of("a", Operator::Lt, 150)),
             (0.75, of("a", Operator::GtEq, 150)),
@@ -219,6 +292,9 @@ mod tests {
             (1.0 / 201.0, of("a", Operator::Eq, 150)),
             (0.5, of("a", Operator::NotEq, 150)),
             (0.25, binary(lit(250), Operator::Lt, col("a", &schema).unwrap(), &schema).unwrap()),
+            (0.15, either(between(100, 110), between(120, 140))),
+            (0.5, either(between(100, 240), between(120, 140))),
+            (0.075, either(both(between(100, 110), of("b", Operator::Lt, 3)), between(120, 130))),
         ] {
             let table = StatisticsExec::new(statistics.clone(), schema.as_ref().clone());
             let filter = FilterExec::try_new(predicate.clone(), Arc::new(table)).unwrap();

@@ -13,7 +13,7 @@
 //!   the first and the last query. The variable `TABLES` names a directory to keep the tables in
 //! - `generated 2000000 3 scaled auto`: the same for joins that a generator makes
 //! - `tpcds FOLDER 3 scaled auto`: the same for TPC-DS in a folder that `tpcds/prepare.py` wrote; a
-//!   query that a cluster does not finish is left out if it does not without filters either
+//!   query that a cluster does not finish, or gives wrong rows for, without filters is left out
 
 mod data;
 mod expected;
@@ -294,8 +294,8 @@ async fn compare(
         };
         let mut times = 1;
         // The first run of each is not counted: it reads the files into the page cache. Queries with
-        // the same plan run once more, which counts for both.
-        let last = if query.same_plan { 1 } else { runs };
+        // the same plan run once, which counts for both.
+        let last = if query.same_plan { 0 } else { runs };
         for run in 0..=last {
             let both = if run % 2 == 1 { [true, false] } else { [false, true] };
             for filter in both.into_iter().filter(|filter| !(query.same_plan && *filter)) {
@@ -336,7 +336,7 @@ async fn compare(
                 let cpu = (used() - before) / each;
                 let of = Run { seconds, cpu, bytes: bytes / u64::from(times), probed: None };
                 match (run, filter) {
-                    (1, _) if query.same_plan => {
+                    _ if query.same_plan => {
                         query.plain = vec![of; runs];
                         query.filtered = query.plain.clone();
                     }
@@ -348,8 +348,16 @@ async fn compare(
                     (_, true) => query.filtered.push(of),
                 }
                 for answer in answers {
-                    let checked = expected.check(&answer, Tolerance::ROUNDING);
-                    checked.map_err(|error| format!("query {number}, filter {filter}: {error}"))?;
+                    match expected.check(&answer, Tolerance::ROUNDING) {
+                        Ok(()) => {}
+                        Err(error) if (run, filter) == (0, false) => {
+                            println!("| {number} | left out, wrong without filters: {error} |");
+                            continue 'queries;
+                        }
+                        Err(error) => {
+                            return Err(format!("query {number}, filter {filter}: {error}").into());
+                        }
+                    }
                 }
             }
         }
