@@ -273,7 +273,7 @@ impl Balance {
         config: &ConfigOptions,
     ) -> Result<Balance, String> {
         let build = work(build, config).ok_or("the rows of the build side are not known")?;
-        let probed = PROBE_ROW * probed.unwrap_or(saved.probed / 16.0);
+        let probed = PROBE_ROW * probed.unwrap_or(saved.probed);
         Ok(Balance { build, cost: build.with_rows(INSERT_ROW).time + probed, saved })
     }
 
