@@ -31,7 +31,7 @@ const SCAN_BYTE: f64 = 0.4;
 const PREDICATE_ROW: f64 = 5.0;
 const INSERT_ROW: f64 = 10.0;
 const PROBE_ROW: f64 = 5.0;
-const SHUFFLE_ROW: f64 = 30.0;
+const SHUFFLE_ROW: f64 = 20.0;
 const SHUFFLE_BYTE: f64 = 3.0;
 /// Filters are read from shuffle files as they are.
 const READ_BYTE: f64 = 1.0;
