@@ -92,6 +92,18 @@ impl Conjunction {
     }
 }
 
+/// The operands of a chain of AND or of OR, however long, in their order.
+pub(crate) fn operands(chain: &BinaryExpr) -> Vec<&Arc<dyn PhysicalExpr>> {
+    let (mut found, mut left) = (Vec::new(), vec![chain.right(), chain.left()]);
+    while let Some(operand) = left.pop() {
+        match operand.downcast_ref::<BinaryExpr>().filter(|other| other.op() == chain.op()) {
+            Some(chain) => left.extend([chain.right(), chain.left()]),
+            None => found.push(operand),
+        }
+    }
+    found
+}
+
 /// A part of the range of a column's values, from 0 for the least to 1 for the greatest.
 #[derive(Clone, Copy)]
 struct Range {
@@ -153,10 +165,8 @@ impl Values {
             Operator::Eq if left.is::<Literal>() => Some(self.left_by_equality(right)),
             // The planner turns short lists into this.
             Operator::Or => {
-                let both = [left, right].map(|side| Conjunction::of(self, side));
-                both.iter()
-                    .all(Conjunction::is_known)
-                    .then(|| both.iter().map(Conjunction::left).sum())
+                let sides = operands(binary).into_iter().map(|side| Conjunction::of(self, side));
+                sides.map(|side| side.is_known().then(|| side.left())).sum()
             }
             _ => None,
         }

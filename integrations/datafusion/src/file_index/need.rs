@@ -12,6 +12,7 @@ use datafusion::physical_expr::expressions::{
 };
 
 use crate::keys::{KeyType, hash_array};
+use crate::predicates::operands;
 
 /// How many values of a list are looked up. Longer lists leave few row groups out, and every value
 /// costs a lookup.
@@ -186,18 +187,6 @@ impl Need {
             Need::All(needs) | Need::Either(needs) => needs.iter().map(Need::values).sum(),
         }
     }
-}
-
-/// The operands of a chain of AND or of OR, however long, in their order.
-fn operands(chain: &BinaryExpr) -> Vec<&Arc<dyn PhysicalExpr>> {
-    let (mut found, mut left) = (Vec::new(), vec![chain.right(), chain.left()]);
-    while let Some(operand) = left.pop() {
-        match operand.downcast_ref::<BinaryExpr>().filter(|other| other.op() == chain.op()) {
-            Some(chain) => left.extend([chain.right(), chain.left()]),
-            None => found.push(operand),
-        }
-    }
-    found
 }
 
 /// Adds a need to those of which one must be satisfied.
