@@ -103,8 +103,8 @@ pub struct FileIndexOptions {
 }
 
 impl FileIndexOptions {
-    /// An index of these columns, in which one row group of 10,000 is read in vain, with parts of 256
-    /// values, built in 64 MiB.
+    /// An index of these columns, in which one row group of 10,000 is read in vain, with parts of
+    /// 256 values, built in 64 MiB.
     ///
     /// `tag` must differ from that of every other index that was or will be stored at the same
     /// place, and of what is appended to it: the time in nanoseconds, or a random number. A reader
