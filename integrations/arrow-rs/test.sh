@@ -7,9 +7,9 @@
 #                                              before
 # integrations/arrow-rs/test.sh --patched      also the tests of `parquet`, of the published source
 #                                              with the patch: those about Bloom filters must pass
-#                                              with the feature and without it, and of all unit tests
-#                                              the same ones (those that read files that are not
-#                                              published fail either way)
+#                                              with the feature and without it, and of all unit
+#                                              tests the same ones (those that read files that are
+#                                              not published fail either way)
 # integrations/arrow-rs/test.sh --bench        only the benchmark of `parquet` about Bloom filters,
 #                                              of the published source with the patch: without
 #                                              the feature and with it, twice each

@@ -293,8 +293,8 @@ async fn compare(
             filtered: Vec::new(),
         };
         let mut times = 1;
-        // The first run of each is not counted: it reads the files into the page cache. Queries with
-        // the same plan run once, which counts for both.
+        // The first run of each is not counted: it reads the files into the page cache. Queries
+        // with the same plan run once, which counts for both.
         let last = if query.same_plan { 0 } else { runs };
         for run in 0..=last {
             let both = if run % 2 == 1 { [true, false] } else { [false, true] };
