@@ -43,8 +43,7 @@ pub(crate) fn files(store: &Store) -> Result<String, String> {
         title: "Requests for a value that is in no file".to_owned(),
         notes: vec![
             "DataFusion in a new session, which collects statistics; opening the index included. \
-             Nearly three row groups a file. Each number of files has a value of its own; among \
-             300 and 658 files the index named row groups in vain."
+             Nearly three row groups a file."
                 .to_owned(),
             store.text("machine; files")?,
         ],
