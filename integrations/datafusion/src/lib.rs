@@ -86,3 +86,7 @@ mod order_lost_below_limit {}
 #[cfg(all(doctest, feature = "ballista"))]
 #[doc = include_str!("../upstream/order-lost-in-adaptive-joins.md")]
 mod order_lost_in_adaptive_joins {}
+
+#[cfg(all(doctest, feature = "ballista"))]
+#[doc = include_str!("../upstream/branch-repeated-in-adaptive-unions.md")]
+mod branch_repeated_in_adaptive_unions {}
