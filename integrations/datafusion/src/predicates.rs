@@ -253,6 +253,28 @@ mod tests {
         }
     }
 
+    /// Programs write long ones. A step of recursion for each operand would exhaust the stack.
+    #[test]
+    fn alternatives_are_estimated_however_many() {
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Utf8, true)]));
+        let a = col("a", &schema).unwrap();
+        let equal = |n: usize| -> Arc<dyn PhysicalExpr> {
+            Arc::new(BinaryExpr::new(a.clone(), Operator::Eq, lit(n.to_string())))
+        };
+        let values = Values { schema, statistics: None };
+        for (n, share) in [(1, 0.1), (4, 0.4), (5, 0.5), (6, 0.5), (100_000, 0.5)] {
+            let mut chain = (1..n).fold(equal(0), |chain, n| -> Arc<dyn PhysicalExpr> {
+                Arc::new(BinaryExpr::new(chain, Operator::Or, equal(n)))
+            });
+            let computed = Conjunction::of(&values, &chain).left();
+            assert!((computed - share).abs() < 1e-9, "{n} alternatives: {computed} ({share})");
+            // To drop the whole of it at once is recursive.
+            while let Some(left) = chain.downcast_ref::<BinaryExpr>().map(|b| b.left().clone()) {
+                chain = left;
+            }
+        }
+    }
+
     #[test]
     fn amounts_above_a_bound_are_few() {
         let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Float64, true)]));
