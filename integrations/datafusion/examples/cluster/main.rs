@@ -2,40 +2,46 @@
 //! shuffles and without. The example starts a scheduler and two executors as processes on this
 //! machine, prints rows and bytes shuffled, and stops the processes.
 //!
-//!     cargo run --locked --release --features cluster --example cluster -- ARGUMENTS
+//!     cargo run --locked --release --all-features --example cluster -- ARGUMENTS
 //!
 //! - no arguments: 2 M rows, each case once
-//! - `measure 20000000 7`: so many rows, each case so many times, in turn; prints medians
+//! - `measure 20000000 7`: so many rows, each case so many times, in turn; prints medians, also of
+//!   one process with its dynamic filters, and with a Bloom filter in their place
 //! - `tpch 1 3 scaled auto`: TPC-H at a scale factor, three runs of each query with
 //!   `bloom_join.enabled` auto and false in turn, or one if both have the same plan. In place of
 //!   `scaled` may be `scaled-static`, both with thresholds of a hundredth, as if there were a
-//!   hundred times the rows; `defaults`, those of Ballista; or `one-process`. Two more numbers are
-//!   the first and the last query. The variable `TABLES` names a directory to keep the tables in
+//!   hundred times the rows; `scaled-workers`, two of datafusion-distributed; `defaults`, those of
+//!   Ballista; or `one-process`. With 0 runs the rows are checked, and nothing is measured. Two more
+//!   numbers are the first and the last query. The variable `TABLES` names a directory to keep the
+//!   tables in, and `SET` has settings, as in `SET=KEY=VALUE,KEY=VALUE`
 //! - `generated 2000000 3 scaled auto`: the same for joins that a generator makes
 //! - `tpcds FOLDER 3 scaled auto`: the same for TPC-DS in a folder that `tpcds/prepare.py` wrote; a
 //!   query that a cluster does not finish, or gives wrong rows for, without filters is left out
 
+mod compare;
 mod data;
 mod expected;
 mod generated;
+mod place;
 mod processes;
 mod report;
 mod tpcds;
 mod tpch;
+mod workers;
 
-use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use blocked_bloom_datafusion::ballista::{connect, session_config};
-use blocked_bloom_datafusion::{BloomJoinOptions, with_bloom_filters};
+use blocked_bloom_datafusion::with_bloom_filters;
+use datafusion::arrow::array::AsArray;
 use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::common::ScalarValue;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use tokio::time::timeout;
 
-use expected::{Expected, Tolerance};
+use compare::{Suite, compare};
 use processes::{Cluster, Failure};
-use report::{Query, Run, print_medians};
+use report::{Run, print_medians};
 
 /// Prints what this crate logs, and the warnings of all crates.
 struct Log;
@@ -57,10 +63,15 @@ impl log::Log for Log {
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(role @ ("scheduler" | "executor")) = arguments.first().map(String::as_str) {
+    if let Some(role @ ("scheduler" | "executor" | "worker")) =
+        arguments.first().map(String::as_str)
+    {
         log::set_logger(&Log).map_err(|error| error.to_string())?;
         log::set_max_level(log::LevelFilter::Debug);
-        return processes::run_role(role, &arguments[1..]).await;
+        return match (role, &arguments[1..]) {
+            ("worker", [port]) => workers::run_role(port.parse()?).await,
+            (role, arguments) => processes::run_role(role, arguments).await,
+        };
     }
     let directory = std::env::temp_dir().join(format!("bloom-cluster-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
@@ -76,7 +87,7 @@ async fn main() -> Result<(), Failure> {
             };
             let queries = match range {
                 [first, last] => first.parse()?..=last.parse()?,
-                _ => 1..=suite.queries(),
+                _ => suite.queries(),
             };
             compare(&directory, suite, runs.parse()?, way, enabled, queries).await
         }
@@ -114,10 +125,7 @@ async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
     let cluster = Cluster::start(&std::env::current_exe()?, directory, 2, 2)?;
     println!("a scheduler and two executors of two cores each are running\n");
     for (number, (case, key, dimension, below)) in CASES.into_iter().enumerate() {
-        let sql = format!(
-            "SELECT count(*) AS rows, sum(f.qty) AS qty, sum(length(f.note)) AS note, sum(d.k) AS k \
-             FROM fact f JOIN {dimension} d ON f.{key} = d.k WHERE d.attr < {below}"
-        );
+        let sql = star(key, dimension, below);
         println!("{case}:\n{sql}");
         let mut all: Vec<Vec<Run>> = WAYS.iter().map(|_| Vec::new()).collect();
         let mut answers = Vec::new();
@@ -156,220 +164,16 @@ async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
             return Err(format!("the answers differ: {answers:#?}").into());
         }
         print_medians(&WAYS.map(|(name, ..)| name), &all);
-        in_one_process(directory, &sql, runs).await?;
+        in_one_process(directory, [key, dimension], below, runs).await?;
     }
     Ok(())
 }
 
-/// What takes longer has failed.
-const LONGEST: Duration = Duration::from_secs(120);
-
-/// Queries and their tables.
-enum Suite {
-    /// TPC-H at a scale factor.
-    Tpch(f64),
-    /// The joins of [`generated`], with so many rows in the largest table.
-    Generated(i64),
-    /// TPC-DS in a folder.
-    Tpcds(PathBuf),
-}
-
-impl Suite {
-    fn queries(&self) -> usize {
-        match self {
-            Suite::Tpch(_) | Suite::Generated(_) => 22,
-            Suite::Tpcds(_) => 99,
-        }
-    }
-
-    fn query(&self, number: usize) -> datafusion::common::Result<String> {
-        match self {
-            Suite::Tpch(_) => Ok(tpch::query(number)),
-            Suite::Generated(_) => Ok(generated::query(number)),
-            Suite::Tpcds(folder) => tpcds::query(folder, number),
-        }
-    }
-
-    fn write(&self, directory: &Path) -> datafusion::common::Result<()> {
-        let is_there = |table: &str| directory.join(table).exists();
-        match self {
-            Suite::Tpch(scale) if !is_there("lineitem") => tpch::write(directory, *scale, 4),
-            Suite::Generated(rows) if !is_there("cast_info") => generated::write(directory, *rows),
-            _ => Ok(()),
-        }
-    }
-
-    async fn register(
-        &self,
-        context: &SessionContext,
-        directory: &Path,
-    ) -> datafusion::common::Result<()> {
-        match self {
-            Suite::Tpch(_) => tpch::register(context, directory).await,
-            Suite::Generated(_) => generated::register(context, directory).await,
-            Suite::Tpcds(folder) => tpcds::register(context, folder).await,
-        }
-    }
-}
-
-/// Runs each query with filters and without, checks the rows, and prints seconds, CPU and bytes.
-async fn compare(
-    directory: &Path,
-    suite: Suite,
-    runs: usize,
-    way: &str,
-    enabled: &str,
-    queries: RangeInclusive<usize>,
-) -> Result<(), Failure> {
-    // The tables are written elsewhere if they are to stay for another run.
-    let tables = std::env::var_os("TABLES").map_or(directory.to_path_buf(), PathBuf::from);
-    suite.write(&tables)?;
-    let mut config = match way {
-        "one-process" => SessionConfig::new().with_option_extension(BloomJoinOptions::default()),
-        "defaults" | "scaled" | "scaled-static" => session_config(),
-        _ => return Err(format!("unknown way {way}").into()),
-    };
-    config = config.with_target_partitions(4);
-    if way.starts_with("scaled") {
-        let optimizer = "datafusion.optimizer.hash_join_single_partition_threshold";
-        config = config
-            .set_u64(optimizer, (1 << 20) / 100)
-            .set_u64(&format!("{optimizer}_rows"), (128 << 10) / 100)
-            .set_usize("ballista.optimizer.broadcast_join_threshold_bytes", (128 << 20) / 100)
-            .set_usize("ballista.optimizer.broadcast_join_threshold_rows", 10_000)
-            .set_u64("bloom_join.min_probe_rows", 1000)
-            .set_bool("ballista.planner.adaptive.enabled", way == "scaled");
-    }
-    let start = || match way {
-        "one-process" => Ok(None),
-        _ => Cluster::start(&std::env::current_exe()?, directory, 2, 2).map(Some),
-    };
-    let mut cluster = start()?;
-    let local = SessionContext::new();
-    suite.register(&local, &tables).await?;
-    report::print_head();
-    let (mut all, mut left_out) = (Vec::new(), Vec::new());
-    'queries: for number in queries {
-        let sql = suite.query(number)?;
-        let expected = Expected::of(&local, &sql).await?;
-        if left_out.last() == Some(&(number - 1)) {
-            // It may still be busy with the query before.
-            drop(cluster);
-            cluster = start()?;
-        }
-        let mut config = config.clone();
-        if cluster.is_some() && matches!(suite, Suite::Tpch(_)) && number == 10 {
-            // Its 38,000 rows have strings as views of shared buffers. Arrow Flight splits batches
-            // above 2 MiB and sends all of the buffers with each part: gigabytes, for which an
-            // executor misses its heartbeats. See docs/datafusion.md.
-            config = config.set_bool("datafusion.execution.parquet.schema_force_view_types", false);
-        }
-        let session = async |filter: bool| -> Result<SessionContext, Failure> {
-            let setting = if filter { enabled } else { "false" };
-            let config = config.clone().set_str("bloom_join.enabled", setting);
-            let context = match &cluster {
-                Some(cluster) => connect(&cluster.url, config).await?,
-                None => {
-                    let state = SessionContext::new_with_config(config).state();
-                    SessionContext::new_with_state(with_bloom_filters(state))
-                }
-            };
-            suite.register(&context, &tables).await?;
-            Ok(context)
-        };
-        let explain = async |filter: bool| -> Result<String, Failure> {
-            let context = session(filter).await?;
-            let explained = context.sql(&format!("EXPLAIN {sql}")).await?.collect().await?;
-            let explained = report::lines(&explained)?;
-            // Ballista adds its stages as the text of hash tables, which differs from run to run.
-            Ok(explained.split("distributed_plan|").next().unwrap_or_default().to_string())
-        };
-        let plan = explain(true).await?;
-        let mut query = Query {
-            name: number.to_string(),
-            filters: plan.matches("BloomProbeExec").count(),
-            same_plan: plan == explain(false).await?,
-            plain: Vec::new(),
-            filtered: Vec::new(),
-        };
-        let mut times = 1;
-        // The first run of each is not counted: it reads the files into the page cache. Queries
-        // with the same plan run once, which counts for both.
-        let last = if query.same_plan { 0 } else { runs };
-        for run in 0..=last {
-            let both = if run % 2 == 1 { [true, false] } else { [false, true] };
-            for filter in both.into_iter().filter(|filter| !(query.same_plan && *filter)) {
-                let context = session(filter).await?;
-                let used = || match &cluster {
-                    Some(cluster) => cluster.cpu_seconds(),
-                    None => processes::cpu_seconds(std::process::id()),
-                };
-                // Wait until the processes have finished the work of the run before.
-                let mut before = used();
-                loop {
-                    tokio::time::sleep(Duration::from_millis(60)).await;
-                    let now = used();
-                    if now - before < 0.015 {
-                        break;
-                    }
-                    before = now;
-                }
-                let (start, before) = (Instant::now(), used());
-                let (mut bytes, mut answers) = (0, Vec::new());
-                for _ in 0..times {
-                    let watch = cluster.as_ref().map(Cluster::watch);
-                    let answer = async { context.sql(&sql).await?.collect().await };
-                    let answer = match timeout(LONGEST, answer).await {
-                        Ok(Ok(batches)) => batches,
-                        failure if (run, filter) == (0, false) => {
-                            println!("| {number} | left out, without filters: {failure:?} |");
-                            left_out.push(number);
-                            continue 'queries;
-                        }
-                        failure => return Err(format!("query {number}: {failure:?}").into()),
-                    };
-                    bytes += watch.map_or(0, |watch| watch.finish().bytes());
-                    answers.push(expected::rows(&answer)?);
-                }
-                let each = f64::from(times);
-                let seconds = start.elapsed().as_secs_f64() / each;
-                let cpu = (used() - before) / each;
-                let of = Run { seconds, cpu, bytes: bytes / u64::from(times), probed: None };
-                match (run, filter) {
-                    _ if query.same_plan => {
-                        query.plain = vec![of; runs];
-                        query.filtered = query.plain.clone();
-                    }
-                    // Where a ratio will be printed, so often that the clock's steps of a hundredth
-                    // of a second are less than a hundredth of the time.
-                    (0, false) if !query.same_plan => times = (1.0 / cpu).clamp(1.0, 6.0) as u32,
-                    (0, _) => {}
-                    (_, false) => query.plain.push(of),
-                    (_, true) => query.filtered.push(of),
-                }
-                for answer in answers {
-                    match expected.check(&answer, Tolerance::ROUNDING) {
-                        Ok(()) => {}
-                        Err(error) if (run, filter) == (0, false) => {
-                            println!("| {number} | left out, wrong without filters: {error} |");
-                            continue 'queries;
-                        }
-                        Err(error) => {
-                            return Err(format!("query {number}, filter {filter}: {error}").into());
-                        }
-                    }
-                }
-            }
-        }
-        query.print();
-        all.push(query);
-    }
-    Query::sum("all", &all).print();
-    all.retain(|query| !query.same_plan);
-    if !all.is_empty() {
-        Query::sum("of these with filters", &all).print();
-    }
-    Ok(())
+fn star(key: &str, dimension: &str, below: u32) -> String {
+    format!(
+        "SELECT count(*) AS rows, sum(f.qty) AS qty, sum(length(f.note)) AS note, sum(d.k) AS k \
+         FROM fact f JOIN {dimension} d ON f.{key} = d.k WHERE d.attr < {below}"
+    )
 }
 
 async fn client(
@@ -393,20 +197,71 @@ async fn client(
     Ok(connect(url, config).await?)
 }
 
-/// DataFusion's own dynamic filters, without a cluster.
-async fn in_one_process(directory: &Path, sql: &str, runs: usize) -> Result<(), Failure> {
-    let mut all = Vec::new();
-    for _ in 0..runs {
-        let config = SessionConfig::new().with_target_partitions(4);
-        let context = SessionContext::new_with_config(config);
+/// What one process does with the keys of the build side: nothing, what DataFusion does by itself,
+/// the same as a row filter of the scan, or one of our filters there, which is made first and stands
+/// in the plan from the beginning.
+async fn in_one_process(
+    directory: &Path,
+    [key, dimension]: [&str; 2],
+    below: u32,
+    runs: usize,
+) -> Result<(), Failure> {
+    let ways = ["no filter", "dynamic filter", "dynamic, row filter", "Bloom, row filter"];
+    let session = async |way: usize| -> Result<SessionContext, Failure> {
+        let config = SessionConfig::new()
+            .with_target_partitions(4)
+            .set_bool("datafusion.optimizer.enable_dynamic_filter_pushdown", way == 1 || way == 2)
+            .set_bool("datafusion.execution.parquet.pushdown_filters", way > 1);
+        let state = SessionContext::new_with_config(config).state();
+        let context = SessionContext::new_with_state(with_bloom_filters(state));
         data::register(&context, directory).await?;
-        let process = std::process::id();
-        let (start, cpu) = (Instant::now(), processes::cpu_seconds(process));
-        context.sql(sql).await?.collect().await?;
-        let (seconds, cpu) = (start.elapsed().as_secs_f64(), processes::cpu_seconds(process) - cpu);
-        all.push(Run { seconds, cpu, bytes: 0, probed: None });
+        Ok(context)
+    };
+    let sql = star(key, dimension, below);
+    let with_filter = format!("{sql} AND bloom_filter_contains($1, f.{key})");
+    let (mut all, mut making, mut answers) = (vec![Vec::new(); 4], Vec::new(), Vec::new());
+    for run in 0..=runs {
+        let mut order = [0, 1, 2, 3];
+        if run % 2 == 1 {
+            order.reverse();
+        }
+        for way in order {
+            let context = session(way).await?;
+            let process = std::process::id();
+            let (start, cpu) = (Instant::now(), processes::cpu_seconds(process));
+            let taken = || Run {
+                seconds: start.elapsed().as_secs_f64(),
+                cpu: processes::cpu_seconds(process) - cpu,
+                bytes: 0,
+                probed: None,
+            };
+            let frame = if way == 3 {
+                let keys = context.table(dimension).await?.count().await?;
+                let make = format!(
+                    "SELECT bloom_filter_agg(k, {keys}, 0.01) FROM {dimension} WHERE attr < {below}"
+                );
+                let made = context.sql(&make).await?.collect().await?;
+                let filter = made[0].column(0).as_binary::<i32>().value(0).to_vec();
+                making.push(taken());
+                let filter = vec![ScalarValue::Binary(Some(filter))];
+                context.sql(&with_filter).await?.with_param_values(filter)?
+            } else {
+                context.sql(&sql).await?
+            };
+            let batches = frame.collect().await?;
+            // The first run reads the files into the page cache.
+            if run > 0 {
+                all[way].push(taken());
+            }
+            answers.push(pretty_format_batches(&batches)?.to_string());
+        }
     }
-    print_medians(&["DataFusion, one process"], &[all]);
+    if answers.iter().any(|answer| *answer != answers[0]) {
+        return Err(format!("the answers differ: {answers:#?}").into());
+    }
+    println!("in one process");
+    print_medians(&ways, &all);
+    print_medians(&["of which making it"], &[making]);
     println!();
     Ok(())
 }

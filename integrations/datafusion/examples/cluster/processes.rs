@@ -38,10 +38,7 @@ pub(crate) const LONG_TIMEOUT: u64 = 600;
 /// [INDEX]`, with the seconds after which an executor is given up and the path of an index over
 /// local files, and `executor PORT GRPC_PORT SCHEDULER_PORT DIRECTORY CORES`.
 pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Failure> {
-    thread::spawn(|| {
-        _ = std::io::stdin().read_to_end(&mut Vec::new());
-        std::process::exit(0);
-    });
+    end_with_standard_input();
     match (role, arguments) {
         ("scheduler", [port, executors, timeout, index @ ..]) => {
             let timeout = timeout.parse()?;
@@ -86,6 +83,14 @@ pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Fai
         }
         _ => Err(format!("unknown role {role} with {} arguments", arguments.len()).into()),
     }
+}
+
+/// Ends this process once its standard input is closed.
+pub(crate) fn end_with_standard_input() {
+    thread::spawn(|| {
+        _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
 }
 
 pub(crate) struct Cluster {
@@ -249,7 +254,7 @@ fn answers(port: u16) -> bool {
 }
 
 /// Ports that are free now. [`Process::start`] checks that they still are.
-fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
+pub(crate) fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
     let listeners: Result<Vec<_>, _> =
         (0..count).map(|_| TcpListener::bind((LOOPBACK, 0))).collect();
     listeners?.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()

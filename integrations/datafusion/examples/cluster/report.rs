@@ -94,7 +94,12 @@ pub(crate) fn lines(batches: &[RecordBatch]) -> Result<String> {
     Ok(lines)
 }
 
-pub(crate) fn print_head() {
+/// The head of a table of [`Query`], or if there are 0 `runs` of the rows that were checked.
+pub(crate) fn print_head(runs: usize) {
+    if runs == 0 {
+        println!("| query | filters | rows |\n|---|---|---|");
+        return;
+    }
     println!(
         "| query | filters | seconds without / with | CPU seconds | MB shuffled | seconds | CPU | bytes |"
     );
