@@ -7,11 +7,12 @@
 #                                              before
 # integrations/arrow-rs/test.sh --patched      also the tests of `parquet`, of the published source
 #                                              with the patch: those about Bloom filters must pass
-#                                              with the feature and without it, and of all unit
-#                                              tests the same ones. Those that read the files of
-#                                              the repository `parquet-testing` fail either way
-#                                              unless PARQUET_TEST_DATA names its folder `data`;
-#                                              two about Bloom filters then run as well
+#                                              with the feature and without it, and all unit tests
+#                                              must have the same results. Without
+#                                              PARQUET_TEST_DATA (the folder `data` of the
+#                                              repository `parquet-testing`) unit tests that read
+#                                              its files fail both times, and two tests of
+#                                              `arrow_reader` about Bloom filters are skipped
 # integrations/arrow-rs/test.sh --bench        only the benchmark of `parquet` about Bloom filters,
 #                                              of the published source with the patch: without
 #                                              the feature and with it, twice each

@@ -18,7 +18,7 @@ use crate::broadcast::{Meeting, meeting, width};
 use crate::build::BloomBuildExec;
 use crate::build_side::{Estimate, build_of, estimate, most_keys};
 use crate::columns::{Lowest, is_scan};
-use crate::engine::is_cluster;
+use crate::engine::Engine;
 use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -110,7 +110,7 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
         let tasks = Tasks::of(build.input(), children[0], config);
         let moved = tasks.transport(bytes, most_keys(build.input())? as u64);
         let both = first.and(inputs[1]);
-        let shuffled = both.shuffled + moved.written as f64;
+        let shuffled = both.shuffled + moved.shuffled as f64;
         return Some(Work { time: both.time + PROBE_ROW * rows + moved.time, shuffled, rows });
     }
     if plan.is::<BloomBuildExec>() {
@@ -144,8 +144,9 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
 pub(crate) struct Transport {
     /// Whether one task merges them first.
     pub(crate) merged: bool,
-    /// Bytes of partial filters, which are written once.
-    pub(crate) written: u64,
+    /// Bytes of filters that are shuffled: Ballista writes them once, and datafusion-distributed
+    /// sends them to every task that reads them.
+    pub(crate) shuffled: u64,
     /// Bytes that are read, by all tasks together.
     pub(crate) bytes: u64,
     /// Nanoseconds of CPU that all of this takes.
@@ -159,9 +160,8 @@ pub(crate) struct Tasks {
     pub(crate) building: u64,
     /// Tasks that probe, each of which reads all partial filters.
     pub(crate) probing: u64,
-    /// Whether they run in processes of their own. In one process they share one filter, which is
-    /// merged once.
-    pub(crate) in_cluster: bool,
+    /// In one process all tasks share one filter, which is merged once.
+    pub(crate) engine: Engine,
 }
 
 impl Tasks {
@@ -172,13 +172,14 @@ impl Tasks {
             false => config.execution.target_partitions.max(1) as u64,
         };
         let (building, probing) = (partitions(build), partitions(probed));
-        Tasks { building, probing, in_cluster: is_cluster(config) }
+        Tasks { building, probing, engine: Engine::of(config) }
     }
 
     /// How a filter is moved that has `filter` bytes, and so many keys from all partitions. The
     /// keys of a partition travel as hashes, 8 bytes each, unless a filter is smaller.
     pub(crate) fn transport(self, filter: u64, keys: u64) -> Transport {
-        let Tasks { building, probing, in_cluster } = self;
+        let Tasks { building, probing, engine } = self;
+        let in_cluster = engine.is_cluster();
         let partial = filter.saturating_mul(building).min(keys.saturating_mul(8));
         let bytes = partial.saturating_mul(probing);
         let time = |tasks: u64, fetches: u64, bytes: u64| {
@@ -186,9 +187,13 @@ impl Tasks {
             READ_BYTE * bytes as f64 + if in_cluster { started } else { 0.0 }
         };
         let fetches = building.saturating_mul(probing);
+        let sent = |bytes: u64| match engine {
+            Engine::Distributed => bytes.saturating_mul(probing),
+            _ => bytes,
+        };
         let direct = Transport {
             merged: false,
-            written: partial,
+            shuffled: sent(partial),
             bytes,
             time: time(building, fetches, bytes),
         };
@@ -196,7 +201,7 @@ impl Tasks {
         let bytes = partial.saturating_add(filter.saturating_mul(probing));
         let merged = Transport {
             merged: true,
-            written: partial.saturating_add(filter),
+            shuffled: partial.saturating_add(sent(filter)),
             bytes,
             time: STAGE + time(building + probing, building + probing, bytes),
         };
@@ -286,7 +291,7 @@ impl Balance {
     /// The cost divided by what can be saved, in time or in bytes, whichever is larger.
     fn share(&self, transport: Transport) -> f64 {
         let share = |cost: f64, saved: f64| if saved > 0.0 { cost / saved } else { f64::INFINITY };
-        let bytes = self.build.shuffled + transport.written as f64;
+        let bytes = self.build.shuffled + transport.shuffled as f64;
         share(self.time(transport), self.saved.time).max(share(bytes, self.saved.bytes))
     }
 
@@ -306,12 +311,12 @@ impl Balance {
         let saved = self.saved;
         format!(
             "cost {:.1} ms ({:.0} rows read again, {:.3} MB shuffled again, \
-             {:.3} MB of filters written and {:.3} read), \
+             {:.3} MB of filters shuffled and {:.3} read), \
              saves at most {:.1} ms ({:.0} rows, {:.3} MB{}), share {:.3}",
             self.time(transport) / 1e6,
             self.build.rows,
             self.build.shuffled / 1e6,
-            transport.written as f64 / 1e6,
+            transport.shuffled as f64 / 1e6,
             transport.bytes as f64 / 1e6,
             saved.time / 1e6,
             saved.rows,
@@ -330,17 +335,22 @@ mod tests {
     fn many_tasks_read_one_merged_filter() {
         // 1.2 M keys at 1 %: 1.44 MB. Each of 200 tasks would read all hashes, 1.9 GB together.
         let (filter, keys) = (1_440_000, 1_200_000);
-        let tasks = |tasks, in_cluster| Tasks { building: tasks, probing: tasks, in_cluster };
-        let direct = tasks(200, false).transport(filter, keys);
+        let tasks = |tasks, engine| Tasks { building: tasks, probing: tasks, engine };
+        let direct = tasks(200, Engine::OneProcess).transport(filter, keys);
         assert!(!direct.merged, "in one process all tasks share one filter");
-        assert_eq!((direct.written, direct.bytes), (9_600_000, 200 * 9_600_000));
-        let merged = tasks(200, true).transport(filter, keys);
+        assert_eq!((direct.shuffled, direct.bytes), (9_600_000, 200 * 9_600_000));
+        let merged = tasks(200, Engine::Ballista).transport(filter, keys);
         assert!(merged.merged);
-        assert_eq!(merged.written, 9_600_000 + filter);
+        assert_eq!(merged.shuffled, 9_600_000 + filter);
         assert_eq!(merged.bytes, 9_600_000 + 200 * filter);
+        // What is sent to each task counts for each.
+        let merged = tasks(200, Engine::Distributed).transport(filter, keys);
+        assert_eq!(merged.shuffled, 9_600_000 + 200 * filter);
+        let direct = tasks(4, Engine::Distributed).transport(1000, keys);
+        assert_eq!((direct.merged, direct.shuffled), (false, 4 * 4 * 1000));
         // Few tasks do not wait for another stage; many do even for few keys.
-        assert!(!tasks(4, true).transport(filter, keys).merged);
-        let small = tasks(200, true).transport(1_000, 800);
+        assert!(!tasks(4, Engine::Ballista).transport(filter, keys).merged);
+        let small = tasks(200, Engine::Ballista).transport(1_000, 800);
         assert!(small.merged && small.time < 1e9, "{small:?}");
     }
 }

@@ -27,7 +27,7 @@ use crate::build_side::{
 };
 use crate::columns::{Lowest, is_scan, lowest, source, with_lowest};
 use crate::cost::{Balance, Saved, Tasks, Transport, work};
-use crate::engine::is_cluster;
+use crate::engine::Engine;
 use crate::filter::Size;
 use crate::keys::KeyType;
 use crate::options::{BloomJoinOptions, Enabled};
@@ -86,7 +86,7 @@ impl PhysicalOptimizerRule for BloomJoinRule {
                 self.explain("no filters (bloom_join.enabled false)".into());
                 return Ok(plan);
             }
-            Enabled::Auto if !is_cluster(config) => {
+            Enabled::Auto if !Engine::of(config).is_cluster() => {
                 self.explain("no filters in one process (bloom_join.enabled auto)".into());
                 return Ok(plan);
             }
@@ -496,7 +496,7 @@ fn size(
     config: &ConfigOptions,
 ) -> Result<(Size, Transport), String> {
     let rate = options.false_positive_rate;
-    let most_bytes = match is_cluster(config) {
+    let most_bytes = match Engine::of(config).is_cluster() {
         true => options.max_filter_bytes.min(MOST_BYTES_IN_CLUSTER),
         false => options.max_filter_bytes,
     };
@@ -629,8 +629,8 @@ mod tests {
         config.execution.target_partitions = 2;
         let bytes = |rows, config: &ConfigOptions| {
             let tasks = config.execution.target_partitions as u64;
-            let in_cluster = is_cluster(config);
-            let tasks = Tasks { building: tasks, probing: tasks, in_cluster };
+            let engine = Engine::of(config);
+            let tasks = Tasks { building: tasks, probing: tasks, engine };
             let (size, _) = size(&side(rows), tasks, None, &options, config)?;
             Ok::<_, String>(size.params().unwrap().stored_bytes())
         };

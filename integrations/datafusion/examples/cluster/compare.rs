@@ -1,22 +1,23 @@
 //! The queries of a suite with filters and without: their rows, and what they take.
 
+use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tokio::time::timeout;
 
+use crate::deployment::Deployment;
 use crate::expected::{self, Expected, Tolerance};
-use crate::place::Place;
 use crate::processes::Failure;
 use crate::report::{self, Query, Run};
 use crate::{generated, tpcds, tpch};
 
 /// What takes longer has failed.
-const LONGEST: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Queries and their tables.
 pub(crate) enum Suite {
@@ -44,13 +45,23 @@ impl Suite {
         }
     }
 
-    fn write(&self, directory: &Path) -> Result<()> {
-        let is_there = |table: &str| directory.join(table).exists();
-        match self {
-            Suite::Tpch(scale) if !is_there("lineitem") => tpch::write(directory, *scale, 4),
-            Suite::Generated(rows) if !is_there("cast_info") => generated::write(directory, *rows),
-            _ => Ok(()),
+    /// The folder of the tables below `directory`, which are written if they are not there.
+    fn tables(&self, directory: &Path) -> Result<PathBuf, Failure> {
+        let name = match self {
+            Suite::Tpch(scale) => format!("tpch-{scale}"),
+            Suite::Generated(rows) => format!("generated-{rows}"),
+            Suite::Tpcds(folder) => return Ok(folder.clone()),
+        };
+        let (tables, unfinished) = (directory.join(&name), directory.join(name + ".unfinished"));
+        if !tables.exists() {
+            match self {
+                Suite::Tpch(scale) => tpch::write(&unfinished, *scale, 4)?,
+                Suite::Generated(rows) => generated::write(&unfinished, *rows)?,
+                Suite::Tpcds(_) => {}
+            }
+            fs::rename(&unfinished, &tables)?;
         }
+        Ok(tables)
     }
 
     async fn register(&self, context: &SessionContext, directory: &Path) -> Result<()> {
@@ -63,18 +74,22 @@ impl Suite {
 }
 
 /// What came of a query.
-enum Ended {
+enum Outcome {
     Measured(Query),
     /// Its rows are those of one process, with so many filters.
     Equal(usize),
     /// It fails, or gives wrong rows, without filters.
     LeftOut(String),
     /// It fails, or gives wrong rows, with filters alone.
-    Wrong(String),
+    Failed(String),
 }
 
 /// Runs each query with filters and without, checks the rows, and prints seconds, CPU and bytes. If
 /// `runs` is 0, each runs once with filters, and only its rows are checked.
+///
+/// # Errors
+///
+/// If a query fails, or gives wrong rows, with filters alone, or if no query could be compared.
 pub(crate) async fn compare(
     directory: &Path,
     suite: Suite,
@@ -85,108 +100,145 @@ pub(crate) async fn compare(
 ) -> Result<(), Failure> {
     // The tables are written elsewhere if they are to stay for another run.
     let tables = std::env::var_os("TABLES").map_or(directory.to_path_buf(), PathBuf::from);
-    suite.write(&tables)?;
+    let tables = suite.tables(&tables)?;
     let local = SessionContext::new();
     suite.register(&local, &tables).await?;
-    let start = || Place::start(way, directory);
-    let place = start()?;
-    let config = place.config(way)?;
-    let mut comparison = Comparison { suite, tables, config, enabled: enabled.into(), place };
-    report::print_head(runs);
-    let (mut all, mut wrong) = (Vec::new(), Vec::new());
+    let mut comparison = Comparison::start(directory, suite, tables, way, enabled)?;
+    println!("{way}, enabled {enabled}, {}", std::env::var("SET").unwrap_or_default());
+    report::print_head(runs, comparison.deployment.counted());
+    let (mut all, mut equal, mut failed) = (Vec::new(), 0, Vec::new());
     for number in queries {
         let sql = comparison.suite.query(number)?;
-        let ended = match timeout(LONGEST, Expected::of(&local, &sql)).await {
+        let outcome = match timeout(TIMEOUT, Expected::of(&local, &sql)).await {
             Ok(expected) if runs > 0 => comparison.measure(number, &sql, &expected?, runs).await?,
-            Ok(expected) => {
-                let expected = expected?;
-                match comparison.check(number, &sql, &expected, true).await {
-                    Ok(filters) => Ended::Equal(filters),
-                    Err(with) => {
-                        // It may still be busy.
-                        comparison.place = start()?;
-                        match comparison.check(number, &sql, &expected, false).await {
-                            Ok(_) => Ended::Wrong(with),
-                            Err(without) => Ended::LeftOut(without),
-                        }
-                    }
-                }
-            }
-            Err(_) => Ended::LeftOut("no answer in one process".into()),
+            Ok(expected) => comparison.check(number, &sql, &expected?).await?,
+            Err(_) => Outcome::LeftOut(format!("in one process, {}", no_answer())),
         };
         let short = |text: &str| text.chars().take(200).collect::<String>().replace('\n', " ");
-        match &ended {
-            Ended::Measured(query) => query.print(),
-            Ended::Equal(filters) => println!("| {number} | {filters} | equal |"),
-            Ended::LeftOut(why) => println!("| {number} | left out: {} |", short(why)),
-            Ended::Wrong(what) => println!("| {number} | wrong with filters: {} |", short(what)),
-        }
-        match ended {
-            Ended::Measured(query) => all.push(query),
-            Ended::Equal(_) => {}
-            Ended::LeftOut(_) => comparison.place = start()?,
-            Ended::Wrong(_) => {
-                wrong.push(number);
-                comparison.place = start()?;
+        match outcome {
+            Outcome::Measured(query) => {
+                query.print();
+                all.push(query);
+            }
+            Outcome::Equal(filters) => {
+                println!("| {number} | {filters} | equal |");
+                equal += 1;
+            }
+            Outcome::LeftOut(why) => {
+                println!("| {number} | left out: {} |", short(&why));
+                comparison.restart()?;
+            }
+            Outcome::Failed(why) => {
+                println!("| {number} | failed with filters: {} |", short(&why));
+                failed.push(number);
+                comparison.restart()?;
             }
         }
     }
-    if runs > 0 {
+    if !failed.is_empty() {
+        return Err(format!("failed with filters: {failed:?}").into());
+    }
+    if all.is_empty() && equal == 0 {
+        return Err("no query could be compared".into());
+    }
+    if !all.is_empty() {
         Query::sum("all", &all).print();
-        all.retain(|query| !query.same_plan);
+        all.retain(|query| query.filters > 0);
     }
     if !all.is_empty() {
         Query::sum("of these with filters", &all).print();
     }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("wrong with filters: {wrong:?}").into()) }
+    Ok(())
 }
 
-struct Comparison {
+struct Comparison<'a> {
+    directory: &'a Path,
     suite: Suite,
     tables: PathBuf,
-    config: SessionConfig,
+    way: &'a str,
     /// `bloom_join.enabled` of sessions with filters.
-    enabled: String,
-    place: Place,
+    enabled: &'a str,
+    starts: usize,
+    deployment: Deployment,
+    config: SessionConfig,
 }
 
-impl Comparison {
+impl<'a> Comparison<'a> {
+    fn start(
+        directory: &'a Path,
+        suite: Suite,
+        tables: PathBuf,
+        way: &'a str,
+        enabled: &'a str,
+    ) -> Result<Self, Failure> {
+        let (deployment, config) = (Deployment::OneProcess, SessionConfig::new());
+        let starts = 0;
+        let mut comparison =
+            Comparison { directory, suite, tables, way, enabled, starts, deployment, config };
+        comparison.restart()?;
+        Ok(comparison)
+    }
+
+    /// Stops the processes, which after a failure may still be busy, and starts others, whose logs
+    /// are in a folder of their own.
+    fn restart(&mut self) -> Result<(), Failure> {
+        self.deployment = Deployment::OneProcess;
+        self.starts += 1;
+        let directory = self.directory.join(self.starts.to_string());
+        fs::create_dir_all(&directory)?;
+        self.deployment = Deployment::start(self.way, &directory)?;
+        self.config = self.deployment.config(self.way)?;
+        Ok(())
+    }
+
     async fn session(&self, number: usize, filter: bool) -> Result<SessionContext, Failure> {
-        let setting = if filter { &self.enabled } else { "false" };
+        let setting = if filter { self.enabled } else { "false" };
         let mut config = self.config.clone().set_str("bloom_join.enabled", setting);
-        if matches!((&self.place, &self.suite, number), (Place::Ballista(_), Suite::Tpch(_), 10)) {
+        if matches!(
+            (&self.deployment, &self.suite, number),
+            (Deployment::Ballista(_), Suite::Tpch(_), 10)
+        ) {
             // Its 38,000 rows have strings as views of shared buffers. Arrow Flight splits batches
             // above 2 MiB and sends all of the buffers with each part: gigabytes, for which an
             // executor misses its heartbeats. See docs/datafusion.md.
             config = config.set_bool("datafusion.execution.parquet.schema_force_view_types", false);
         }
-        let context = self.place.session(config).await?;
+        let context = self.deployment.session(config).await?;
         self.suite.register(&context, &self.tables).await?;
         Ok(context)
     }
 
-    async fn plan(&self, number: usize, sql: &str, filter: bool) -> Result<String, Failure> {
-        let context = self.session(number, filter).await?;
-        let explained = context.sql(&format!("EXPLAIN {sql}")).await?.collect().await?;
-        let explained = report::lines(&explained)?;
+    async fn plan(&self, number: usize, sql: &str, filter: bool) -> Result<String, String> {
+        let context = self.session(number, filter).await.map_err(|error| error.to_string())?;
+        let explained = answer(&context, &format!("EXPLAIN {sql}")).await?;
+        let explained = report::lines(&explained).map_err(|error| error.to_string())?;
         // Ballista adds its stages as the text of hash tables, which differs from run to run.
         Ok(explained.split("distributed_plan|").next().unwrap_or_default().to_string())
     }
 
-    /// Runs a query once and checks its rows; gives the number of its filters.
+    /// Runs a query once with filters, and if it fails once without.
     async fn check(
-        &self,
+        &mut self,
         number: usize,
         sql: &str,
         expected: &Expected,
-        filter: bool,
-    ) -> Result<usize, String> {
-        let text = |error: Failure| error.to_string();
-        let plan = self.plan(number, sql, filter).await.map_err(text)?;
-        let context = self.session(number, filter).await.map_err(text)?;
-        let rows = expected::rows(&answer(&context, sql).await?).map_err(|e| e.to_string())?;
-        expected.check(&rows, Tolerance::ROUNDING)?;
-        Ok(plan.matches("BloomProbeExec").count())
+    ) -> Result<Outcome, Failure> {
+        let with = match self.plan(number, sql, true).await {
+            Err(error) => error,
+            Ok(plan) => {
+                let context = self.session(number, true).await?;
+                match check_rows(expected, answer(&context, sql).await) {
+                    Ok(()) => return Ok(Outcome::Equal(plan.matches("BloomProbeExec").count())),
+                    Err(error) => error,
+                }
+            }
+        };
+        self.restart()?;
+        let context = self.session(number, false).await?;
+        Ok(match check_rows(expected, answer(&context, sql).await) {
+            Ok(()) => Outcome::Failed(with),
+            Err(without) => Outcome::LeftOut(format!("{without}; with filters: {with}")),
+        })
     }
 
     /// Runs a query with filters and without in turn, so many times each.
@@ -196,12 +248,18 @@ impl Comparison {
         sql: &str,
         expected: &Expected,
         runs: usize,
-    ) -> Result<Ended, Failure> {
-        let plan = self.plan(number, sql, true).await?;
+    ) -> Result<Outcome, Failure> {
+        let (with, without) =
+            (self.plan(number, sql, true).await, self.plan(number, sql, false).await);
+        let (with, without) = match (with, without) {
+            (Ok(with), Ok(without)) => (with, without),
+            (_, Err(error)) => return Ok(Outcome::LeftOut(error)),
+            (Err(error), _) => return Ok(Outcome::Failed(error)),
+        };
         let mut query = Query {
             name: number.to_string(),
-            filters: plan.matches("BloomProbeExec").count(),
-            same_plan: plan == self.plan(number, sql, false).await?,
+            filters: with.matches("BloomProbeExec").count(),
+            same_plan: with == without,
             plain: Vec::new(),
             filtered: Vec::new(),
         };
@@ -214,27 +272,25 @@ impl Comparison {
             for filter in both.into_iter().filter(|filter| !(query.same_plan && *filter)) {
                 let context = self.session(number, filter).await?;
                 self.wait_until_idle().await;
-                let (start, before) = (Instant::now(), self.place.cpu_seconds());
+                let (start, before) = (Instant::now(), self.deployment.cpu_seconds());
                 let (mut bytes, mut answers) = (0, Vec::new());
                 for _ in 0..times {
-                    let count = self.place.count_bytes();
+                    let counter = self.deployment.count_bytes();
                     answers.push(answer(&context, sql).await);
-                    bytes += count.finish();
+                    bytes += counter.finish();
+                    if answers.last().is_some_and(Result::is_err) {
+                        break;
+                    }
                 }
                 let each = f64::from(times);
                 let seconds = start.elapsed().as_secs_f64() / each;
-                let cpu = (self.place.cpu_seconds() - before) / each;
+                let cpu = (self.deployment.cpu_seconds() - before) / each;
                 let of = Run { seconds, cpu, bytes: bytes / u64::from(times), probed: None };
                 for answer in answers {
-                    let rows = answer.and_then(|a| expected::rows(&a).map_err(|e| e.to_string()));
-                    match rows.and_then(|rows| expected.check(&rows, Tolerance::ROUNDING)) {
+                    match check_rows(expected, answer) {
                         Ok(()) => {}
-                        Err(error) if (run, filter) == (0, false) => {
-                            return Ok(Ended::LeftOut(error));
-                        }
-                        Err(error) => {
-                            return Ok(Ended::Wrong(format!("filter {filter}: {error}")));
-                        }
+                        Err(error) if filter => return Ok(Outcome::Failed(error)),
+                        Err(error) => return Ok(Outcome::LeftOut(error)),
                     }
                 }
                 match (run, filter) {
@@ -242,24 +298,24 @@ impl Comparison {
                         query.plain = vec![of; runs];
                         query.filtered = query.plain.clone();
                     }
-                    // Where a ratio will be printed, so often that the clock's steps of a hundredth
-                    // of a second are less than a hundredth of the time.
-                    (0, false) => times = (1.0 / cpu).clamp(1.0, 6.0) as u32,
+                    // Where a ratio will be printed, so often that they take a second of CPU, of
+                    // which a step of the clock is a hundredth; at most six times.
+                    (0, false) => times = (1.0 / cpu).ceil().clamp(1.0, 6.0) as u32,
                     (0, _) => {}
                     (_, false) => query.plain.push(of),
                     (_, true) => query.filtered.push(of),
                 }
             }
         }
-        Ok(Ended::Measured(query))
+        Ok(Outcome::Measured(query))
     }
 
-    /// Waits until the processes have finished the work of the run before.
+    /// Waits until the processes have finished the work of the run before, at most ten seconds.
     async fn wait_until_idle(&self) {
-        let mut before = self.place.cpu_seconds();
-        loop {
+        let (start, mut before) = (Instant::now(), self.deployment.cpu_seconds());
+        while start.elapsed() < Duration::from_secs(10) {
             tokio::time::sleep(Duration::from_millis(60)).await;
-            let now = self.place.cpu_seconds();
+            let now = self.deployment.cpu_seconds();
             if now - before < 0.015 {
                 break;
             }
@@ -268,10 +324,19 @@ impl Comparison {
     }
 }
 
+fn check_rows(expected: &Expected, answer: Result<Vec<RecordBatch>, String>) -> Result<(), String> {
+    let rows = expected::rows(&answer?).map_err(|error| error.to_string())?;
+    expected.check(&rows, Tolerance::ROUNDING)
+}
+
 async fn answer(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>, String> {
     let answer = async { context.sql(sql).await?.collect().await };
-    match timeout(LONGEST, answer).await {
-        Ok(answer) => answer.map_err(|error| error.to_string()),
-        Err(_) => Err("no answer in two minutes".into()),
+    match timeout(TIMEOUT, answer).await {
+        Ok(answer) => answer.map_err(|error: DataFusionError| error.to_string()),
+        Err(_) => Err(no_answer()),
     }
+}
+
+fn no_answer() -> String {
+    format!("no answer in {} s", TIMEOUT.as_secs())
 }

@@ -8,25 +8,27 @@
 //! - `measure 20000000 7`: so many rows, each case so many times, in turn; prints medians, also of
 //!   one process with its dynamic filters, and with a Bloom filter in their place
 //! - `tpch 1 3 scaled auto`: TPC-H at a scale factor, three runs of each query with
-//!   `bloom_join.enabled` auto and false in turn, or one if both have the same plan. In place of
-//!   `scaled` may be `scaled-static`, both with thresholds of a hundredth, as if there were a
-//!   hundred times the rows; `scaled-workers`, two of datafusion-distributed; `defaults`, those of
-//!   Ballista; or `one-process`. With 0 runs the rows are checked, and nothing is measured. Two more
-//!   numbers are the first and the last query. The variable `TABLES` names a directory to keep the
-//!   tables in, and `SET` has settings, as in `SET=KEY=VALUE,KEY=VALUE`
+//!   `bloom_join.enabled` auto and false in turn, or one if both have the same plan. `scaled` is
+//!   Ballista's adaptive planner and `scaled-static` the other, with thresholds of a hundredth, as
+//!   if there were a hundred times the rows; `scaled-workers` two workers of datafusion-distributed
+//!   with such thresholds; `defaults` Ballista with those of its own; and `one-process` no cluster.
+//!   With 0 runs the rows are checked, and nothing is measured. Two more numbers are the first and
+//!   the last query. The variable `TABLES` names a directory to keep the tables in, and `SET` has
+//!   settings, as in `SET=KEY=VALUE,KEY=VALUE`
 //! - `generated 2000000 3 scaled auto`: the same for joins that a generator makes
 //! - `tpcds FOLDER 3 scaled auto`: the same for TPC-DS in a folder that `tpcds/prepare.py` wrote; a
 //!   query that a cluster does not finish, or gives wrong rows for, without filters is left out
 
 mod compare;
 mod data;
+mod deployment;
 mod expected;
 mod generated;
-mod place;
 mod processes;
 mod report;
 mod tpcds;
 mod tpch;
+mod urls;
 mod workers;
 
 use std::path::Path;
@@ -164,7 +166,7 @@ async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
             return Err(format!("the answers differ: {answers:#?}").into());
         }
         print_medians(&WAYS.map(|(name, ..)| name), &all);
-        in_one_process(directory, [key, dimension], below, runs).await?;
+        in_one_process(directory, [key, dimension], below, runs, &answers[0]).await?;
     }
     Ok(())
 }
@@ -197,14 +199,14 @@ async fn client(
     Ok(connect(url, config).await?)
 }
 
-/// What one process does with the keys of the build side: nothing, what DataFusion does by itself,
-/// the same as a row filter of the scan, or one of our filters there, which is made first and stands
-/// in the plan from the beginning.
+/// What one process does with the keys of the build side: nothing; what DataFusion does by itself;
+/// the same as a row filter of the scan; or one of our filters there, which a query makes first.
 async fn in_one_process(
     directory: &Path,
     [key, dimension]: [&str; 2],
     below: u32,
     runs: usize,
+    expected: &str,
 ) -> Result<(), Failure> {
     let ways = ["no filter", "dynamic filter", "dynamic, row filter", "Bloom, row filter"];
     let session = async |way: usize| -> Result<SessionContext, Failure> {
@@ -219,7 +221,7 @@ async fn in_one_process(
     };
     let sql = star(key, dimension, below);
     let with_filter = format!("{sql} AND bloom_filter_contains($1, f.{key})");
-    let (mut all, mut making, mut answers) = (vec![Vec::new(); 4], Vec::new(), Vec::new());
+    let (mut all, mut making) = (vec![Vec::new(); 4], Vec::new());
     for run in 0..=runs {
         let mut order = [0, 1, 2, 3];
         if run % 2 == 1 {
@@ -242,7 +244,9 @@ async fn in_one_process(
                 );
                 let made = context.sql(&make).await?.collect().await?;
                 let filter = made[0].column(0).as_binary::<i32>().value(0).to_vec();
-                making.push(taken());
+                if run > 0 {
+                    making.push(taken());
+                }
                 let filter = vec![ScalarValue::Binary(Some(filter))];
                 context.sql(&with_filter).await?.with_param_values(filter)?
             } else {
@@ -253,11 +257,11 @@ async fn in_one_process(
             if run > 0 {
                 all[way].push(taken());
             }
-            answers.push(pretty_format_batches(&batches)?.to_string());
+            let answer = pretty_format_batches(&batches)?.to_string();
+            if answer != expected {
+                return Err(format!("{}: {answer} is not {expected}", ways[way]).into());
+            }
         }
-    }
-    if answers.iter().any(|answer| *answer != answers[0]) {
-        return Err(format!("the answers differ: {answers:#?}").into());
     }
     println!("in one process");
     print_medians(&ways, &all);

@@ -8,7 +8,7 @@ use datafusion::common::Result;
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) seconds: f64,
-    /// Of all processes.
+    /// Of the processes that run the query, in seconds.
     pub(crate) cpu: f64,
     pub(crate) bytes: u64,
     /// Rows into and out of the probes.
@@ -44,7 +44,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     (low + high) / 2.0
 }
 
-/// Medians of each way, beside the first.
+/// Medians of each way, and of every second one the ratios to the one before it.
 pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
     println!(
         "{:<24} {:>9} {:>9} {:>12} {:>22}",
@@ -64,11 +64,9 @@ pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
     for (names, pair) in ways.chunks_exact(2).zip(all.chunks_exact(2)) {
         let (plain, filtered) = (&pair[0], &pair[1]);
         // Runs are in turn, so that what disturbs the machine disturbs both ways alike.
-        let ratio = |value: fn(&Run) -> f64| {
-            median(plain.iter().zip(filtered).map(|(p, f)| value(f) / value(p)).collect())
-        };
+        let ratio = |value| ratio(plain, filtered, value);
         println!(
-            "{} / {}: seconds {:.3}, CPU {:.3}, bytes {:.4}",
+            "{} / {}: seconds {}, CPU {}, bytes {}",
             names[1],
             names[0],
             ratio(|run| run.seconds),
@@ -94,16 +92,22 @@ pub(crate) fn lines(batches: &[RecordBatch]) -> Result<String> {
     Ok(lines)
 }
 
-/// The head of a table of [`Query`], or if there are 0 `runs` of the rows that were checked.
-pub(crate) fn print_head(runs: usize) {
+/// The head of a table of [`Query`] with `counted` bytes, or if there are 0 `runs` of the rows that
+/// were checked.
+pub(crate) fn print_head(runs: usize, counted: &str) {
     if runs == 0 {
         println!("| query | filters | rows |\n|---|---|---|");
         return;
     }
-    println!(
-        "| query | filters | seconds without / with | CPU seconds | MB shuffled | seconds | CPU | bytes |"
-    );
-    println!("|---|---|---|---|---|---|---|---|");
+    print!("| query | filters | seconds without / with | CPU seconds | {counted} ");
+    println!("| seconds | CPU | bytes |\n|---|---|---|---|---|---|---|---|");
+}
+
+/// The median of the ratios of runs in turn, of what is not 0 without a filter.
+fn ratio(plain: &[Run], filtered: &[Run], value: fn(&Run) -> f64) -> String {
+    let pairs = plain.iter().zip(filtered).filter(|(p, _)| value(p) > 0.0);
+    let ratios: Vec<f64> = pairs.map(|(p, f)| value(f) / value(p)).collect();
+    if ratios.is_empty() { "-".into() } else { format!("{:.3}", median(ratios)) }
 }
 
 /// A query without filters and with them.
@@ -129,9 +133,7 @@ impl Query {
             if self.same_plan {
                 return "same plan".to_string();
             }
-            let pairs = plain.iter().zip(filtered).filter(|(p, _)| value(p) > 0.0);
-            let ratios: Vec<f64> = pairs.map(|(p, f)| value(f) / value(p)).collect();
-            if ratios.is_empty() { "-".into() } else { format!("{:.3}", median(ratios)) }
+            ratio(plain, filtered, value)
         };
         println!(
             "| {} | {} | {} | {} | {} | {} | {} | {} |",

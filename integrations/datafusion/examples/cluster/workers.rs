@@ -4,15 +4,13 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use blocked_bloom_datafusion::distributed::{session, worker_session};
-use datafusion::common::Result;
-use datafusion::execution::SessionStateBuilder;
-use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_distributed::{DistributedExt, Worker, WorkerResolver};
+use blocked_bloom_datafusion::distributed::worker_session;
+use datafusion_distributed::Worker;
 use tonic::transport::Server;
 use url::Url;
 
-use crate::processes::{Failure, Process, end_with_standard_input, free_ports};
+use crate::processes::{self, Failure, Process, end_with_standard_input, free_ports};
+use crate::urls::Urls;
 
 /// Runs a worker.
 pub(crate) async fn run_role(port: u16) -> Result<(), Failure> {
@@ -23,15 +21,15 @@ pub(crate) async fn run_role(port: u16) -> Result<(), Failure> {
 
 pub(crate) struct Workers {
     urls: Vec<Url>,
-    pub(crate) processes: Vec<Process>,
+    processes: Vec<Process>,
 }
 
 impl Workers {
     /// Starts `binary` in the role `worker PORT` so many times, with logs in `directory`.
     pub(crate) fn start(binary: &Path, directory: &Path, count: usize) -> Result<Self, Failure> {
         let mut workers = Workers { urls: Vec::new(), processes: Vec::new() };
-        for port in free_ports(count)? {
-            let log = directory.join(format!("worker{port}.log"));
+        for (number, port) in free_ports(count)?.into_iter().enumerate() {
+            let log = directory.join(format!("worker{number}.log"));
             let arguments = ["worker".to_string(), port.to_string()];
             workers.processes.push(Process::start(binary, log, &arguments, &[port])?);
             workers.urls.push(Url::parse(&format!("http://{}:{port}", Ipv4Addr::LOCALHOST))?);
@@ -39,24 +37,13 @@ impl Workers {
         Ok(workers)
     }
 
-    /// A session that plans for them, which gives a partition of a scan so many bytes.
-    pub(crate) fn session(
-        &self,
-        config: SessionConfig,
-        bytes_per_partition: usize,
-    ) -> Result<SessionContext> {
-        let config = config.with_distributed_worker_resolver(Urls(self.urls.clone()));
-        let builder = SessionStateBuilder::new().with_default_features().with_config(config);
-        let builder = session(builder)
-            .with_distributed_file_scan_config_bytes_per_partition(bytes_per_partition)?;
-        Ok(SessionContext::new_with_state(builder.build()))
+    pub(crate) fn resolver(&self) -> Urls {
+        Urls(self.urls.clone())
     }
-}
 
-struct Urls(Vec<Url>);
-
-impl WorkerResolver for Urls {
-    fn get_urls(&self) -> Result<Vec<Url>> {
-        Ok(self.0.clone())
+    /// Seconds of CPU that all of them have used, from Linux's `/proc`; 0 elsewhere.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let processes = self.processes.iter();
+        processes.map(|process| processes::cpu_seconds(process.child.id())).sum()
     }
 }

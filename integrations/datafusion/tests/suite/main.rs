@@ -2,7 +2,7 @@
 //! workers of datafusion-distributed.
 
 mod awkward;
-#[cfg(all(feature = "cluster", feature = "file-index"))]
+#[cfg(all(feature = "cluster", feature = "distributed", feature = "file-index"))]
 mod cluster;
 mod common;
 #[cfg(feature = "distributed")]

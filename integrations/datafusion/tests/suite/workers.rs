@@ -3,13 +3,17 @@
 
 use std::net::Ipv4Addr;
 
-use datafusion::common::Result;
 use datafusion_distributed::{Worker, WorkerResolver, WorkerSessionBuilder};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 use url::Url;
+
+use self::urls::Urls;
+
+#[path = "../../examples/cluster/urls.rs"]
+mod urls;
 
 #[derive(Debug)]
 pub(crate) struct Workers {
@@ -39,13 +43,5 @@ impl Workers {
 
     pub(crate) fn resolver(&self) -> impl WorkerResolver + use<> {
         Urls(self.urls.clone())
-    }
-}
-
-struct Urls(Vec<Url>);
-
-impl WorkerResolver for Urls {
-    fn get_urls(&self) -> Result<Vec<Url>> {
-        Ok(self.0.clone())
     }
 }
