@@ -143,6 +143,7 @@ pub(crate) struct Lowest {
 /// The share of rows that is assumed to be left by a join whose other side drops rows. Joins with a
 /// part of a dimension leave few rows, so that a filter can save little more.
 const LEFT_BY_JOIN: f64 = 0.1;
+
 /// The [`Lowest`] plan for these columns.
 pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> Lowest {
     if !is_scan(plan)
@@ -158,10 +159,19 @@ pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> Lowest {
     let left = match (filters_within(plan), is_selective(plan)) {
         (0, false) => 1.0,
         (0, true) if is_scan(plan) => left_by_predicates(plan),
+        (0, true) if has_selective_join(plan) => LEFT_BY_JOIN,
         (0, true) => LEFT_BY_PREDICATE,
         _ => LEFT_BY_JOIN,
     };
     Lowest { plan: plan.clone(), columns: columns.to_vec(), left, passed: Vec::new() }
+}
+
+/// Whether a side of a join in the plan drops rows.
+fn has_selective_join(plan: &Plan) -> bool {
+    let is_join = plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>();
+    let children = plan.children();
+    (is_join && children.iter().any(|side| is_selective(side)))
+        || children.into_iter().any(has_selective_join)
 }
 
 /// The plan with `replacement` in place of its [`lowest`] plan.
