@@ -32,6 +32,8 @@ const PREDICATE_ROW: f64 = 5.0;
 const INSERT_ROW: f64 = 10.0;
 const PROBE_ROW: f64 = 5.0;
 const SHUFFLE_ROW: f64 = 20.0;
+/// In datafusion-distributed, where no files are written.
+const SENT_ROW: f64 = 10.0;
 const SHUFFLE_BYTE: f64 = 3.0;
 /// Filters are read from shuffle files as they are.
 const READ_BYTE: f64 = 1.0;
@@ -66,11 +68,20 @@ impl Work {
         Work { time: self.time + time * self.rows, ..self }
     }
 
-    fn with_shuffle(self, schema: &Schema) -> Work {
+    fn with_shuffle(self, schema: &Schema, config: &ConfigOptions) -> Work {
         let bytes = self.rows * width(schema);
-        let time = self.time + SHUFFLE_ROW * self.rows + SHUFFLE_BYTE * bytes;
+        let time = self.time + shuffle(self.rows, bytes, config);
         Work { time, shuffled: self.shuffled + bytes, rows: self.rows }
     }
+}
+
+/// Nanoseconds that it takes to shuffle rows of so many bytes together.
+fn shuffle(rows: f64, bytes: f64, config: &ConfigOptions) -> f64 {
+    let row = match Engine::of(config) {
+        Engine::Distributed => SENT_ROW,
+        Engine::OneProcess | Engine::Ballista => SHUFFLE_ROW,
+    };
+    row * rows + SHUFFLE_BYTE * bytes
 }
 
 /// What it takes to run a plan, or `None` if the rows of a table are not known.
@@ -92,14 +103,14 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
         return Some(first);
     }
     if plan.is::<RepartitionExec>() {
-        return Some(first.with_shuffle(&schema(0)));
+        return Some(first.with_shuffle(&schema(0), config));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         return Some(match aggregate.mode() {
             AggregateMode::Final | AggregateMode::FinalPartitioned
                 if !aggregate.group_expr().is_empty() =>
             {
-                first.with_shuffle(&schema(0)).with_rows(GROUP_ROW)
+                first.with_shuffle(&schema(0), config).with_rows(GROUP_ROW)
             }
             _ => first.with_rows(GROUP_ROW),
         });
@@ -125,12 +136,12 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
     if plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>() {
         let sides = if meeting(plan, config) != Meeting::Shuffled {
             let tasks = config.execution.target_partitions.max(1) as f64;
-            let shuffled = first.with_shuffle(&schema(0));
+            let shuffled = first.with_shuffle(&schema(0), config);
             // Every task reads the whole side.
             let read = (tasks - 1.0) * SHUFFLE_BYTE * first.rows * width(&schema(0));
             Work { time: shuffled.time + read, ..shuffled }.and(inputs[1])
         } else {
-            first.with_shuffle(&schema(0)).and(inputs[1].with_shuffle(&schema(1)))
+            first.with_shuffle(&schema(0), config).and(inputs[1].with_shuffle(&schema(1), config))
         };
         return Some(sides.with_rows(JOIN_ROW));
     }
@@ -239,7 +250,7 @@ impl Saved {
         let is_shuffled = !may_broadcast || point.passed.iter().any(|plan| shuffles(plan, config));
         let rows = if is_shuffled { table.rows * point.left } else { 0.0 };
         let bytes = rows * width(&probed.schema()).min(width(&point.plan.schema()));
-        let time = SHUFFLE_ROW * rows + SHUFFLE_BYTE * bytes;
+        let time = shuffle(rows, bytes, config);
         Ok(Saved { probed: table.rows, rows, time, bytes, may_broadcast })
     }
 
