@@ -197,3 +197,56 @@ pub(crate) fn source(plan: &Plan, columns: &[usize]) -> (Plan, Vec<usize>) {
         _ => (plan.clone(), columns.to_vec()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::common::NullEquality;
+    use datafusion::logical_expr::Operator;
+    use datafusion::physical_expr::expressions::{binary, col, lit};
+    use datafusion::physical_plan::empty::EmptyExec;
+    use datafusion::physical_plan::joins::PartitionMode;
+
+    use super::*;
+
+    /// A column that is computed comes from no table, so that rows are dropped above the joins.
+    #[test]
+    fn a_join_with_a_part_of_a_table_leaves_a_tenth() {
+        let fields = ["k", "attr"].map(|name| Field::new(name, DataType::Int32, true));
+        let schema = Arc::new(Schema::new(fields.to_vec()));
+        let table = || -> Plan { Arc::new(EmptyExec::new(schema.clone())) };
+        let part = |of: Plan| -> Plan {
+            let attr = col("attr", &of.schema()).unwrap();
+            let predicate = binary(attr, Operator::NotEq, lit(3), &of.schema()).unwrap();
+            Arc::new(FilterExec::try_new(predicate, of).unwrap())
+        };
+        let join = |left: Plan, right: Plan| -> Plan {
+            let k = || col("k", &schema).unwrap();
+            let (on, mode) = (vec![(k(), k())], PartitionMode::Partitioned);
+            let nulls = NullEquality::NullEqualsNothing;
+            let join_type = JoinType::Inner;
+            let join =
+                HashJoinExec::try_new(left, right, on, None, &join_type, None, mode, nulls, false);
+            Arc::new(join.unwrap())
+        };
+        let computed = |of: Plan| -> Plan {
+            let k: Arc<dyn PhysicalExpr> = Arc::new(Column::new("k", 0));
+            let sum = binary(k.clone(), Operator::Plus, k, &of.schema()).unwrap();
+            Arc::new(ProjectionExec::try_new([(sum, "sum".to_string())], of).unwrap())
+        };
+        for (left, plan) in [
+            (1.0, table()),
+            (0.5, part(table())),
+            (1.0, join(table(), table())),
+            (0.1, join(part(table()), table())),
+            (0.1, join(join(table(), part(table())), table())),
+        ] {
+            let found = lowest(&computed(plan), &[0]);
+            assert!((found.left - left).abs() < 1e-9, "{} ({left})", found.left);
+        }
+        // Below a join with a part, of a table without predicates.
+        let found = lowest(&join(part(table()), table()), &[2]);
+        assert!((found.left - 0.1).abs() < 1e-9, "{}", found.left);
+        assert!(found.plan.is::<EmptyExec>());
+    }
+}

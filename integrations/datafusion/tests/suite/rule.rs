@@ -260,23 +260,6 @@ mod in_a_cluster {
         }
     }
 
-    /// Where rows can be dropped above a join alone, that join counts as one below them does: it
-    /// leaves a tenth of a million rows.
-    #[tokio::test]
-    async fn a_join_below_the_filter_leaves_few_rows_to_drop() {
-        let context = context(&[("ballista.planner.adaptive.enabled", "false")]).await;
-        let of = |f: fn(i64) -> i64| -> ArrayRef {
-            Arc::new(Int64Array::from_iter_values((0..1000).map(f)))
-        };
-        register(&context, "s", vec![("k", of(|i| i)), ("attr", of(|i| i % 10))], 1);
-        let sql = "EXPLAIN VERBOSE SELECT count(n)
-             FROM (SELECT f.id AS n, f.id + s.k AS m FROM f JOIN s ON f.fk = s.k WHERE s.attr = 3) j
-             JOIN (SELECT k FROM d WHERE attr = 3) d ON j.m = d.k";
-        let explained = sorted_lines(&run(&context, sql).await);
-        let saves = |line: &String| line.contains("saves at most") && line.contains("(100000 rows");
-        assert!(explained.iter().any(saves), "{explained:#?}");
-    }
-
     #[tokio::test]
     async fn predicates_that_leave_nearly_all_get_no_filter() {
         let context = context(&[("ballista.planner.adaptive.enabled", "false")]).await;
