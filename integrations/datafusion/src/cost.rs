@@ -178,11 +178,7 @@ pub(crate) struct Tasks {
 impl Tasks {
     /// What moves a filter of the keys in one plan to the tasks of another.
     pub(crate) fn of(build: &Plan, probed: &Plan, config: &ConfigOptions) -> Tasks {
-        let partitions = |plan: &Plan| match is_scan(plan) {
-            true => plan.output_partitioning().partition_count().max(1) as u64,
-            false => config.execution.target_partitions.max(1) as u64,
-        };
-        let (building, probing) = (partitions(build), partitions(probed));
+        let (building, probing) = (tasks(build, config), tasks(probed, config));
         Tasks { building, probing, engine: Engine::of(config) }
     }
 
@@ -218,6 +214,28 @@ impl Tasks {
         };
         if in_cluster && merged.time < direct.time { merged } else { direct }
     }
+}
+
+/// How many tasks run a plan.
+fn tasks(plan: &Plan, config: &ConfigOptions) -> u64 {
+    let partitions = match is_scan(plan) {
+        true => scan_partitions(plan, config),
+        false => config.execution.target_partitions,
+    };
+    partitions.max(1) as u64
+}
+
+/// How many partitions a scan has once the engine has divided its files, which it does after the
+/// rule.
+fn scan_partitions(plan: &Plan, config: &ConfigOptions) -> usize {
+    if let Some(input) = plan.children().first() {
+        return scan_partitions(input, config);
+    }
+    let divided = match config.optimizer.repartition_file_scans {
+        true => plan.repartitioned(config.execution.target_partitions, config).ok().flatten(),
+        false => None,
+    };
+    divided.as_ref().unwrap_or(plan).output_partitioning().partition_count()
 }
 
 /// What a filter saves at most, which is if it drops every row.
@@ -340,7 +358,38 @@ impl Balance {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field};
+    use datafusion::catalog::memory::DataSourceExec;
+    use datafusion::datasource::listing::PartitionedFile;
+    use datafusion::datasource::object_store::ObjectStoreUrl;
+    use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+
     use super::*;
+
+    #[test]
+    fn tasks_are_counted_as_the_engine_will_divide_files() {
+        // Four files of one group each.
+        let scan = |file_bytes: u64| -> Plan {
+            let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true)]));
+            let files = |n| FileGroup::new(vec![PartitionedFile::new(format!("{n}"), file_bytes)]);
+            let source = Arc::new(ParquetSource::new(schema));
+            let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
+                .with_file_groups((0..4).map(files).collect());
+            DataSourceExec::from_data_source(config.build())
+        };
+        let mut config = ConfigOptions::new();
+        config.execution.target_partitions = 64;
+        let (large, small) = (scan(10 << 20), scan(1 << 20));
+        let count = |config: &ConfigOptions| {
+            let Tasks { building, probing, .. } = Tasks::of(&small, &large, config);
+            (building, probing)
+        };
+        assert_eq!(count(&config), (4, 64));
+        config.optimizer.repartition_file_min_size = 4 << 20;
+        assert_eq!(count(&config), (64, 64));
+        config.optimizer.repartition_file_scans = false;
+        assert_eq!(count(&config), (4, 4));
+    }
 
     #[test]
     fn many_tasks_read_one_merged_filter() {

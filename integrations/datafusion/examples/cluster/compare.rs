@@ -104,7 +104,8 @@ pub(crate) async fn compare(
     let local = SessionContext::new();
     suite.register(&local, &tables).await?;
     let mut comparison = Comparison::start(directory, suite, tables, way, enabled)?;
-    println!("{way}, enabled {enabled}, {}", std::env::var("SET").unwrap_or_default());
+    let set = std::env::var("SET").map(|set| format!(", {set}")).unwrap_or_default();
+    println!("{way}, enabled {enabled}{set}");
     report::print_head(runs, comparison.deployment.counted());
     let (mut all, mut equal, mut failed) = (Vec::new(), 0, Vec::new());
     for number in queries {
