@@ -112,17 +112,15 @@ fn commutes_with_dropping(plan: &Plan, input: usize) -> bool {
 
 /// Whether the plan is a table, with whatever predicates, expressions and filters above it.
 pub(crate) fn is_scan(plan: &Plan) -> bool {
-    let children = plan.children();
-    match children.first() {
-        None => true,
-        Some(input) => {
-            (plan.is::<FilterExec>()
-                || plan.is::<ProjectionExec>()
-                || plan.is::<BloomProbeExec>()
-                || plan.is::<CooperativeExec>())
-                && is_scan(input)
-        }
-    }
+    plan.children().first().is_none_or(|input| keeps_partitions(plan) && is_scan(input))
+}
+
+/// Whether each partition of the plan is made of one partition of its first input, row by row.
+pub(crate) fn keeps_partitions(plan: &Plan) -> bool {
+    plan.is::<FilterExec>()
+        || plan.is::<ProjectionExec>()
+        || plan.is::<BloomProbeExec>()
+        || plan.is::<CooperativeExec>()
 }
 
 /// The lowest plan whose rows can be dropped by some columns: the table that the columns come from,

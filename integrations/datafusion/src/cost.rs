@@ -17,7 +17,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use crate::broadcast::{Meeting, meeting, width};
 use crate::build::BloomBuildExec;
 use crate::build_side::{Estimate, build_of, estimate, most_keys};
-use crate::columns::{Lowest, is_scan};
+use crate::columns::{Lowest, keeps_partitions};
 use crate::engine::Engine;
 use crate::probe::BloomProbeExec;
 
@@ -37,7 +37,7 @@ const SENT_ROW: f64 = 10.0;
 const SHUFFLE_BYTE: f64 = 3.0;
 /// Filters are read from shuffle files as they are.
 const READ_BYTE: f64 = 1.0;
-/// A task of Ballista, a file that one task reads of another, and a stage.
+/// A task of Ballista, a file that a task opens, and a stage.
 const TASK: f64 = 1.5e6;
 const FETCH: f64 = 0.1e6;
 const STAGE: f64 = 30e6;
@@ -120,9 +120,10 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
         let bytes = build.size().params().ok()?.stored_bytes();
         let tasks = Tasks::of(build.input(), children[0], config);
         let moved = tasks.transport(bytes, most_keys(build.input())? as u64);
-        let both = first.and(inputs[1]);
-        let shuffled = both.shuffled + moved.shuffled as f64;
-        return Some(Work { time: both.time + PROBE_ROW * rows + moved.time, shuffled, rows });
+        let built = moved.runs as f64 * inputs[1].time;
+        let time = first.time + PROBE_ROW * rows + built + moved.time;
+        let shuffled = first.shuffled + inputs[1].shuffled + moved.shuffled as f64;
+        return Some(Work { time, shuffled, rows });
     }
     if plan.is::<BloomBuildExec>() {
         // Hardly any rows come out of it.
@@ -162,6 +163,8 @@ pub(crate) struct Transport {
     pub(crate) bytes: u64,
     /// Nanoseconds of CPU that all of this takes.
     pub(crate) time: f64,
+    /// How often the build side runs for it.
+    pub(crate) runs: u64,
 }
 
 /// What moves a filter.
@@ -183,7 +186,8 @@ impl Tasks {
     }
 
     /// How a filter is moved that has `filter` bytes, and so many keys from all partitions. The
-    /// keys of a partition travel as hashes, 8 bytes each, unless a filter is smaller.
+    /// keys of a partition travel as hashes, 8 bytes each, unless a filter is smaller. Ballista
+    /// moves no filter of one partition: each probing task reads the table and builds it.
     pub(crate) fn transport(self, filter: u64, keys: u64) -> Transport {
         let Tasks { building, probing, engine } = self;
         let in_cluster = engine.is_cluster();
@@ -198,11 +202,16 @@ impl Tasks {
             Engine::Distributed => bytes.saturating_mul(probing),
             _ => bytes,
         };
+        if building == 1 && engine == Engine::Ballista {
+            let time = time(building, fetches, 0);
+            return Transport { merged: false, shuffled: 0, bytes: 0, time, runs: probing };
+        }
         let direct = Transport {
             merged: false,
             shuffled: sent(partial),
             bytes,
             time: time(building, fetches, bytes),
+            runs: 1,
         };
         // As many tasks merge as probe, of which one has something to read and write.
         let bytes = partial.saturating_add(filter.saturating_mul(probing));
@@ -211,31 +220,36 @@ impl Tasks {
             shuffled: partial.saturating_add(sent(filter)),
             bytes,
             time: STAGE + time(building + probing, building + probing, bytes),
+            runs: 1,
         };
         if in_cluster && merged.time < direct.time { merged } else { direct }
     }
 }
 
-/// How many tasks run a plan.
+/// How many tasks run a plan: one for each partition that it has once the engine has divided files,
+/// which it does after the rule. A task of Ballista may take several partitions.
 fn tasks(plan: &Plan, config: &ConfigOptions) -> u64 {
-    let partitions = match is_scan(plan) {
-        true => scan_partitions(plan, config),
-        false => config.execution.target_partitions,
-    };
-    partitions.max(1) as u64
+    let children = plan.children();
+    match children.first() {
+        None => scan_partitions(plan, config) as u64,
+        Some(input) if keeps_partitions(plan) => tasks(input, config),
+        Some(_) if plan.is::<UnionExec>() => {
+            children.iter().map(|input| tasks(input, config)).fold(0, u64::saturating_add)
+        }
+        Some(_) => config.execution.target_partitions.max(1) as u64,
+    }
 }
 
-/// How many partitions a scan has once the engine has divided its files, which it does after the
-/// rule.
-fn scan_partitions(plan: &Plan, config: &ConfigOptions) -> usize {
-    if let Some(input) = plan.children().first() {
-        return scan_partitions(input, config);
+/// How many partitions a table has once the engine has divided its files.
+fn scan_partitions(table: &Plan, config: &ConfigOptions) -> usize {
+    let count = table.output_partitioning().partition_count().max(1);
+    let target = config.execution.target_partitions.max(1);
+    // A table that is divided already may have very many files, which the engine would copy.
+    if count == target || !config.optimizer.repartition_file_scans {
+        return count;
     }
-    let divided = match config.optimizer.repartition_file_scans {
-        true => plan.repartitioned(config.execution.target_partitions, config).ok().flatten(),
-        false => None,
-    };
-    divided.as_ref().unwrap_or(plan).output_partitioning().partition_count()
+    let divided = table.repartitioned(target, config).ok().flatten();
+    divided.map_or(count, |table| table.output_partitioning().partition_count().max(1))
 }
 
 /// What a filter saves at most, which is if it drops every row.
@@ -292,8 +306,8 @@ fn shuffles(plan: &Plan, config: &ConfigOptions) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Balance {
     build: Work,
-    /// Nanoseconds.
-    cost: f64,
+    /// Nanoseconds of probing.
+    probed: f64,
     saved: Saved,
 }
 
@@ -308,7 +322,7 @@ impl Balance {
     ) -> Result<Balance, String> {
         let build = work(build, config).ok_or("the rows of the build side are not known")?;
         let probed = PROBE_ROW * probed.unwrap_or(saved.probed);
-        Ok(Balance { build, cost: build.with_rows(INSERT_ROW).time + probed, saved })
+        Ok(Balance { build: build.with_rows(INSERT_ROW), probed, saved })
     }
 
     /// Whether a filter that is moved in this way costs at most this share of what it saves, in
@@ -326,7 +340,7 @@ impl Balance {
 
     /// Nanoseconds that a filter costs which is moved in this way.
     pub(crate) fn time(&self, transport: Transport) -> f64 {
-        self.cost + transport.time
+        transport.runs as f64 * self.build.time + self.probed + transport.time
     }
 
     /// Nanoseconds that the query takes with the filter beyond those that no filter could save, if
@@ -343,7 +357,7 @@ impl Balance {
              {:.3} MB of filters shuffled and {:.3} read), \
              saves at most {:.1} ms ({:.0} rows, {:.3} MB{}), share {:.3}",
             self.time(transport) / 1e6,
-            self.build.rows,
+            self.build.rows * transport.runs as f64,
             self.build.shuffled / 1e6,
             transport.shuffled as f64 / 1e6,
             transport.bytes as f64 / 1e6,
@@ -363,32 +377,55 @@ mod tests {
     use datafusion::datasource::listing::PartitionedFile;
     use datafusion::datasource::object_store::ObjectStoreUrl;
     use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+    use datafusion::physical_expr::expressions::Column;
+    use datafusion::physical_plan::{Partitioning, PhysicalExpr};
 
     use super::*;
 
+    /// Four files of so many bytes each.
+    fn scan(file_bytes: u64) -> Plan {
+        let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true)]));
+        let files = |n| FileGroup::new(vec![PartitionedFile::new(format!("{n}"), file_bytes)]);
+        let source = Arc::new(ParquetSource::new(schema));
+        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
+            .with_file_groups((0..4).map(files).collect());
+        DataSourceExec::from_data_source(config.build())
+    }
+
     #[test]
     fn tasks_are_counted_as_the_engine_will_divide_files() {
-        // Four files of one group each.
-        let scan = |file_bytes: u64| -> Plan {
-            let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true)]));
-            let files = |n| FileGroup::new(vec![PartitionedFile::new(format!("{n}"), file_bytes)]);
-            let source = Arc::new(ParquetSource::new(schema));
-            let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
-                .with_file_groups((0..4).map(files).collect());
-            DataSourceExec::from_data_source(config.build())
-        };
         let mut config = ConfigOptions::new();
         config.execution.target_partitions = 64;
-        let (large, small) = (scan(10 << 20), scan(1 << 20));
-        let count = |config: &ConfigOptions| {
-            let Tasks { building, probing, .. } = Tasks::of(&small, &large, config);
-            (building, probing)
-        };
-        assert_eq!(count(&config), (4, 64));
+        config.optimizer.repartition_file_min_size = 10 << 20;
+        let (small, large) = (scan(1 << 20), scan(10 << 20));
+        assert_eq!((tasks(&small, &config), tasks(&large, &config)), (4, 64));
         config.optimizer.repartition_file_min_size = 4 << 20;
-        assert_eq!(count(&config), (64, 64));
+        assert_eq!(tasks(&small, &config), 64);
         config.optimizer.repartition_file_scans = false;
-        assert_eq!(count(&config), (4, 4));
+        assert_eq!((tasks(&small, &config), tasks(&large, &config)), (4, 4));
+
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("k", 0));
+        let above = |input| ProjectionExec::try_new([(column.clone(), "k".to_string())], input);
+        let union = UnionExec::try_new(vec![small.clone(), large]).unwrap();
+        assert_eq!(tasks(&(Arc::new(above(union).unwrap()) as Plan), &config), 8);
+        let shuffled = RepartitionExec::try_new(small, Partitioning::Hash(vec![column], 4));
+        assert_eq!(tasks(&(Arc::new(shuffled.unwrap()) as Plan), &config), 64);
+        config.execution.target_partitions = 0;
+        config.optimizer.repartition_file_scans = true;
+        assert_eq!(tasks(&scan(10 << 20), &config), 1);
+    }
+
+    #[test]
+    fn ballista_builds_a_filter_of_one_partition_in_every_task() {
+        let tasks = |engine| Tasks { building: 1, probing: 64, engine };
+        let Transport { shuffled, bytes, runs, .. } = tasks(Engine::Ballista).transport(1_000, 800);
+        assert_eq!((shuffled, bytes, runs), (0, 0, 64));
+        assert_eq!(tasks(Engine::Distributed).transport(1_000, 800).runs, 1);
+        let build = Work { time: 1e6, shuffled: 0.0, rows: 1e4 };
+        let saved = Saved { probed: 1e6, rows: 1e6, time: 1e9, bytes: 1e8, may_broadcast: false };
+        let balance = Balance { build, probed: 5e6, saved };
+        let time = balance.time(tasks(Engine::Ballista).transport(1_000, 800));
+        assert_eq!(time, 64.0 * (1e6 + FETCH) + TASK + 5e6);
     }
 
     #[test]

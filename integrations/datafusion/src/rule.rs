@@ -328,7 +328,7 @@ impl Planner<'_> {
         }
         let (mut best, mut reasons) = (None::<Filter>, Vec::new());
         for build in &candidates {
-            match self.filter_of(build, probed, &saved)? {
+            match self.filter_of(build, probed, &point.plan, &saved)? {
                 Ok(filter) if best.as_ref().is_none_or(|best| filter.total < best.total) => {
                     best = Some(filter);
                 }
@@ -343,11 +343,13 @@ impl Planner<'_> {
         with_lowest(&probed.plan, &columns, probe).map(Ok)
     }
 
-    /// The filter of the keys in this plan for the probed side, or why there is none.
+    /// The filter of the keys in this plan for the probed side, of which the rows of `point` are
+    /// probed, or why there is none.
     fn filter_of(
         &self,
         build: &Side,
         probed: &Side,
+        point: &Plan,
         saved: &Result<Saved, String>,
     ) -> Result<Result<Filter, String>> {
         if !is_selective(&build.plan) {
@@ -364,7 +366,7 @@ impl Planner<'_> {
         }
         let balance = saved.clone();
         let balance = balance.and_then(|saved| Balance::of(&build.plan, None, saved, self.config));
-        self.filter(build, Tasks::of(&build.plan, &probed.plan, self.config), balance)
+        self.filter(build, Tasks::of(&build.plan, point, self.config), balance)
     }
 
     /// The filter of the keys in this plan, if its balance allows it, or why there is none.
