@@ -112,11 +112,12 @@ fn commutes_with_dropping(plan: &Plan, input: usize) -> bool {
 
 /// Whether the plan is a table, with whatever predicates, expressions and filters above it.
 pub(crate) fn is_scan(plan: &Plan) -> bool {
-    plan.children().first().is_none_or(|input| keeps_partitions(plan) && is_scan(input))
+    plan.children().first().is_none_or(|input| computes_by_row(plan) && is_scan(input))
 }
 
-/// Whether each partition of the plan is made of one partition of its first input, row by row.
-pub(crate) fn keeps_partitions(plan: &Plan) -> bool {
+/// Whether what the operator gives is computed from each row of its first input alone. It then has
+/// the partitions of that input.
+pub(crate) fn computes_by_row(plan: &Plan) -> bool {
     plan.is::<FilterExec>()
         || plan.is::<ProjectionExec>()
         || plan.is::<BloomProbeExec>()

@@ -17,7 +17,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use crate::broadcast::{Meeting, meeting, width};
 use crate::build::BloomBuildExec;
 use crate::build_side::{Estimate, build_of, estimate, most_keys};
-use crate::columns::{Lowest, keeps_partitions};
+use crate::columns::{Lowest, computes_by_row};
 use crate::engine::Engine;
 use crate::probe::BloomProbeExec;
 
@@ -136,7 +136,7 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
     }
     if plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>() {
         let sides = if meeting(plan, config) != Meeting::Shuffled {
-            let tasks = config.execution.target_partitions.max(1) as f64;
+            let tasks = target_partitions(config) as f64;
             let shuffled = first.with_shuffle(&schema(0), config);
             // Every task reads the whole side.
             let read = (tasks - 1.0) * SHUFFLE_BYTE * first.rows * width(&schema(0));
@@ -172,7 +172,10 @@ pub(crate) struct Transport {
 pub(crate) struct Tasks {
     /// Tasks that build partial filters.
     pub(crate) building: u64,
-    /// Tasks that probe, each of which reads all partial filters.
+    /// Tasks of the stage that merges them, if one does, of which one has something to read and
+    /// write.
+    pub(crate) merging: u64,
+    /// Tasks that probe, each of which reads all partial filters or the merged one.
     pub(crate) probing: u64,
     /// In one process all tasks share one filter, which is merged once.
     pub(crate) engine: Engine,
@@ -181,15 +184,20 @@ pub(crate) struct Tasks {
 impl Tasks {
     /// What moves a filter of the keys in one plan to the tasks of another.
     pub(crate) fn of(build: &Plan, probed: &Plan, config: &ConfigOptions) -> Tasks {
-        let (building, probing) = (tasks(build, config), tasks(probed, config));
-        Tasks { building, probing, engine: Engine::of(config) }
+        Tasks {
+            building: task_count(build, config),
+            merging: target_partitions(config) as u64,
+            probing: task_count(probed, config),
+            engine: Engine::of(config),
+        }
     }
 
     /// How a filter is moved that has `filter` bytes, and so many keys from all partitions. The
     /// keys of a partition travel as hashes, 8 bytes each, unless a filter is smaller. Ballista
-    /// moves no filter of one partition: each probing task reads the table and builds it.
+    /// does not stage a build side of one partition: each probing task reads it and builds the
+    /// filter.
     pub(crate) fn transport(self, filter: u64, keys: u64) -> Transport {
-        let Tasks { building, probing, engine } = self;
+        let Tasks { building, merging, probing, engine } = self;
         let in_cluster = engine.is_cluster();
         let partial = filter.saturating_mul(building).min(keys.saturating_mul(8));
         let bytes = partial.saturating_mul(probing);
@@ -213,43 +221,49 @@ impl Tasks {
             time: time(building, fetches, bytes),
             runs: 1,
         };
-        // As many tasks merge as probe, of which one has something to read and write.
         let bytes = partial.saturating_add(filter.saturating_mul(probing));
         let merged = Transport {
             merged: true,
             shuffled: partial.saturating_add(sent(filter)),
             bytes,
-            time: STAGE + time(building + probing, building + probing, bytes),
+            time: STAGE
+                + time(building.saturating_add(merging), building.saturating_add(probing), bytes),
             runs: 1,
         };
         if in_cluster && merged.time < direct.time { merged } else { direct }
     }
 }
 
-/// How many tasks run a plan: one for each partition that it has once the engine has divided files,
-/// which it does after the rule. A task of Ballista may take several partitions.
-fn tasks(plan: &Plan, config: &ConfigOptions) -> u64 {
+/// How many tasks run a plan: one for each partition that it has once the engine has divided its
+/// tables, which it does after the rule. A task of Ballista may take several partitions.
+fn task_count(plan: &Plan, config: &ConfigOptions) -> u64 {
     let children = plan.children();
     match children.first() {
         None => scan_partitions(plan, config) as u64,
-        Some(input) if keeps_partitions(plan) => tasks(input, config),
+        Some(input) if computes_by_row(plan) => task_count(input, config),
         Some(_) if plan.is::<UnionExec>() => {
-            children.iter().map(|input| tasks(input, config)).fold(0, u64::saturating_add)
+            let inputs = children.iter().map(|input| task_count(input, config));
+            inputs.fold(0, u64::saturating_add)
         }
-        Some(_) => config.execution.target_partitions.max(1) as u64,
+        Some(_) => target_partitions(config) as u64,
     }
 }
 
-/// How many partitions a table has once the engine has divided its files.
+/// How many partitions a table has once the engine has divided it.
 fn scan_partitions(table: &Plan, config: &ConfigOptions) -> usize {
     let count = table.output_partitioning().partition_count().max(1);
-    let target = config.execution.target_partitions.max(1);
-    // A table that is divided already may have very many files, which the engine would copy.
-    if count == target || !config.optimizer.repartition_file_scans {
+    let target = target_partitions(config);
+    // To divide a table copies the list of its files. A table of many files is divided already, into
+    // nearly `target` partitions.
+    if (target / 2 + 1..=target).contains(&count) || !config.optimizer.repartition_file_scans {
         return count;
     }
     let divided = table.repartitioned(target, config).ok().flatten();
     divided.map_or(count, |table| table.output_partitioning().partition_count().max(1))
+}
+
+fn target_partitions(config: &ConfigOptions) -> usize {
+    config.execution.target_partitions.max(1)
 }
 
 /// What a filter saves at most, which is if it drops every row.
@@ -307,7 +321,7 @@ fn shuffles(plan: &Plan, config: &ConfigOptions) -> bool {
 pub(crate) struct Balance {
     build: Work,
     /// Nanoseconds of probing.
-    probed: f64,
+    probe_time: f64,
     saved: Saved,
 }
 
@@ -321,8 +335,8 @@ impl Balance {
         config: &ConfigOptions,
     ) -> Result<Balance, String> {
         let build = work(build, config).ok_or("the rows of the build side are not known")?;
-        let probed = PROBE_ROW * probed.unwrap_or(saved.probed);
-        Ok(Balance { build: build.with_rows(INSERT_ROW), probed, saved })
+        let probe_time = PROBE_ROW * probed.unwrap_or(saved.probed);
+        Ok(Balance { build: build.with_rows(INSERT_ROW), probe_time, saved })
     }
 
     /// Whether a filter that is moved in this way costs at most this share of what it saves, in
@@ -340,7 +354,7 @@ impl Balance {
 
     /// Nanoseconds that a filter costs which is moved in this way.
     pub(crate) fn time(&self, transport: Transport) -> f64 {
-        transport.runs as f64 * self.build.time + self.probed + transport.time
+        transport.runs as f64 * self.build.time + self.probe_time + transport.time
     }
 
     /// Nanoseconds that the query takes with the filter beyond those that no filter could save, if
@@ -398,41 +412,48 @@ mod tests {
         config.execution.target_partitions = 64;
         config.optimizer.repartition_file_min_size = 10 << 20;
         let (small, large) = (scan(1 << 20), scan(10 << 20));
-        assert_eq!((tasks(&small, &config), tasks(&large, &config)), (4, 64));
-        config.optimizer.repartition_file_min_size = 4 << 20;
-        assert_eq!(tasks(&small, &config), 64);
-        config.optimizer.repartition_file_scans = false;
-        assert_eq!((tasks(&small, &config), tasks(&large, &config)), (4, 4));
-
+        assert_eq!((task_count(&small, &config), task_count(&large, &config)), (4, 64));
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("k", 0));
         let above = |input| ProjectionExec::try_new([(column.clone(), "k".to_string())], input);
-        let union = UnionExec::try_new(vec![small.clone(), large]).unwrap();
-        assert_eq!(tasks(&(Arc::new(above(union).unwrap()) as Plan), &config), 8);
-        let shuffled = RepartitionExec::try_new(small, Partitioning::Hash(vec![column], 4));
-        assert_eq!(tasks(&(Arc::new(shuffled.unwrap()) as Plan), &config), 64);
+        let union = UnionExec::try_new(vec![small.clone(), large.clone()]).unwrap();
+        assert_eq!(task_count(&(Arc::new(above(union).unwrap()) as Plan), &config), 4 + 64);
+        let shuffle = Partitioning::Hash(vec![column], 4);
+        let shuffled: Plan = Arc::new(RepartitionExec::try_new(small.clone(), shuffle).unwrap());
+        assert_eq!(task_count(&shuffled, &config), 64);
+
+        config.optimizer.repartition_file_min_size = 4 << 20;
+        assert_eq!(task_count(&small, &config), 64);
+        config.optimizer.repartition_file_scans = false;
+        assert_eq!((task_count(&small, &config), task_count(&large, &config)), (4, 4));
         config.execution.target_partitions = 0;
         config.optimizer.repartition_file_scans = true;
-        assert_eq!(tasks(&scan(10 << 20), &config), 1);
+        assert_eq!(task_count(&large, &config), 1);
     }
 
     #[test]
     fn ballista_builds_a_filter_of_one_partition_in_every_task() {
-        let tasks = |engine| Tasks { building: 1, probing: 64, engine };
-        let Transport { shuffled, bytes, runs, .. } = tasks(Engine::Ballista).transport(1_000, 800);
-        assert_eq!((shuffled, bytes, runs), (0, 0, 64));
-        assert_eq!(tasks(Engine::Distributed).transport(1_000, 800).runs, 1);
+        let tasks = |engine| Tasks { building: 1, merging: 64, probing: 64, engine };
+        let Transport { merged, shuffled, bytes, runs, .. } =
+            tasks(Engine::Ballista).transport(1_000, 800);
+        assert_eq!((merged, shuffled, bytes, runs), (false, 0, 0, 64));
+        for engine in [Engine::OneProcess, Engine::Distributed] {
+            let moved = tasks(engine).transport(1_000, 800);
+            assert!(moved.runs == 1 && moved.bytes > 0, "{moved:?}");
+        }
         let build = Work { time: 1e6, shuffled: 0.0, rows: 1e4 };
         let saved = Saved { probed: 1e6, rows: 1e6, time: 1e9, bytes: 1e8, may_broadcast: false };
-        let balance = Balance { build, probed: 5e6, saved };
-        let time = balance.time(tasks(Engine::Ballista).transport(1_000, 800));
-        assert_eq!(time, 64.0 * (1e6 + FETCH) + TASK + 5e6);
+        let balance = Balance { build, probe_time: 5e6, saved };
+        let moved = tasks(Engine::Ballista).transport(1_000, 800);
+        assert_eq!(balance.time(moved), 64.0 * (1e6 + FETCH) + TASK + 5e6);
+        assert!(balance.text(moved).contains("640000 rows read again"), "{}", balance.text(moved));
     }
 
     #[test]
     fn many_tasks_read_one_merged_filter() {
         // 1.2 M keys at 1 %: 1.44 MB. Each of 200 tasks would read all hashes, 1.9 GB together.
         let (filter, keys) = (1_440_000, 1_200_000);
-        let tasks = |tasks, engine| Tasks { building: tasks, probing: tasks, engine };
+        let tasks =
+            |tasks, engine| Tasks { building: tasks, merging: tasks, probing: tasks, engine };
         let direct = tasks(200, Engine::OneProcess).transport(filter, keys);
         assert!(!direct.merged, "in one process all tasks share one filter");
         assert_eq!((direct.shuffled, direct.bytes), (9_600_000, 200 * 9_600_000));
@@ -449,5 +470,8 @@ mod tests {
         assert!(!tasks(4, Engine::Ballista).transport(filter, keys).merged);
         let small = tasks(200, Engine::Ballista).transport(1_000, 800);
         assert!(small.merged && small.time < 1e9, "{small:?}");
+        // All tasks of the stage that merges must start, however few there are beside it.
+        let few = Tasks { merging: 200, ..tasks(8, Engine::Ballista) };
+        assert!(!few.transport(filter, keys).merged);
     }
 }

@@ -16,9 +16,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Distribution, PhysicalExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
     ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
     FilterPushdownPropagation,
@@ -26,7 +24,6 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput, Time,
 };
-use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::ChildStats;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -36,6 +33,7 @@ use datafusion::physical_plan::{
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
 
+use crate::columns::computes_by_row;
 use crate::filter::{look_up, open};
 use crate::gate::{Counts, Gate};
 use crate::keys::{KeyType, key_of, key_values};
@@ -299,12 +297,8 @@ fn is_row_wise(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
         return Ok(source.data_source().downcast_ref::<FileScanConfig>().is_some());
     }
-    let passes = plan.is::<FilterExec>()
-        || plan.is::<ProjectionExec>()
-        || plan.is::<BloomProbeExec>()
-        || plan.is::<CooperativeExec>();
     match plan.children().first() {
-        Some(input) if passes => is_row_wise(input),
+        Some(input) if computes_by_row(plan) => is_row_wise(input),
         _ => Ok(false),
     }
 }
@@ -484,8 +478,11 @@ mod tests {
     use datafusion::physical_expr::expressions::{col, lit};
     use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalSortExpr};
     use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+    use datafusion::physical_plan::coop::CooperativeExec;
+    use datafusion::physical_plan::filter::FilterExec;
     use datafusion::physical_plan::joins::CrossJoinExec;
     use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+    use datafusion::physical_plan::projection::ProjectionExec;
     use datafusion::physical_plan::repartition::RepartitionExec;
     use datafusion::physical_plan::sorts::sort::SortExec;
     use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;

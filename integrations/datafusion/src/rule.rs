@@ -624,6 +624,35 @@ mod tests {
         Side { columns: vec![Column::new("k", 0)], estimate: estimate(&plan), plan }
     }
 
+    #[cfg(feature = "ballista")]
+    #[test]
+    fn a_chain_pays_for_each_run_of_a_build_side_of_one_partition() {
+        use datafusion::arrow::array::{Int64Array, RecordBatch};
+        use datafusion::catalog::memory::MemorySourceConfig;
+
+        let scan = |partitions: usize, rows: usize| -> Plan {
+            let of = || Arc::new(Int64Array::from_iter_values(0..(rows / partitions) as i64)) as _;
+            let batch = RecordBatch::try_from_iter([("k", of())]).unwrap();
+            let (batches, schema) = (vec![vec![batch.clone()]; partitions], batch.schema());
+            MemorySourceConfig::try_new_exec(&batches, schema, None).unwrap()
+        };
+        let mut config = ConfigOptions::new();
+        config.extensions.insert(ballista_core::config::BallistaConfig::default());
+        config.optimizer.repartition_file_scans = false;
+        let plan = scan(1, 100_000);
+        let build = Side { columns: vec![Column::new("k", 0)], estimate: estimate(&plan), plan };
+        let size = Size { expected_keys: 100_000, rate: 0.01 };
+        let probed_by = |partitions| {
+            let filter = filter_plan(&build, size, false, None, &config).unwrap();
+            let probed = scan(partitions, 1 << 20);
+            let probe = BloomProbeExec::try_new(probed, filter, vec![0], 1.0).unwrap();
+            work(&(Arc::new(probe) as Plan), &config).unwrap().time
+        };
+        let (four, eight) = (probed_by(4), probed_by(8));
+        let once = work(&build.plan, &config).unwrap().time;
+        assert!(eight - four > 4.0 * once, "{four} {eight} {once}");
+    }
+
     #[test]
     fn filters_keep_to_their_limits() {
         let options = BloomJoinOptions { max_filter_bytes: 1 << 30, ..Default::default() };
@@ -632,7 +661,7 @@ mod tests {
         let bytes = |rows, config: &ConfigOptions| {
             let tasks = config.execution.target_partitions as u64;
             let engine = Engine::of(config);
-            let tasks = Tasks { building: tasks, probing: tasks, engine };
+            let tasks = Tasks { building: tasks, merging: tasks, probing: tasks, engine };
             let (size, _) = size(&side(rows), tasks, None, &options, config)?;
             Ok::<_, String>(size.params().unwrap().stored_bytes())
         };

@@ -430,8 +430,8 @@ async fn two_hundred_partitions_read_one_merged_filter() {
     let of = |f: fn(i64) -> i64, n| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values((0..n).map(f)))
     };
-    register(&context, "f", vec![("id", of(|i| i, n)), ("fk", of(|i| i * 7, n))], 8);
-    register(&context, "d", vec![("k", of(|i| i * 3, keys)), ("attr", of(|i| i % 10, keys))], 8);
+    register(&context, "f", vec![("id", of(|i| i, n)), ("fk", of(|i| i * 7, n))], 200);
+    register(&context, "d", vec![("k", of(|i| i * 3, keys)), ("attr", of(|i| i % 10, keys))], 200);
     for (predicate, rows) in [("attr < 3", 51_429), ("attr < 0", 0)] {
         let sql = joined(&format!("SELECT * FROM d WHERE {predicate}"));
         let plan = plan(&context, &sql).await;
@@ -449,7 +449,7 @@ async fn two_hundred_partitions_read_one_merged_filter() {
         run(&context, "SET bloom_join.enabled = true").await;
     }
     // A table that was reduced by a merged filter is the build side of another join.
-    register(&context, "g", vec![("gk", of(|i| i * 5, n))], 8);
+    register(&context, "g", vec![("gk", of(|i| i * 5, n))], 200);
     let sql = "SELECT count(*) FROM g JOIN (SELECT f.id FROM f JOIN d ON f.fk = d.k WHERE attr < 3) x ON g.gk = x.id";
     let chain = plan(&context, sql).await;
     assert!(chain.matches("BloomProbeExec").count() > 1, "{chain}");
