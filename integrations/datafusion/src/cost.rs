@@ -253,7 +253,7 @@ fn task_count(plan: &Plan, config: &ConfigOptions) -> u64 {
 fn scan_partitions(table: &Plan, config: &ConfigOptions) -> usize {
     let count = table.output_partitioning().partition_count().max(1);
     let target = target_partitions(config);
-    // To divide a table copies the list of its files. A table of many files is divided already, into
+    // Dividing a table copies the list of its files. A table of many files is divided already, into
     // nearly `target` partitions.
     if (target / 2 + 1..=target).contains(&count) || !config.optimizer.repartition_file_scans {
         return count;
