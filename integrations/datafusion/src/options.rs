@@ -156,9 +156,9 @@ options! {
     /// The most bytes of one filter. In a cluster more than 12 MiB mean 12 MiB, since a message of
     /// Ballista holds 16 MiB.
     max_filter_bytes: u64 = 8 << 20, "1 or more": |bytes| bytes >= 1;
-    /// The most bytes of filters that all tasks read together. Each task that probes reads
-    /// the partial filters of all partitions of the build side, or one merged filter; in Ballista
-    /// none, if the build side has one partition.
+    /// The most bytes of filters that all tasks read together. Each task that probes reads the
+    /// partial filters of all partitions of the build side, or one merged filter; in Ballista none,
+    /// if the build side has one partition.
     max_bytes_read: u64 = 1 << 30, "1 or more": |bytes| bytes >= 1;
     /// The number of keys that a filter is sized for where the rows of the build side are not
     /// known.

@@ -414,6 +414,32 @@ async fn filters_of_no_bytes_are_left_out() {
     }
 }
 
+/// The table below a group is probed, by its four partitions, and not what the group is shuffled
+/// into.
+#[tokio::test]
+async fn as_many_filters_are_read_as_partitions_probe() {
+    let config = SessionConfig::new()
+        .with_target_partitions(64)
+        .set_bool("datafusion.optimizer.repartition_file_scans", false)
+        .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
+        .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0);
+    let context = context_of(config).await;
+    let of = |n: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(0..n)) };
+    register(&context, "f", vec![("id", of(200_000)), ("fk", of(200_000))], 4);
+    register(&context, "d", vec![("k", of(50_000)), ("attr", of(50_000))], 4);
+    let plan = plan(
+        &context,
+        "SELECT count(n) FROM (SELECT fk, sum(id) AS n FROM f GROUP BY fk) f
+         JOIN (SELECT k FROM d WHERE attr < 3) d ON f.fk = d.k",
+    )
+    .await;
+    let figures = plan.split(" MB shuffled again, ").nth(1).expect("a filter with figures");
+    let (shuffled, rest) = figures.split_once(" MB of filters shuffled and ").unwrap();
+    let (read, _) = rest.split_once(" read)").unwrap();
+    let (shuffled, read): (f64, f64) = (shuffled.parse().unwrap(), read.parse().unwrap());
+    assert!(shuffled > 0.1 && (read / shuffled - 4.0).abs() < 0.1, "{plan}");
+}
+
 /// In a cluster of 200 tasks, each of which would read 200 partial filters, one task merges them
 /// first.
 #[cfg(feature = "ballista")]
