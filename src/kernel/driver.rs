@@ -1,12 +1,12 @@
-//! What kernels that prefetch between tests have in common: the loop over words of answers, the
-//! prefetch of later keys, and the choice of the loop that fits the prefetch and the number of
-//! probes. The arithmetic is each instruction set's own.
+//! The parts that kernels share: the loop over words of answers with prefetching of later keys, and
+//! the selection of the loop for a kind of prefetching and a number of probes. Each instruction set
+//! has its own arithmetic.
 
 use super::prefetch::ahead_of;
 use crate::probe::Block;
 
-/// Tests `KEYS` hashes at a time: `test` gives a bit per hash. `LINES` lines of a block are
-/// prefetched for as many later keys.
+/// Tests `KEYS` hashes at a time with `test`, which returns one bit per hash. Prefetches `LINES`
+/// cache lines for each of the same number of later keys.
 ///
 /// Always inlined, so that `test` is compiled for the instruction set of the caller.
 #[cfg_attr(not(feature = "portable"), allow(dead_code, reason = "for the SIMD kernels"))]
@@ -37,14 +37,14 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
     }
 }
 
-/// Tests up to 64 hashes one by one. Always inlined, as the loop above.
+/// Tests up to 64 hashes one by one. Always inlined, for the same reason as the loop above.
 #[inline(always)]
 pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u64 {
     let bit = |hash| u64::from(test(hash));
     let (fours, rest) = hashes.as_chunks();
     let mut word = 0;
-    // Four keys an iteration: of a loop over ten single keys the CPU mispredicts the last jump,
-    // which costs as much as eight more keys.
+    // Four keys per iteration: in a loop over ten single keys, the CPU mispredicts the last jump,
+    // which costs as much time as eight more keys.
     for (i, [a, b, c, d]) in fours.iter().enumerate() {
         word |= (bit(a) | bit(b) << 1 | bit(c) << 2 | bit(d) << 3) << (4 * i);
     }
@@ -54,9 +54,9 @@ pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u6
     word
 }
 
-/// Calls the instance `$batch::<LINES, N>` for a way of prefetching and a number of probes: `N` is
-/// `$low` up to 8 probes, `$middle` up to 16, and `$high` for more. An arm for each, since a
-/// pointer to the instance would be one more jump to predict.
+/// Calls the instance `$batch::<LINES, N>` for a kind of prefetching and a number of probes: `N` is
+/// `$low` for up to 8 probes, `$middle` for up to 16, and `$high` for more. Each instance has its
+/// own arm, since a call through a pointer would be one more jump to predict.
 #[allow(unused_macros, reason = "not every machine has a SIMD kernel")]
 macro_rules! batch_for {
     (

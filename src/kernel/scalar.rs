@@ -1,4 +1,4 @@
-//! The probe scheme, one key at a time: works everywhere, and all kernels must answer as it does.
+//! The probe scheme, one key at a time. It runs everywhere, and every kernel must agree with it.
 
 use super::driver::for_each_of_few;
 use super::prefetch::{FAR, Prefetch, PrefetchAhead};
