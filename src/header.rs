@@ -346,7 +346,7 @@ impl Display for HeaderError {
             Self::BodyChecksum { stored, computed, .. } => {
                 write!(
                     f,
-                    "checksum {stored:016x}, expected {computed:016x}: the bytes behind the header \
+                    "checksum {stored:016x}, expected {computed:016x}: the bytes after the header \
                      are damaged"
                 )
             }
