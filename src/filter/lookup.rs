@@ -45,7 +45,7 @@ impl<D: Blocks> BloomFilter<D> {
     ///
     /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
     /// them, the newest first, as the example of [`Filter`] does. The lines then come from memory
-    /// at the same time (`cargo bench --bench engine`). In the cache nothing is gained.
+    /// at the same time (`benches/engine.rs`). In the cache nothing is gained.
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
         prefetch_block::<2, 1, _>(self.blocks(), hash);
