@@ -20,16 +20,16 @@ cpufeatures::new!(detect, "avx2");
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
     is_supported: detect::get,
-    one,
+    contains_one,
     group,
     batch,
     insert,
     overlapped: 8,
-    few: 8,
+    short_calls: 8,
 };
 
 /// Up to this many hashes of a group are tested one by one.
-const ONE_BY_ONE: usize = 16;
+const MAX_SINGLE_TESTS: usize = 16;
 
 /// Keys an iteration: their results fill one register of bytes.
 const KEYS: usize = 4;
@@ -65,7 +65,7 @@ unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
     for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| {
         watch!(ran("avx2"));
-        test.four(keys)
+        test.test_four(keys)
     });
 }
 
@@ -87,7 +87,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     unsafe fn new(blocks: &'a [Block], probes: u32) -> Self {
         let mut ones = [_mm256_setzero_si256(); ROUNDS];
         for (round, ones) in ones.iter_mut().enumerate() {
-            *ones = ones_of((probes as usize).saturating_sub(8 * round));
+            *ones = probing_lanes((probes as usize).saturating_sub(8 * round));
         }
         Test { blocks, probes: Probes::new(), ones }
     }
@@ -95,7 +95,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     /// One bit per key, set if it may be present.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn four(&self, hashes: &[u64; KEYS]) -> u64 {
+    fn test_four(&self, hashes: &[u64; KEYS]) -> u64 {
         // Written out: a closure given to `map` is called from a function without AVX2, which it
         // cannot be inlined into.
         let missing = [
@@ -104,7 +104,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
             self.missing(&hashes[2]),
             self.missing(&hashes[3]),
         ];
-        which_are_zero(missing)
+        zero_mask(missing)
     }
 
     /// The bits of the key that are not set in its line.
@@ -115,7 +115,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
         // SAFETY: `new` was promised the number of blocks.
         let block = unsafe { address(self.blocks, lo.into()) };
         // SAFETY: `block` points into `blocks`.
-        let line = in_registers(unsafe { load(block) });
+        let line = keep_in_registers(unsafe { load(block) });
         let mut missing = _mm256_setzero_si256();
         for (product, &ones) in self.probes.products(hi).into_iter().zip(&self.ones) {
             let (words, bits) = words_and_bits(line, product, ones);
@@ -145,7 +145,7 @@ fn halves(hash: &u64) -> [u32; 2] {
 /// 3 % of a query in the first-level cache, 10 % in the second.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
+fn keep_in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
     // SAFETY: there is no instruction.
     unsafe {
         core::arch::asm!(
@@ -159,7 +159,7 @@ fn in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
 /// A one in each of the first `probes` lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn ones_of(probes: usize) -> __m256i {
+pub(super) fn probing_lanes(probes: usize) -> __m256i {
     const ONES: [u32; 16] = [1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     let ones = &ONES[8 - probes.min(8)..][..8];
     // SAFETY: eight words; the load has no alignment to respect.
@@ -197,7 +197,7 @@ fn all_set((words, bits): (__m256i, __m256i)) -> bool {
 /// As [`Table`] says.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
+pub(super) unsafe fn contains_one(line: &Block, probes: u32, hash: u64) -> bool {
     watch!(ran("avx2"));
     // SAFETY: a reference may be read.
     let halves = unsafe { load(line) };
@@ -205,13 +205,13 @@ pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
     let [mut product] = scheme.products((hash >> 32) as u32);
     let mut probes = probes as usize;
     while probes > 8 {
-        if !all_set(words_and_bits(halves, product, ones_of(8))) {
+        if !all_set(words_and_bits(halves, product, probing_lanes(8))) {
             return false;
         }
         probes -= 8;
         product = _mm256_mullo_epi32(product, scheme.next_round);
     }
-    all_set(words_and_bits(halves, product, ones_of(probes)))
+    all_set(words_and_bits(halves, product, probing_lanes(probes)))
 }
 
 /// # Safety
@@ -226,7 +226,7 @@ unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
         // SAFETY: it is one of `blocks`.
         let block = unsafe { &*block };
         // SAFETY: the caller's promises are passed on.
-        return unsafe { one(block, probes, hash) }.into();
+        return unsafe { contains_one(block, probes, hash) }.into();
     }
     // SAFETY: the caller's promises are passed on.
     unsafe {
@@ -249,9 +249,9 @@ unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &
     watch!(ran("avx2"));
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    if hashes.len() > ONE_BY_ONE {
+    if hashes.len() > MAX_SINGLE_TESTS {
         let mut word = [0];
-        for_each_word::<KEYS, 0>(blocks, hashes, &mut word, |keys| test.four(keys));
+        for_each_word::<KEYS, 0>(blocks, hashes, &mut word, |keys| test.test_four(keys));
         return word[0];
     }
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
@@ -260,7 +260,7 @@ unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &
 /// One bit per register, set if it is zero.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn which_are_zero(registers: [__m256i; 4]) -> u64 {
+fn zero_mask(registers: [__m256i; 4]) -> u64 {
     // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each
     // half of the register has four bytes of each.
     let low = _mm256_packs_epi32(registers[0], registers[1]);
@@ -337,7 +337,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
     // Lane j of a mask is `1 << (bit - 32 j)`, counts unsigned: all but one shift their one out.
     let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
-    let mut ahead = tile.ahead_of(hashes);
+    let mut ahead = tile.prefetcher(hashes);
     let mut positions = [[[0_u32; 8]; ROUNDS]; 64];
     for (word, chunk) in hashes.chunks(64).enumerate() {
         let mut bits = 0;

@@ -15,14 +15,15 @@ const DEFAULT_BYTES: usize = 512 << 10;
 /// 0 until it is known.
 static FITS: AtomicUsize = AtomicUsize::new(0);
 
-/// What fits, times [`Tuning::few`](super::tuning::Tuning::few).
-static FEW_FIT: AtomicUsize = AtomicUsize::new(0);
+/// What fits, times [`Tuning::short_calls`](super::tuning::Tuning::short_calls).
+static FITS_FEW_HASHES: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes up to which calls of up to 64 hashes, or [few](super::Table::few), do not prefetch; 0
+/// Bytes up to which calls of up to 64 hashes, or [few](super::Table::short_calls), do not
+/// prefetch; 0
 /// before [`fits`] was called.
 #[inline]
 pub(super) fn known_to_fit(is_few: bool) -> usize {
-    if is_few { &FEW_FIT } else { &FITS }.load(Relaxed)
+    if is_few { &FITS_FEW_HASHES } else { &FITS }.load(Relaxed)
 }
 
 /// Bytes up to which a filter fits the cache. Found out once per process.
@@ -31,7 +32,7 @@ pub(super) fn fits() -> usize {
     match FITS.load(Relaxed) {
         0 => {
             let fits = find().max(1);
-            FEW_FIT.store(fits.saturating_mul(tuning().few), Relaxed);
+            FITS_FEW_HASHES.store(fits.saturating_mul(tuning().short_calls), Relaxed);
             FITS.store(fits, Relaxed);
             fits
         }

@@ -19,7 +19,7 @@ pub(super) const TABLE: Table = Table {
     group,
     batch,
     overlapped: 8,
-    few: 8,
+    short_calls: 8,
     ..scalar::TABLE
 };
 
@@ -33,7 +33,7 @@ const KEYS: usize = 8;
 unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     let mut word = [0];
     // SAFETY: the caller's promises are passed on; there is a word for up to 64 hashes.
-    unsafe { batch(blocks, Prefetch::No, probes, hashes, &mut word) };
+    unsafe { batch(blocks, Prefetch::Off, probes, hashes, &mut word) };
     word[0]
 }
 
@@ -119,8 +119,8 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     fn eight(&self, hashes: &[u64; KEYS]) -> u64 {
         let &[a, b, c, d, e, f, g, h] = hashes;
         // Pairwise maxima keep what is not zero: eight bytes per key, four, two.
-        let low = vpmaxq_u8(self.two([a, b]), self.two([c, d]));
-        let high = vpmaxq_u8(self.two([e, f]), self.two([g, h]));
+        let low = vpmaxq_u8(self.test_pair([a, b]), self.test_pair([c, d]));
+        let high = vpmaxq_u8(self.test_pair([e, f]), self.test_pair([g, h]));
         let missing = vpmaxq_u8(low, high);
         let hit = vceqzq_u16(vreinterpretq_u16_u8(missing));
         u64::from(vaddvq_u16(vandq_u16(hit, self.weights)))
@@ -129,7 +129,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     /// Eight bytes for each of two keys: the bits that are not set in its line.
     #[inline]
     #[target_feature(enable = "neon")]
-    fn two(&self, hashes: [u64; 2]) -> uint8x16_t {
+    fn test_pair(&self, hashes: [u64; 2]) -> uint8x16_t {
         let (first, second) = (self.line(hashes[0]), self.line(hashes[1]));
         // SAFETY: two words. Of four half words, the second and last are high halves.
         let halves = vreinterpretq_u32_u64(unsafe { vld1q_u64(hashes.as_ptr()) });

@@ -8,14 +8,14 @@ use super::cpuid::cpuid;
 /// What is chosen for a CPU. Sizes are multiples of what [fits the cache](super::cache::fits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tuning {
-    /// Calls of [few hashes](super::Table::few) prefetch if the filter is larger.
-    pub(super) few: usize,
+    /// Calls of [few hashes](super::Table::short_calls) prefetch if the filter is larger.
+    pub(super) short_calls: usize,
     /// Calls of more than 64 hashes prefetch if the filter is larger.
-    pub(super) many: usize,
+    pub(super) long_calls: usize,
     /// Those prefetch groups of 64 if the filter is larger; else between tests.
     pub(super) groups: usize,
     /// Hashes that are prefetched before the first group is tested; of keys always 128.
-    pub(super) ahead: usize,
+    pub(super) distance: usize,
     /// The cache that groups are prefetched into: the first level or the second.
     pub(super) level: u8,
 }
@@ -26,10 +26,10 @@ pub(crate) struct Tuning {
 /// The first level has few buffers: loading lines through it takes 10 ns a key of 100 M, and 4
 /// through the second. On aarch64 nobody has measured.
 const ZEN_4: Tuning = Tuning {
-    few: 4,
-    many: 1,
+    short_calls: 4,
+    long_calls: 1,
     groups: 6,
-    ahead: 128,
+    distance: 128,
     level: if cfg!(target_arch = "aarch64") { 1 } else { 2 },
 };
 
@@ -41,14 +41,14 @@ const ZEN_3: Tuning = Tuning { groups: usize::MAX, ..ZEN_4 };
 /// The third level is nearer: without prefetching 32 and 64 keys a call take 0.46 to 0.69 of the
 /// time at 1 M keys and 0.72 to 0.78 at 3 M; 256 and 1,024 take 0.85 to 0.91 at 1 M, 1.2 at 3 M.
 /// Loading lines through the first level takes 0.76 of the second at 10 MiB, 0.92 at 100 MiB.
-const ZEN_5: Tuning = Tuning { few: 5, many: 2, level: 1, ..ZEN_4 };
+const ZEN_5: Tuning = Tuning { short_calls: 5, long_calls: 2, level: 1, ..ZEN_4 };
 
-type Row = (&'static [u8; 12], u32, RangeInclusive<u32>, Tuning);
+type TuningRow = (&'static [u8; 12], u32, RangeInclusive<u32>, Tuning);
 
 /// By vendor, family and models: the last row that fits counts. The first is also for all others,
 /// for whom it loses least: groups take up to 1.6 of the time on Zen 3, but 0.4 to 0.7 on Zen 4 and
 /// Zen 5. `docs/measuring.md` says how to add a row.
-pub(super) static TUNINGS: [Row; 4] = [
+pub(super) static TUNINGS: [TuningRow; 4] = [
     (b"AuthenticAMD", 0x19, 0..=0xff, ZEN_4),
     (b"AuthenticAMD", 0x19, 0..=0x0f, ZEN_3),
     (b"AuthenticAMD", 0x19, 0x20..=0x5f, ZEN_3),
@@ -82,6 +82,6 @@ pub(super) fn place(vendor: &[u8], version: u32) -> usize {
     // The extended family is 0 unless the family is 15.
     let family = (version >> 8 & 15) + (version >> 20 & 255);
     let model = (version >> 4 & 15) + (version >> 12 & 0xf0);
-    let fits = |row: &Row| row.0 == vendor && row.1 == family && row.2.contains(&model);
+    let fits = |row: &TuningRow| row.0 == vendor && row.1 == family && row.2.contains(&model);
     TUNINGS.iter().rposition(fits).unwrap_or(0)
 }

@@ -9,13 +9,13 @@ use core::arch::x86_64::*;
 
 use super::super::GROUP;
 use super::super::driver::{batch_for, for_each_of_few};
-use super::super::prefetch::{Prefetch, ahead_of};
+use super::super::prefetch::{Prefetch, prefetcher};
 use super::super::table::address;
-use super::one::{NEXT_ROUND, One, POWERS, one};
+use super::single::{NEXT_ROUND, POWERS, SingleTest, contains_one};
 use crate::probe::Block;
 
 /// Fewer keys are tested one by one: in pairs they took 27 instead of 21 ns from memory (Zen 5).
-const FEWER: usize = 4;
+const PAIR_MIN_KEYS: usize = 4;
 
 /// Keys of a batch that are tested without a jump, after as many were prefetched. 16 took 1.2 of
 /// the time in filters little larger than the cache (Zen 4).
@@ -34,7 +34,7 @@ pub(super) unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64
         // SAFETY: it is one of `blocks`.
         let block = unsafe { &*block };
         // SAFETY: the caller's promises are passed on.
-        return unsafe { one(block, probes, hash) }.into();
+        return unsafe { contains_one(block, probes, hash) }.into();
     }
     // SAFETY: the caller's promises are passed on, and the probes fit the lanes.
     unsafe {
@@ -69,22 +69,22 @@ pub(super) unsafe fn batch(
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
 unsafe fn group_of<const LANES: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
-    if hashes.len() < FEWER {
-        let one = One::<LANES>::new(probes);
+    if hashes.len() < PAIR_MIN_KEYS {
+        let single = SingleTest::<LANES>::new(probes);
         return for_each_of_few(hashes, |hash| {
             // SAFETY: the caller promised the number of blocks.
             let block = unsafe { address(blocks, *hash) };
             // SAFETY: it is one of `blocks`.
-            one.contains(unsafe { &*block }, *hash)
+            single.contains(unsafe { &*block }, *hash)
         });
     }
     let tests = Tests::<LANES>::new(probes);
-    let (first, later) = hashes.split_at(hashes.len().min(Tests::<LANES>::MOST));
+    let (first, later) = hashes.split_at(hashes.len().min(Tests::<LANES>::MAX_KEYS));
     // SAFETY: the caller's promises are passed on.
-    let mut word = unsafe { tests.all::<2>(blocks, first, |_| {}) };
+    let mut word = unsafe { tests.test_all::<2>(blocks, first, |_| {}) };
     if LANES > 8 && !later.is_empty() {
         // SAFETY: as above.
-        word |= unsafe { tests.all::<2>(blocks, later, |_| {}) } << 32;
+        word |= unsafe { tests.test_all::<2>(blocks, later, |_| {}) } << 32;
     }
     word
 }
@@ -102,7 +102,7 @@ unsafe fn batch_of<const LINES: usize, const LANES: usize>(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    let mut ahead = ahead_of::<LINES>(blocks, hashes);
+    let mut ahead = prefetcher::<LINES>(blocks, hashes);
     let mut advance = |keys| ahead.advance(keys);
     let tests = Tests::<LANES>::new(probes);
     let (whole, rest) = hashes.as_chunks::<GROUP>();
@@ -110,13 +110,13 @@ unsafe fn batch_of<const LINES: usize, const LANES: usize>(
         *word = 0;
         if LANES == 8 {
             // SAFETY: the caller's promises are passed on.
-            *word = unsafe { tests.all::<STEP>(blocks, hashes, &mut advance) };
+            *word = unsafe { tests.test_all::<STEP>(blocks, hashes, &mut advance) };
             continue;
         }
         // One call, so that it is inlined.
         for (i, hashes) in hashes.as_chunks::<32>().0.iter().enumerate() {
             // SAFETY: as above.
-            *word |= unsafe { tests.all::<STEP>(blocks, hashes, &mut advance) } << (32 * i);
+            *word |= unsafe { tests.test_all::<STEP>(blocks, hashes, &mut advance) } << (32 * i);
         }
     }
     if !rest.is_empty() {
@@ -151,7 +151,7 @@ impl<const LANES: usize> Tests<LANES> {
     const KEYS: usize = if LANES == 8 { 2 } else { 1 };
 
     /// Keys of which a register has the answers.
-    const MOST: usize = 32 * Self::KEYS;
+    const MAX_KEYS: usize = 32 * Self::KEYS;
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
@@ -175,7 +175,7 @@ impl<const LANES: usize> Tests<LANES> {
         }
     }
 
-    /// One bit for each key, of up to `MOST`. `STEP` of them are tested without a jump, after
+    /// One bit for each key, of up to `MAX_KEYS`. `STEP` of them are tested without a jump, after
     /// `advance` was called for as many.
     ///
     /// # Safety
@@ -183,7 +183,7 @@ impl<const LANES: usize> Tests<LANES> {
     /// There are 1 to 2^32 - 1 blocks.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-    unsafe fn all<const STEP: usize>(
+    unsafe fn test_all<const STEP: usize>(
         &self,
         blocks: &[Block],
         hashes: &[u64],
@@ -268,7 +268,7 @@ impl<const LANES: usize> Tests<LANES> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     fn collect(found: __m512i, keys: usize) -> u64 {
-        const EVEN: u64 = 0x5555_5555_5555_5555;
+        const EVEN_BITS: u64 = 0x5555_5555_5555_5555;
         let other = _mm512_extracti64x4_epi64::<1>(found);
         let found = _mm256_and_si256(_mm512_castsi512_si256(found), other);
         let other = _mm256_extracti128_si256::<1>(found);
@@ -279,7 +279,9 @@ impl<const LANES: usize> Tests<LANES> {
         // The last test's bit is the uppermost. An odd number of keys was tested as one more.
         let tested = keys.next_multiple_of(2) as u32;
         let word = match LANES {
-            8 => (_pdep_u64(found, EVEN) | _pdep_u64(found >> 32, !EVEN)) >> (64 - tested),
+            8 => {
+                (_pdep_u64(found, EVEN_BITS) | _pdep_u64(found >> 32, !EVEN_BITS)) >> (64 - tested)
+            }
             _ => u64::from(found as u32 & (found >> 32) as u32) >> (32 - tested),
         };
         _bzhi_u64(word, keys as u32)

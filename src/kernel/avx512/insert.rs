@@ -24,20 +24,20 @@ const KEYS: usize = 8;
 
 /// Iterations between the computation of a key's positions and when they are used. Its block is
 /// prefetched twice as early: 32 keys ahead took 1.3 times as long from memory (Zen 5).
-const AHEAD: usize = 4;
+const PIPELINE_DEPTH: usize = 4;
 
 /// A power of two that holds the iterations ahead and the current one.
-const RING: usize = 2 * AHEAD;
+const RING: usize = 2 * PIPELINE_DEPTH;
 
 /// Fewer keys are inserted probe by probe: a matrix takes as long for one key as for eight.
-const FEW: usize = 4;
+const MATRIX_MIN_KEYS: usize = 4;
 
 /// # Safety
 ///
 /// As [`Table`](super::super::table::Table) says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 pub(super) unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
-    if hashes.len() < FEW {
+    if hashes.len() < MATRIX_MIN_KEYS {
         return scalar::insert(tile, probes, hashes, new);
     }
     match new.is_empty() {
@@ -72,7 +72,7 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
     hashes: &[u64],
     new: &mut [u64],
 ) {
-    let places = Places::<ROUNDS, REGISTERS>::new(&tile, probes);
+    let places = BlockPositions::<ROUNDS, REGISTERS>::new(&tile, probes);
     let mut staged = Staged::<ROUNDS>::new();
     // For each key of a word of results, a bit for each word of its block that it changed: storing
     // a byte needs no vector port.
@@ -80,24 +80,25 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
     let blocks = tile.blocks.as_mut_ptr();
     let mut next = hashes.chunks(KEYS);
     // Addresses are computed by scalar code, which has ports to spare; vector registers cost more.
-    let mut ahead = tile.ahead_of(hashes);
+    let mut ahead = tile.prefetcher(hashes);
     // `stage` is called in one place, so inlined: a call would load its constants for eight keys.
-    for i in 0..hashes.len().div_ceil(KEYS) + AHEAD {
+    for i in 0..hashes.len().div_ceil(KEYS) + PIPELINE_DEPTH {
         if let Some(keys) = next.next() {
             places.stage::<NEW>(keys, &mut staged, i % RING);
         }
-        if i >= AHEAD {
-            let i = i - AHEAD;
+        if i >= PIPELINE_DEPTH {
+            let i = i - PIPELINE_DEPTH;
             ahead.advance(KEYS);
             watch!(ran("avx512"));
-            // As many as were staged `AHEAD` iterations before.
+            // As many as were staged `PIPELINE_DEPTH` iterations before.
             let keys = KEYS.min(hashes.len() - i * KEYS);
             if keys == KEYS {
                 for key in 0..KEYS {
                     // SAFETY: hash `i * KEYS + key` exists, since `keys` is what is left from
-                    // `i * KEYS` on. `AHEAD` iterations ago it was staged, in slot `i % RING`,
-                    // which no iteration since then staged, since `AHEAD < RING`. `places` is of
-                    // this tile, whose blocks are borrowed mutably until the end of the loop.
+                    // `i * KEYS` on. `PIPELINE_DEPTH` iterations ago it was staged, in slot
+                    // `i % RING`, which no iteration since then staged, since `PIPELINE_DEPTH <
+                    // RING`. `places` is of this tile, whose blocks are borrowed mutably until the
+                    // end of the loop.
                     unsafe { add::<ROUNDS, NEW>(blocks, &staged, i, key, &mut added) };
                 }
             } else {
@@ -204,7 +205,7 @@ impl<const ROUNDS: usize> Staged<ROUNDS> {
 }
 
 /// From hashes to blocks of a tile and positions in them.
-struct Places<const ROUNDS: usize, const REGISTERS: usize> {
+struct BlockPositions<const ROUNDS: usize, const REGISTERS: usize> {
     len: usize,
     first: u32,
     total: u32,
@@ -214,7 +215,7 @@ struct Places<const ROUNDS: usize, const REGISTERS: usize> {
     used: [__m512i; ROUNDS],
 }
 
-impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
+impl<const ROUNDS: usize, const REGISTERS: usize> BlockPositions<ROUNDS, REGISTERS> {
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
@@ -239,7 +240,13 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             }
             used[round] = _mm512_set1_epi64(bytes);
         }
-        Places { len: tile.blocks.len(), first: tile.first, total: tile.total, powers, used }
+        BlockPositions {
+            len: tile.blocks.len(),
+            first: tile.first,
+            total: tile.total,
+            powers,
+            used,
+        }
     }
 
     /// Stores the places of up to eight keys, and others for those that are not there.
