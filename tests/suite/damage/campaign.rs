@@ -34,7 +34,7 @@ pub(crate) enum Expected {
 }
 
 impl Expected {
-    pub(crate) fn of(answers: Option<Vec<bool>>) -> Self {
+    pub(crate) fn from_answers(answers: Option<Vec<bool>>) -> Self {
         answers.map_or(Expected::Refused, Expected::Answers)
     }
 }
