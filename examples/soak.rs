@@ -48,7 +48,7 @@ struct Args {
     folder: Option<PathBuf>,
 }
 
-fn number<const FROM: u64, const TO: u64>(text: &str) -> Result<u64, String> {
+fn number<const MIN: u64, const MAX: u64>(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1_000),
         Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
@@ -57,8 +57,8 @@ fn number<const FROM: u64, const TO: u64>(text: &str) -> Result<u64, String> {
     };
     let value = digits.parse::<u64>().ok().and_then(|value| value.checked_mul(unit));
     value
-        .filter(|value| (FROM..=TO).contains(value))
-        .ok_or_else(|| format!("give a whole number of {FROM} to {TO}, such as 20M"))
+        .filter(|value| (MIN..=MAX).contains(value))
+        .ok_or_else(|| format!("give a whole number of {MIN} to {MAX}, such as 20M"))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

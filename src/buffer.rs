@@ -41,7 +41,7 @@ pub struct BlockBuffer {
     len: u32,
     allocated: u32,
     /// Bytes of the allocation before `start`; 0 for buffers smaller than [`LAZY`].
-    before: u32,
+    padding: u32,
     huge_pages: bool,
 }
 
@@ -142,18 +142,18 @@ impl BlockBuffer {
         // non-zero size.
         let memory = NonNull::new(unsafe { take(layout) });
         let memory = memory.ok_or(AllocError { bytes: u64::from(len) * BLOCK_BYTES as u64 })?;
-        let (mut start, mut before) = (memory, 0);
+        let (mut start, mut padding) = (memory, 0);
         if layout.align() < BLOCK_BYTES {
-            before = memory.as_ptr().addr().wrapping_neg() % HUGE_PAGE;
-            // SAFETY: `before < HUGE_PAGE`, and the layout has `HUGE_PAGE` bytes more than the
+            padding = memory.as_ptr().addr().wrapping_neg() % HUGE_PAGE;
+            // SAFETY: `padding < HUGE_PAGE`, and the layout has `HUGE_PAGE` bytes more than the
             // blocks take.
-            start = unsafe { memory.add(before) };
+            start = unsafe { memory.add(padding) };
         }
         if huge_pages {
             advise(start, len as usize * BLOCK_BYTES);
         }
         let start = start.cast();
-        Ok(BlockBuffer { start, len, allocated: len, before: before as u32, huge_pages })
+        Ok(BlockBuffer { start, len, allocated: len, padding: padding as u32, huge_pages })
     }
 
     /// Copies the blocks; the copy of an empty slice is one zeroed block. `huge_pages` asks the
@@ -235,7 +235,7 @@ impl DerefMut for BlockBuffer {
 impl Drop for BlockBuffer {
     fn drop(&mut self) {
         if let Ok(layout) = layout(self.allocated) {
-            let memory = self.start.as_ptr().cast::<u8>().wrapping_sub(self.before as usize);
+            let memory = self.start.as_ptr().cast::<u8>().wrapping_sub(self.padding as usize);
             // SAFETY: `allocate` allocated the memory, which starts `before` bytes before `start`,
             // with the layout of `allocated` blocks. Only `reallocate` replaces it; it keeps the
             // layout, and `before` is 0 there.
@@ -285,16 +285,16 @@ impl Clone for BlockBuffer {
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub struct AtomicWord(Widest);
+pub struct AtomicWord(NativeAtomic);
 
 #[cfg(target_has_atomic = "64")]
-type Widest = AtomicU64;
+type NativeAtomic = AtomicU64;
 #[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
-type Widest = AtomicU32;
+type NativeAtomic = AtomicU32;
 #[cfg(target_has_atomic = "64")]
-type Number = u64;
+type NativeWord = u64;
 #[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
-type Number = u32;
+type NativeWord = u32;
 
 #[allow(clippy::useless_conversion, reason = "useful where words have 32 bits")]
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
@@ -302,19 +302,19 @@ impl AtomicWord {
     /// Returns the word.
     #[inline]
     pub fn load(&self, order: Ordering) -> u64 {
-        Number::from_le(self.0.load(order)).into()
+        NativeWord::from_le(self.0.load(order)).into()
     }
 
     /// Replaces the word. Bits that do not fit the word are ignored.
     #[inline]
     pub fn store(&self, word: u64, order: Ordering) {
-        self.0.store((word as Number).to_le(), order);
+        self.0.store((word as NativeWord).to_le(), order);
     }
 
     /// Sets bits and returns the previous word. Bits that do not fit the word are ignored.
     #[inline]
     pub fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
-        Number::from_le(self.0.fetch_or((bits as Number).to_le(), order)).into()
+        NativeWord::from_le(self.0.fetch_or((bits as NativeWord).to_le(), order)).into()
     }
 }
 

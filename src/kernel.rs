@@ -31,7 +31,7 @@ use crate::probe;
 use crate::probe::{Block, MAX_PROBES};
 
 pub use cache::PREFETCH_VARIABLE;
-pub(crate) use prefetch::{FAR, Prefetch, Way, prefetch_block};
+pub(crate) use prefetch::{FAR, Prefetch, PrefetchPlan, prefetch_block};
 pub use prefetch::{PrefetchAhead, prefetch};
 pub(crate) use table::Tile;
 #[cfg(all(test, feature = "std"))]
@@ -154,7 +154,7 @@ impl Kernel {
     /// Whether this many hashes, at most 64, are tested fastest without prefetching.
     #[inline]
     fn overlaps(self, bytes: usize, hashes: usize) -> bool {
-        hashes <= self.0.overlapped || bytes <= cache::known_to_fit(hashes <= self.0.few)
+        hashes <= self.0.overlapped || bytes <= cache::known_to_fit(hashes <= self.0.short_calls)
     }
 
     /// How to prefetch up to 64 keys while they are hashed. Keys are prefetched in smaller calls
@@ -162,23 +162,23 @@ impl Kernel {
     #[inline]
     pub(crate) fn prefetch_of_keys(self, blocks: &[Block], keys: usize) -> Prefetch {
         if size_of_val(blocks) <= cache::known_to_fit(false) {
-            return Prefetch::No;
+            return Prefetch::Off;
         }
         _ = cache::fits(); // Later calls read the cached value.
-        match keys > 2 * self.0.overlapped && keys <= self.0.few {
-            true => Prefetch::beyond(cache::known_to_fit(true), blocks),
-            false => Prefetch::of(blocks),
+        match keys > 2 * self.0.overlapped && keys <= self.0.short_calls {
+            true => Prefetch::for_cache(cache::known_to_fit(true), blocks),
+            false => Prefetch::for_blocks(blocks),
         }
     }
 
     /// How a call with more than 64 hashes prefetches.
     #[inline]
-    pub(crate) fn way(self, blocks: &[Block]) -> Way {
+    pub(crate) fn way(self, blocks: &[Block]) -> PrefetchPlan {
         let fits = cache::fits();
         if size_of_val(blocks) <= fits {
-            return Way::Between(Prefetch::No);
+            return PrefetchPlan::PerKey(Prefetch::Off);
         }
-        Way::of(tuning::tuning(), fits, blocks)
+        PrefetchPlan::new(tuning::tuning(), fits, blocks)
     }
 
     /// Not inlined: that saves calls with few keys 3 ns each (Zen 5).
@@ -188,8 +188,8 @@ impl Kernel {
             return self.look_up_by(self.way(blocks), blocks, probes, hashes, hits);
         };
         _ = cache::fits();
-        Prefetch::beyond(cache::known_to_fit(hashes.len() <= self.0.few), blocks)
-            .of_each::<FAR>(blocks, hashes);
+        Prefetch::for_cache(cache::known_to_fit(hashes.len() <= self.0.short_calls), blocks)
+            .prefetch_each::<FAR>(blocks, hashes);
         *word = self.test_group(blocks, probes, hashes);
     }
 
@@ -197,7 +197,7 @@ impl Kernel {
     #[inline]
     pub(crate) fn look_up_by(
         self,
-        way: Way,
+        way: PrefetchPlan,
         blocks: &[Block],
         probes: u32,
         hashes: &[u64],
@@ -208,10 +208,10 @@ impl Kernel {
         assert_eq!(hits.len(), hashes.len().div_ceil(64));
         let ahead = match way {
             // SAFETY: a `Kernel` is only made after detection; the rest is asserted above.
-            Way::Between(prefetch) => unsafe {
+            PrefetchPlan::PerKey(prefetch) => unsafe {
                 return (self.0.batch)(blocks, prefetch, probes, hashes, hits);
             },
-            Way::Groups(_, tuning) => tuning.ahead,
+            PrefetchPlan::Groups(_, tuning) => tuning.distance,
         };
         way.prefetch(blocks, &hashes[..hashes.len().min(ahead)]);
         for (i, (word, group)) in hits.iter_mut().zip(hashes.chunks(GROUP)).enumerate() {
@@ -254,15 +254,15 @@ impl Kernel {
             target_feature = "bmi2"
         )) {
             // SAFETY: the crate is compiled for these features; `one` requires nothing else.
-            return unsafe { avx512::one(line, probes, hash) };
+            return unsafe { avx512::contains_one(line, probes, hash) };
         }
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         return match cfg!(target_feature = "avx2") {
             // SAFETY: the crate is compiled for AVX2; `one` requires nothing else.
-            true => unsafe { avx2::one(line, probes, hash) },
+            true => unsafe { avx2::contains_one(line, probes, hash) },
             // SAFETY: `one` requires only the CPU's features. `self.0` is a table of `KERNELS`
             // whose `is_supported` returned true, or the scalar one: no other `Kernel` is made.
-            false => unsafe { (self.0.one)(line, probes, hash) },
+            false => unsafe { (self.0.contains_one)(line, probes, hash) },
         };
         #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
         probe::contains(line, hash, probes)

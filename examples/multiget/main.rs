@@ -33,7 +33,7 @@ const TABLES: usize = 8;
 /// for tests looks at answers only.
 const ROUNDS: usize = if cfg!(debug_assertions) { 1 } else { 5 };
 
-type Way<'a> = (&'static str, Box<dyn Fn() -> io::Result<Answers<'a>> + 'a>);
+type ReadPath<'a> = (&'static str, Box<dyn Fn() -> io::Result<Answers<'a>> + 'a>);
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Everything about the filters is stated here, once: whoever builds, opens or looks them up has
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let of_both = held_out.iter().cycle().zip(stored.iter().cycle()).take(words.len());
     let mut lookups: Vec<&[u8]> = of_both.flat_map(|(absent, stored)| [*absent, *stored]).collect();
     shuffle(&mut lookups);
-    let bare: Vec<Table> = tables.iter().map(Table::without_filter).collect();
+    let bare: Vec<Table> = tables.iter().map(Table::to_unfiltered).collect();
     let (tables, bare, keys) = (&tables[..], &bare[..], &lookups[..]);
     let prefetch = |table: &Table, hash| table.filter.prefetch_hash(hash);
     let opened = |table: &Table, hash| table.filter.contains_hash(hash);
@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         |table: &Table, hash| BloomFilter::contains_hash_in(table.filter_bytes(), key_hash, hash);
     let each = || get_each(tables, hasher, keys, prefetch, opened);
     let each_in_bytes = || get_each(tables, hasher, keys, |_, _| (), fetched);
-    let ways: [Way<'_>; 4] = [
+    let ways: [ReadPath<'_>; 4] = [
         ("MultiGet of 128", Box::new(|| multi_get(tables, hasher, keys))),
         ("one key a call", Box::new(each)),
         ("one key a call, no filter kept open", Box::new(each_in_bytes)),

@@ -141,7 +141,7 @@ impl Table {
     }
 
     /// The same table as if its filter were damaged.
-    pub(crate) fn without_filter(&self) -> Self {
+    pub(crate) fn to_unfiltered(&self) -> Self {
         let none = Section { map: Arc::clone(&self.section.map), range: 0..0 };
         let (filter, _) = BloomFilter::open_or_pass_all(none, self.filter.key_hash());
         let (path, index) = (self.path.clone(), self.index.clone());

@@ -84,7 +84,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     pub fn from_compact_bytes(bytes: B) -> Result<Self, FormatError> {
         let data = Stored::with_blocks_at(0, bytes);
         let meta = open(data.bytes().unwrap_or_default())?;
-        Ok(BloomFilter::of(data, meta, Kernel::default()))
+        Ok(BloomFilter::from_parts(data, meta, Kernel::default()))
     }
 }
 

@@ -81,7 +81,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
         let data = stored(bytes);
         let meta = verify(data.bytes().unwrap_or_default())?;
-        Ok(BloomFilter::of(data, meta, Kernel::default()))
+        Ok(BloomFilter::from_parts(data, meta, Kernel::default()))
     }
 
     /// Opens a stored filter and verifies its length and header, not its blocks: for bytes whose
@@ -96,7 +96,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     pub fn from_bytes_trusted(bytes: B) -> Result<Self, FormatError> {
         let data = stored(bytes);
         let (_, meta) = open(data.bytes().unwrap_or_default())?;
-        Ok(BloomFilter::of(data, meta, Kernel::default()))
+        Ok(BloomFilter::from_parts(data, meta, Kernel::default()))
     }
 
     /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to
@@ -115,7 +115,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
                 (stored_unused(data.into_inner()), Meta::new(key_hash, 1, true), Some(error))
             }
         };
-        (BloomFilter::of(data, meta, Kernel::default()), error)
+        (BloomFilter::from_parts(data, meta, Kernel::default()), error)
     }
 
     /// Gives the bytes back.

@@ -11,7 +11,7 @@ use crate::kernel::Kernel;
 
 /// Number of keys whose offsets are read at a time. Each call clears the array of their slices,
 /// which is smaller than 2 KiB: clearing 4 KiB took glibc 1.2 us on Zen 4.
-const AT_ONCE: usize = 120;
+const CHUNK_KEYS: usize = 120;
 
 impl KeyHasher {
     /// Hashes every key in order and replaces the contents of `hashes`. Allocates if the vector
@@ -67,7 +67,7 @@ impl KeyHasher {
         check_length(keys.len(), hashes)?;
         let kernel = Kernel::default();
         let (bytes, memory) = (keys.as_flattened(), overwritten(hashes));
-        if !Vectors::of(kernel).integers(bytes, N, self.seed, memory) {
+        if !Vectors::for_kernel(kernel).integers(bytes, N, self.seed, memory) {
             self.hash_by(kernel, keys, hashes);
         }
         Ok(())
@@ -105,9 +105,9 @@ impl KeyHasher {
     ) -> Result<(), HashError> {
         check_length(offsets.len().saturating_sub(1), hashes)?;
         check_offsets(bytes, offsets)?;
-        let (kernel, mut keys) = (Kernel::default(), [[].as_slice(); AT_ONCE]);
-        for (i, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
-            for (key, pair) in keys.iter_mut().zip(offsets[i * AT_ONCE..].windows(2)) {
+        let (kernel, mut keys) = (Kernel::default(), [[].as_slice(); CHUNK_KEYS]);
+        for (i, hashes) in hashes.chunks_mut(CHUNK_KEYS).enumerate() {
+            for (key, pair) in keys.iter_mut().zip(offsets[i * CHUNK_KEYS..].windows(2)) {
                 // `check_offsets` has checked the bounds.
                 *key = &bytes[wide(pair[0]) as usize..wide(pair[1]) as usize];
             }
@@ -165,7 +165,7 @@ impl<K: Key> HashKeys<K> for HashBytes {
 
     #[inline(always)]
     fn hash_keys<'h>(&self, keys: &[K], memory: &'h mut [MaybeUninit<u64>]) -> &'h [u64] {
-        Vectors::of(self.kernel).keys(keys, self.hasher.seed, &mut memory[..keys.len()])
+        Vectors::for_kernel(self.kernel).keys(keys, self.hasher.seed, &mut memory[..keys.len()])
     }
 }
 
@@ -184,7 +184,11 @@ impl HashKeys<u64> for HashIntegers {
     // Always inlined: as a call, it makes three keys in the cache 10 % slower.
     #[inline(always)]
     fn hash_keys<'h>(&self, keys: &[u64], memory: &'h mut [MaybeUninit<u64>]) -> &'h [u64] {
-        Vectors::of(self.kernel).of_integers(keys, self.hasher.seed, &mut memory[..keys.len()])
+        Vectors::for_kernel(self.kernel).integer_keys(
+            keys,
+            self.hasher.seed,
+            &mut memory[..keys.len()],
+        )
     }
 }
 

@@ -52,17 +52,17 @@ fn flips_16(seed: u64) -> [u64; 2] {
 
 /// Fewer keys are hashed one by one. Relative to that, staging takes 1.5 times as long for 16
 /// slices, 0.8 for 64 slices, and 0.5 for 16 arrays (Zen 5).
-const FEWEST: usize = 32;
+const MIN_KEYS: usize = 32;
 
 /// Fewer integers are hashed one by one: selecting the vectors takes the time of hashing one key.
-const FEWEST_INTEGERS: usize = 4;
+const MIN_INTEGERS: usize = 4;
 
 /// An instruction set that this CPU supports, or none.
 #[derive(Clone, Copy)]
-pub(super) struct Vectors(Set);
+pub(super) struct Vectors(VectorKind);
 
 #[derive(Clone, Copy)]
-enum Set {
+enum VectorKind {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -74,13 +74,13 @@ enum Set {
 impl Vectors {
     /// The vectors of a kernel's instruction set.
     #[inline]
-    pub(super) fn of(kernel: Kernel) -> Self {
+    pub(super) fn for_kernel(kernel: Kernel) -> Self {
         Vectors(match kernel.instructions() {
             #[cfg(target_arch = "x86_64")]
-            crate::kernel::InstructionSet::Avx512 => Set::Avx512,
+            crate::kernel::InstructionSet::Avx512 => VectorKind::Avx512,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            crate::kernel::InstructionSet::Avx2 => Set::Avx2,
-            _ => Set::Scalar,
+            crate::kernel::InstructionSet::Avx2 => VectorKind::Avx2,
+            _ => VectorKind::Scalar,
         })
     }
 
@@ -97,7 +97,7 @@ impl Vectors {
         hashes: &'h mut [MaybeUninit<u64>],
     ) -> &'h [u64] {
         assert_eq!(keys.len(), hashes.len());
-        if keys.len() < FEWEST {
+        if keys.len() < MIN_KEYS {
             return hash_each(keys, hashes, |key| hash_one(key, seed));
         }
         self.staged(keys, seed, hashes);
@@ -107,7 +107,7 @@ impl Vectors {
 
     /// [`keys`](Self::keys) for the little-endian bytes of integers.
     #[inline(always)]
-    pub(super) fn of_integers<'h>(
+    pub(super) fn integer_keys<'h>(
         self,
         keys: &[u64],
         seed: u64,
@@ -129,10 +129,10 @@ impl Vectors {
     fn staged<K: AsRef<[u8]>>(self, keys: &[K], seed: u64, hashes: &mut [MaybeUninit<u64>]) {
         let most = match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => 16,
+            VectorKind::Avx512 => 16,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            Set::Avx2 => 8,
-            Set::Scalar => 0,
+            VectorKind::Avx2 => 8,
+            VectorKind::Scalar => 0,
         };
         let fits = |key: &K| (4..=most).contains(&key.as_ref().len());
         let mut done = 0;
@@ -146,19 +146,19 @@ impl Vectors {
                     // SAFETY: `Vectors` are made from a `Kernel` with that instruction set, which
                     // exists only after detection; the numbers of keys and hashes are equal.
                     #[cfg(target_arch = "x86_64")]
-                    Set::Avx512 => unsafe { avx512::staged(keys, seed, hashes) },
+                    VectorKind::Avx512 => unsafe { avx512::staged(keys, seed, hashes) },
                     // SAFETY: a `Kernel` with AVX2 exists only after detection; the numbers of keys
                     // and hashes are equal.
                     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-                    Set::Avx2 => unsafe { avx2::staged(keys, seed, hashes) },
-                    Set::Scalar => 0,
+                    VectorKind::Avx2 => unsafe { avx2::staged(keys, seed, hashes) },
+                    VectorKind::Scalar => 0,
                 };
                 done += staged;
                 if staged > 0 {
                     continue;
                 }
             }
-            in_fours(&keys[..end], seed, &mut hashes[..end]);
+            hash_in_fours(&keys[..end], seed, &mut hashes[..end]);
             done += end;
         }
     }
@@ -179,31 +179,31 @@ impl Vectors {
         hashes: &mut [MaybeUninit<u64>],
     ) -> bool {
         assert_eq!(hashes.len().checked_mul(width), Some(bytes.len()));
-        if hashes.len() < FEWEST_INTEGERS {
+        if hashes.len() < MIN_INTEGERS {
             return false;
         }
         match (self.0, width) {
             #[cfg(target_arch = "x86_64")]
-            (Set::Avx512, 4) => {
+            (VectorKind::Avx512, 4) => {
                 // SAFETY: a `Kernel` with AVX-512 exists only after detection; the assertion above
                 // makes the numbers of keys and hashes equal.
                 unsafe { avx512::integers::<4>(bytes.as_chunks().0, seed, hashes) };
                 true
             }
             #[cfg(target_arch = "x86_64")]
-            (Set::Avx512, 8) => {
+            (VectorKind::Avx512, 8) => {
                 // SAFETY: AVX-512 was detected, and the numbers of keys and hashes are equal.
                 unsafe { avx512::integers::<8>(bytes.as_chunks().0, seed, hashes) };
                 true
             }
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            (Set::Avx2, 4) => {
+            (VectorKind::Avx2, 4) => {
                 // SAFETY: AVX2 was detected, and the numbers of keys and hashes are equal.
                 unsafe { avx2::integers::<4>(bytes.as_chunks().0, seed, hashes) };
                 true
             }
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            (Set::Avx2, 8) => {
+            (VectorKind::Avx2, 8) => {
                 // SAFETY: AVX2 was detected, and the numbers of keys and hashes are equal.
                 unsafe { avx2::integers::<8>(bytes.as_chunks().0, seed, hashes) };
                 true
@@ -245,7 +245,7 @@ fn hash_one<K: AsRef<[u8]>>(key: &K, seed: u64) -> u64 {
 /// of 16 bytes, Zen 3), though less for few keys. Not inlined: next to it, vectors took 1.1 of the
 /// time (32 keys, Zen 4).
 #[inline(never)]
-fn in_fours<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [MaybeUninit<u64>]) {
+fn hash_in_fours<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [MaybeUninit<u64>]) {
     let (fours, rest) = keys.as_chunks::<4>();
     let (hashes, of_rest) = hashes.split_at_mut(4 * fours.len());
     for (hashes, keys) in hashes.as_chunks_mut::<4>().0.iter_mut().zip(fours) {

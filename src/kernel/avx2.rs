@@ -20,16 +20,16 @@ cpufeatures::new!(detect, "avx2");
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
     is_supported: detect::get,
-    one,
+    contains_one,
     group,
     batch,
     insert,
     overlapped: 8,
-    few: 8,
+    short_calls: 8,
 };
 
 /// Up to this many hashes of a group are tested one by one.
-const ONE_BY_ONE: usize = 16;
+const MAX_SINGLE_TESTS: usize = 16;
 
 /// Keys per iteration: their results fill one register of bytes.
 const KEYS: usize = 4;
@@ -68,7 +68,7 @@ unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
     for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| {
         watch!(ran("avx2"));
-        test.four(keys)
+        test.test_four(keys)
     });
 }
 
@@ -90,7 +90,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     unsafe fn new(blocks: &'a [Block], probes: u32) -> Self {
         let mut ones = [_mm256_setzero_si256(); ROUNDS];
         for (round, ones) in ones.iter_mut().enumerate() {
-            *ones = ones_of((probes as usize).saturating_sub(8 * round));
+            *ones = probing_lanes((probes as usize).saturating_sub(8 * round));
         }
         Test { blocks, probes: Probes::new(), ones }
     }
@@ -98,7 +98,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     /// Returns one bit per key, set if the key may be present.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn four(&self, hashes: &[u64; KEYS]) -> u64 {
+    fn test_four(&self, hashes: &[u64; KEYS]) -> u64 {
         // Without `map`: it would call the closure from a function without AVX2, into which the
         // closure cannot be inlined.
         let missing = [
@@ -107,7 +107,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
             self.missing(&hashes[2]),
             self.missing(&hashes[3]),
         ];
-        which_are_zero(missing)
+        zero_mask(missing)
     }
 
     /// Returns the bits of the key that are not set in its block.
@@ -118,7 +118,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
         // SAFETY: the caller of `new` promised 1 to 2^32 - 1 blocks.
         let block = unsafe { address(self.blocks, lo.into()) };
         // SAFETY: `address` returns one of `blocks`, which are borrowed.
-        let line = in_registers(unsafe { load(block) });
+        let line = keep_in_registers(unsafe { load(block) });
         let mut missing = _mm256_setzero_si256();
         for (product, &ones) in self.probes.products(hi).into_iter().zip(&self.ones) {
             let (words, bits) = words_and_bits(line, product, ones);
@@ -148,7 +148,7 @@ fn halves(hash: &u64) -> [u32; 2] {
 /// in a register: 3 % of the time of a query in the first-level cache, 10 % in the second.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
+fn keep_in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
     // SAFETY: the assembly contains no instruction.
     unsafe {
         core::arch::asm!(
@@ -162,7 +162,7 @@ fn in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
 /// Returns a one in each of the first `probes` lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn ones_of(probes: usize) -> __m256i {
+pub(super) fn probing_lanes(probes: usize) -> __m256i {
     const ONES: [u32; 16] = [1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     let ones = &ONES[8 - probes.min(8)..][..8];
     // SAFETY: reads the eight words of the slice; the load needs no alignment.
@@ -202,7 +202,7 @@ fn all_set((words, bits): (__m256i, __m256i)) -> bool {
 /// See [`Table`].
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
+pub(super) unsafe fn contains_one(line: &Block, probes: u32, hash: u64) -> bool {
     watch!(ran("avx2"));
     // SAFETY: `line` is a reference, so its 64 bytes may be read.
     let halves = unsafe { load(line) };
@@ -210,13 +210,13 @@ pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
     let [mut product] = scheme.products((hash >> 32) as u32);
     let mut probes = probes as usize;
     while probes > 8 {
-        if !all_set(words_and_bits(halves, product, ones_of(8))) {
+        if !all_set(words_and_bits(halves, product, probing_lanes(8))) {
             return false;
         }
         probes -= 8;
         product = _mm256_mullo_epi32(product, scheme.next_round);
     }
-    all_set(words_and_bits(halves, product, ones_of(probes)))
+    all_set(words_and_bits(halves, product, probing_lanes(probes)))
 }
 
 /// Tests 1 to 64 hashes; returns one bit per hash.
@@ -233,7 +233,7 @@ unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
         // SAFETY: `address` returns one of `blocks`, which are borrowed.
         let block = unsafe { &*block };
         // SAFETY: the caller promises AVX2, and `one` requires nothing else.
-        return unsafe { one(block, probes, hash) }.into();
+        return unsafe { contains_one(block, probes, hash) }.into();
     }
     // SAFETY: the caller's promises about CPU, blocks, probes and hashes are passed on unchanged,
     // and each arm has rounds for at least as many probes.
@@ -258,9 +258,9 @@ unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &
     watch!(ran("avx2"));
     // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    if hashes.len() > ONE_BY_ONE {
+    if hashes.len() > MAX_SINGLE_TESTS {
         let mut word = [0];
-        for_each_word::<KEYS, 0>(blocks, hashes, &mut word, |keys| test.four(keys));
+        for_each_word::<KEYS, 0>(blocks, hashes, &mut word, |keys| test.test_four(keys));
         return word[0];
     }
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
@@ -269,7 +269,7 @@ unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &
 /// Returns one bit per register, set if the register is zero.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn which_are_zero(registers: [__m256i; 4]) -> u64 {
+fn zero_mask(registers: [__m256i; 4]) -> u64 {
     // Packing with saturation, 32 bits to 16 and 16 to 8, never turns a non-zero value into zero.
     // Afterwards, each half of the result has four bytes of each register.
     let low = _mm256_packs_epi32(registers[0], registers[1]);
@@ -349,7 +349,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
     // their one out.
     let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
-    let mut ahead = tile.ahead_of(hashes);
+    let mut ahead = tile.prefetcher(hashes);
     let mut positions = [[[0_u32; 8]; ROUNDS]; 64];
     for (word, chunk) in hashes.chunks(64).enumerate() {
         let mut bits = 0;

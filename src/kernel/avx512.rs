@@ -6,9 +6,9 @@
 
 mod group;
 mod insert;
-mod one;
+mod single;
 
-pub(super) use one::one;
+pub(super) use single::contains_one;
 
 use super::InstructionSet;
 use super::table::Table;
@@ -31,10 +31,10 @@ cpufeatures::new!(
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx512,
     is_supported: detect::get,
-    one,
+    contains_one,
     group: group::group,
     batch: group::batch,
     insert: insert::insert,
     overlapped: 8,
-    few: 64,
+    short_calls: 64,
 };

@@ -18,14 +18,14 @@ const DEFAULT_BYTES: usize = 512 << 10;
 /// The result of [`fits`], 0 until the first call.
 static FITS: AtomicUsize = AtomicUsize::new(0);
 
-/// The result of [`fits`] times [`Tuning::few`](super::tuning::Tuning::few).
-static FEW_FIT: AtomicUsize = AtomicUsize::new(0);
+/// The result of [`fits`] times [`Tuning::short_calls`](super::tuning::Tuning::short_calls).
+static FITS_FEW_HASHES: AtomicUsize = AtomicUsize::new(0);
 
-/// Size in bytes up to which a call with at most 64 hashes, or with [few](super::Table::few), does
-/// not prefetch; 0 before the first call of [`fits`].
+/// Size in bytes up to which a call with at most 64 hashes, or with
+/// [few](super::Table::short_calls), does not prefetch; 0 before the first call of [`fits`].
 #[inline]
 pub(super) fn known_to_fit(is_few: bool) -> usize {
-    if is_few { &FEW_FIT } else { &FITS }.load(Relaxed)
+    if is_few { &FITS_FEW_HASHES } else { &FITS }.load(Relaxed)
 }
 
 /// Size in bytes up to which a filter fits the cache, detected once per process.
@@ -34,7 +34,7 @@ pub(super) fn fits() -> usize {
     match FITS.load(Relaxed) {
         0 => {
             let fits = find().max(1);
-            FEW_FIT.store(fits.saturating_mul(tuning().few), Relaxed);
+            FITS_FEW_HASHES.store(fits.saturating_mul(tuning().short_calls), Relaxed);
             FITS.store(fits, Relaxed);
             fits
         }

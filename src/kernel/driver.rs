@@ -2,7 +2,7 @@
 //! the selection of the loop for a kind of prefetching and a number of probes. Each instruction set
 //! has its own arithmetic.
 
-use super::prefetch::ahead_of;
+use super::prefetch::prefetcher;
 use crate::probe::Block;
 
 /// Tests `KEYS` hashes at a time with `test`, which returns one bit per hash. Prefetches `LINES`
@@ -17,7 +17,7 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
     hits: &mut [u64],
     test: impl Fn(&[u64; KEYS]) -> u64,
 ) {
-    let mut ahead = ahead_of::<LINES>(blocks, hashes);
+    let mut ahead = prefetcher::<LINES>(blocks, hashes);
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;
         let (whole, rest) = keys.as_chunks::<KEYS>();
@@ -64,9 +64,9 @@ macro_rules! batch_for {
         $blocks:ident, $prefetch:ident, $probes:ident, $hashes:ident, $hits:ident
     ) => {
         match ($prefetch, $probes) {
-            (Prefetch::No, ..=8) => $batch::<0, $low>($blocks, $probes, $hashes, $hits),
-            (Prefetch::No, ..=16) => $batch::<0, $middle>($blocks, $probes, $hashes, $hits),
-            (Prefetch::No, _) => $batch::<0, $high>($blocks, $probes, $hashes, $hits),
+            (Prefetch::Off, ..=8) => $batch::<0, $low>($blocks, $probes, $hashes, $hits),
+            (Prefetch::Off, ..=16) => $batch::<0, $middle>($blocks, $probes, $hashes, $hits),
+            (Prefetch::Off, _) => $batch::<0, $high>($blocks, $probes, $hashes, $hits),
             (Prefetch::OneLine, ..=8) => $batch::<1, $low>($blocks, $probes, $hashes, $hits),
             (Prefetch::OneLine, ..=16) => $batch::<1, $middle>($blocks, $probes, $hashes, $hits),
             (Prefetch::OneLine, _) => $batch::<1, $high>($blocks, $probes, $hashes, $hits),

@@ -19,7 +19,7 @@ pub(super) const TABLE: Table = Table {
     group,
     batch,
     overlapped: 8,
-    few: 8,
+    short_calls: 8,
     ..scalar::TABLE
 };
 
@@ -36,7 +36,7 @@ unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     let mut word = [0];
     // SAFETY: the caller's promises about CPU, blocks and probes are passed on unchanged; the
     // caller promises at most 64 hashes, which have one word.
-    unsafe { batch(blocks, Prefetch::No, probes, hashes, &mut word) };
+    unsafe { batch(blocks, Prefetch::Off, probes, hashes, &mut word) };
     word[0]
 }
 
@@ -126,8 +126,8 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     fn eight(&self, hashes: &[u64; KEYS]) -> u64 {
         let &[a, b, c, d, e, f, g, h] = hashes;
         // Pairwise maxima keep non-zero values: eight bytes per key become four, then two.
-        let low = vpmaxq_u8(self.two([a, b]), self.two([c, d]));
-        let high = vpmaxq_u8(self.two([e, f]), self.two([g, h]));
+        let low = vpmaxq_u8(self.test_pair([a, b]), self.test_pair([c, d]));
+        let high = vpmaxq_u8(self.test_pair([e, f]), self.test_pair([g, h]));
         let missing = vpmaxq_u8(low, high);
         let hit = vceqzq_u16(vreinterpretq_u16_u8(missing));
         u64::from(vaddvq_u16(vandq_u16(hit, self.weights)))
@@ -136,10 +136,10 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     /// Returns the bits of two keys that are not set in their blocks, in eight bytes per key.
     #[inline]
     #[target_feature(enable = "neon")]
-    fn two(&self, hashes: [u64; 2]) -> uint8x16_t {
+    fn test_pair(&self, hashes: [u64; 2]) -> uint8x16_t {
         let (first, second) = (self.line(hashes[0]), self.line(hashes[1]));
-        // The second and the last 32-bit lane are the high halves.
-        // SAFETY: reads the two hashes of an array.
+        // The second and the last 32-bit lane are the high halves. SAFETY: reads the two hashes of
+        // an array.
         let halves = vreinterpretq_u32_u64(unsafe { vld1q_u64(hashes.as_ptr()) });
         let mut missing = vdupq_n_u8(0);
         for (powers, &ones) in self.powers.iter().zip(&self.ones) {

@@ -30,13 +30,13 @@ fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
         return scalar::group(blocks, probes, hashes);
     }
     let mut word = [0];
-    batch(blocks, Prefetch::No, probes, hashes, &mut word);
+    batch(blocks, Prefetch::Off, probes, hashes, &mut word);
     word[0]
 }
 
 fn batch(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]) {
     match prefetch {
-        Prefetch::No => with_lines::<0>(blocks, probes, hashes, hits),
+        Prefetch::Off => with_lines::<0>(blocks, probes, hashes, hits),
         Prefetch::OneLine => with_lines::<1>(blocks, probes, hashes, hits),
         Prefetch::TwoLines => with_lines::<2>(blocks, probes, hashes, hits),
     }
@@ -65,13 +65,13 @@ fn batch_of<const LINES: usize, const PROBES: u32>(
     let line = |hash| &blocks[block_index(hash, blocks.len() as u32) as usize];
     for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| {
         watch!(ran("portable"));
-        four(keys.map(line), keys, probes)
+        test_four(keys.map(line), keys, probes)
     });
 }
 
 /// Returns one bit per key, set if the key may be present.
 #[inline]
-fn four(lines: [&Block; KEYS], hashes: &[u64; KEYS], probes: u32) -> u64 {
+fn test_four(lines: [&Block; KEYS], hashes: &[u64; KEYS], probes: u32) -> u64 {
     let mut products = u32x4::new(hashes.map(|hash| (hash >> 32) as u32));
     let multiplier = u32x4::splat(MULTIPLIER);
     let mut all = [1; KEYS];

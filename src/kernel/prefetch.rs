@@ -69,7 +69,7 @@ impl<'a, T, F: FnMut(&T)> PrefetchAhead<'a, T, F> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prefetch {
     /// None: the filter fits the cache, or its lines were prefetched before.
-    No,
+    Off,
     OneLine,
     /// Two: the filter borrows blocks that straddle two cache lines.
     TwoLines,
@@ -78,17 +78,17 @@ pub(crate) enum Prefetch {
 impl Prefetch {
     /// The kind for a filter with these blocks.
     #[inline]
-    pub(crate) fn of<B>(blocks: &[B]) -> Self {
-        Self::beyond(cache::fits(), blocks)
+    pub(crate) fn for_blocks<B>(blocks: &[B]) -> Self {
+        Self::for_cache(cache::fits(), blocks)
     }
 
     /// Prefetches the block of every hash into cache level 1 or 2.
     #[inline]
-    pub(super) fn of_each<const LEVEL: u8>(self, blocks: &[Block], hashes: &[u64]) {
+    pub(super) fn prefetch_each<const LEVEL: u8>(self, blocks: &[Block], hashes: &[u64]) {
         let each =
             |prefetch: fn(&[Block], u64)| hashes.iter().for_each(|&hash| prefetch(blocks, hash));
         match self {
-            Prefetch::No => {}
+            Prefetch::Off => {}
             Prefetch::OneLine => each(prefetch_block::<1, LEVEL, _>),
             Prefetch::TwoLines => each(prefetch_block::<2, LEVEL, _>),
         }
@@ -96,9 +96,9 @@ impl Prefetch {
 
     /// The kind for a filter with these blocks, which needs none up to a size of `bytes`.
     #[inline]
-    pub(super) fn beyond<B>(bytes: usize, blocks: &[B]) -> Self {
+    pub(super) fn for_cache<B>(bytes: usize, blocks: &[B]) -> Self {
         match blocks.as_ptr().addr().is_multiple_of(size_of::<B>()) {
-            _ if size_of_val(blocks) <= bytes => Prefetch::No,
+            _ if size_of_val(blocks) <= bytes => Prefetch::Off,
             true => Prefetch::OneLine,
             false => Prefetch::TwoLines,
         }
@@ -107,20 +107,22 @@ impl Prefetch {
 
 /// How a call with more than 64 hashes prefetches.
 #[derive(Clone, Copy)]
-pub(crate) enum Way {
+pub(crate) enum PrefetchPlan {
     /// The kernel prefetches between its tests, or not at all.
-    Between(Prefetch),
+    PerKey(Prefetch),
     /// Whole groups of 64 are prefetched before any hash of the group is tested.
     Groups(Prefetch, &'static Tuning),
 }
 
-impl Way {
+impl PrefetchPlan {
     /// The plan for these blocks if `fits` bytes fit the cache.
-    pub(super) fn of(tuning: &'static Tuning, fits: usize, blocks: &[Block]) -> Self {
-        let beyond = |times| Prefetch::beyond(fits.saturating_mul(times), blocks);
-        match (beyond(tuning.many), beyond(tuning.groups)) {
-            (prefetch @ Prefetch::No, _) | (prefetch, Prefetch::No) => Way::Between(prefetch),
-            (prefetch, _) => Way::Groups(prefetch, tuning),
+    pub(super) fn new(tuning: &'static Tuning, fits: usize, blocks: &[Block]) -> Self {
+        let beyond = |times| Prefetch::for_cache(fits.saturating_mul(times), blocks);
+        match (beyond(tuning.long_calls), beyond(tuning.groups)) {
+            (prefetch @ Prefetch::Off, _) | (prefetch, Prefetch::Off) => {
+                PrefetchPlan::PerKey(prefetch)
+            }
+            (prefetch, _) => PrefetchPlan::Groups(prefetch, tuning),
         }
     }
 
@@ -129,9 +131,11 @@ impl Way {
     #[inline]
     pub(crate) fn prefetch(self, blocks: &[Block], hashes: &[u64]) {
         match self {
-            Way::Between(_) => {}
-            Way::Groups(prefetch, Tuning { level: 1, .. }) => prefetch.of_each::<1>(blocks, hashes),
-            Way::Groups(prefetch, _) => prefetch.of_each::<2>(blocks, hashes),
+            PrefetchPlan::PerKey(_) => {}
+            PrefetchPlan::Groups(prefetch, Tuning { level: 1, .. }) => {
+                prefetch.prefetch_each::<1>(blocks, hashes)
+            }
+            PrefetchPlan::Groups(prefetch, _) => prefetch.prefetch_each::<2>(blocks, hashes),
         }
     }
 }
@@ -139,7 +143,7 @@ impl Way {
 /// Prefetches `LINES` cache lines of the block of each later key of a batch, nothing if 0.
 #[cfg_attr(not(feature = "portable"), allow(dead_code, reason = "for the SIMD kernels"))]
 #[inline(always)]
-pub(super) fn ahead_of<'h, const LINES: usize>(
+pub(super) fn prefetcher<'h, const LINES: usize>(
     blocks: &[Block],
     hashes: &'h [u64],
 ) -> PrefetchAhead<'h, u64, impl FnMut(&u64)> {

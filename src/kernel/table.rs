@@ -46,12 +46,12 @@ impl Tile<'_> {
 
     /// Prefetches the blocks of later hashes, unless the tile fits the cache.
     #[inline(always)]
-    pub(super) fn ahead_of<'h>(
+    pub(super) fn prefetcher<'h>(
         &self,
         hashes: &'h [u64],
     ) -> PrefetchAhead<'h, u64, impl FnMut(&u64) + use<>> {
         let (start, first, total) = (self.blocks.as_ptr(), self.first, self.total);
-        let hashes = if Prefetch::of(self.blocks) == Prefetch::No { &[] } else { hashes };
+        let hashes = if Prefetch::for_blocks(self.blocks) == Prefetch::Off { &[] } else { hashes };
         PrefetchAhead::start(hashes, move |&hash| {
             let index = block_index(hash, total).wrapping_sub(first);
             prefetch_lines::<1, FAR>(start.wrapping_add(index as usize));
@@ -72,14 +72,15 @@ impl Tile<'_> {
 ///   that was clear; bits past the last hash are zero.
 /// - `overlapped` is the largest call that is not prefetched, because out-of-order execution
 ///   already overlaps its cache misses.
-/// - `few` is the largest such call in filters of up to
-///   [`Tuning::few`](super::tuning::Tuning::few) times the size that fits the cache.
+/// - `short_calls` is the largest such call in filters of up to
+///   [`Tuning::short_calls`](super::tuning::Tuning::short_calls) times the size that fits the
+///   cache.
 ///
 /// # Safety
 ///
 /// - All functions: the CPU has the features that `is_supported` tests.
-/// - `one` requires nothing else. It reads only `line`; a number of probes outside 1 to 30 makes
-///   its answer wrong, with no other effect.
+/// - `contains_one` requires nothing else. It reads only `line`; a number of probes outside 1 to 30
+///   makes its answer wrong, with no other effect.
 /// - `group`, `batch` and `insert`: `1 <= probes <= 30`.
 /// - `group` and `batch`: `1 <= blocks.len() < 2^32`.
 /// - `group`: 1 to 64 hashes.
@@ -88,10 +89,10 @@ pub(super) struct Table {
     pub(super) instructions: InstructionSet,
     pub(super) is_supported: fn() -> bool,
     #[allow(dead_code, reason = "not used where one key is tested inline")]
-    pub(super) one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
+    pub(super) contains_one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
     pub(super) group: unsafe fn(&[Block], probes: u32, hashes: &[u64]) -> u64,
     pub(super) batch: unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]),
     pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]),
     pub(super) overlapped: usize,
-    pub(super) few: usize,
+    pub(super) short_calls: usize,
 }

@@ -5,18 +5,18 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::cpuid::cpuid;
 
-/// Prefetch settings of a CPU. Sizes are multiples of the size that
-/// [fits the cache](super::cache::fits).
+/// Prefetch settings of a CPU. Sizes are multiples of the size that [fits the
+/// cache](super::cache::fits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tuning {
-    /// Size above which calls with [few hashes](super::Table::few) prefetch.
-    pub(super) few: usize,
+    /// Size above which calls with [few hashes](super::Table::short_calls) prefetch.
+    pub(super) short_calls: usize,
     /// Size above which calls with more than 64 hashes prefetch.
-    pub(super) many: usize,
+    pub(super) long_calls: usize,
     /// Size above which those calls prefetch in groups of 64 instead of between tests.
     pub(super) groups: usize,
     /// Number of hashes to prefetch before testing the first group. For keys it is always 128.
-    pub(super) ahead: usize,
+    pub(super) distance: usize,
     /// Cache level into which groups are prefetched: 1 or 2.
     pub(super) level: u8,
 }
@@ -28,10 +28,10 @@ pub(crate) struct Tuning {
 /// loading lines into it takes 10 ns a key at 100 M keys, into the second level 4 ns. The value for
 /// aarch64 is not measured.
 const ZEN_4: Tuning = Tuning {
-    few: 4,
-    many: 1,
+    short_calls: 4,
+    long_calls: 1,
     groups: 6,
-    ahead: 128,
+    distance: 128,
     level: if cfg!(target_arch = "aarch64") { 1 } else { 2 },
 };
 
@@ -44,14 +44,14 @@ const ZEN_3: Tuning = Tuning { groups: usize::MAX, ..ZEN_4 };
 /// of the time at 1 M keys and 0.72 to 0.78 at 3 M; calls of 256 and 1,024 take 0.85 to 0.91 at
 /// 1 M and 1.2 at 3 M. Prefetching into the first level takes 0.76 of the time of the second level
 /// at 10 MiB and 0.92 at 100 MiB.
-const ZEN_5: Tuning = Tuning { few: 5, many: 2, level: 1, ..ZEN_4 };
+const ZEN_5: Tuning = Tuning { short_calls: 5, long_calls: 2, level: 1, ..ZEN_4 };
 
-type Row = (&'static [u8; 12], u32, RangeInclusive<u32>, Tuning);
+type TuningRow = (&'static [u8; 12], u32, RangeInclusive<u32>, Tuning);
 
 /// Settings by vendor, family and models; the last matching row is used. CPUs without a row use the
 /// first, which costs them least: groups take up to 1.6 of the time on Zen 3, but 0.4 to 0.7 on
 /// Zen 4 and Zen 5. `docs/measuring.md` explains how to add a row.
-pub(super) static TUNINGS: [Row; 4] = [
+pub(super) static TUNINGS: [TuningRow; 4] = [
     (b"AuthenticAMD", 0x19, 0..=0xff, ZEN_4),
     (b"AuthenticAMD", 0x19, 0..=0x0f, ZEN_3),
     (b"AuthenticAMD", 0x19, 0x20..=0x5f, ZEN_3),
@@ -85,6 +85,6 @@ pub(super) fn place(vendor: &[u8], version: u32) -> usize {
     // The extended family is 0 unless the family is 15.
     let family = (version >> 8 & 15) + (version >> 20 & 255);
     let model = (version >> 4 & 15) + (version >> 12 & 0xf0);
-    let fits = |row: &Row| row.0 == vendor && row.1 == family && row.2.contains(&model);
+    let fits = |row: &TuningRow| row.0 == vendor && row.1 == family && row.2.contains(&model);
     TUNINGS.iter().rposition(fits).unwrap_or(0)
 }

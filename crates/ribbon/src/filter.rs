@@ -48,7 +48,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// filter must not be used to answer "absent" then.
     pub fn from_bytes(bytes: B) -> Result<Self, RibbonError> {
         let meta = Meta::verify(bytes.as_ref())?;
-        Ok(RibbonFilter::of_bytes(bytes, meta))
+        Ok(RibbonFilter::from_verified(bytes, meta))
     }
 
     /// Verifies header and length only, for bytes whose owner has checksums of its own. Cost: reads
@@ -59,7 +59,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// [`RibbonError::Header`].
     pub fn from_bytes_trusted(bytes: B) -> Result<Self, RibbonError> {
         let (_, meta) = Meta::read(bytes.as_ref())?;
-        Ok(RibbonFilter::of_bytes(bytes, meta))
+        Ok(RibbonFilter::from_verified(bytes, meta))
     }
 
     /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to
@@ -85,7 +85,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
             }
             Err(error) => (Meta::pass_all(key_hash, 0), Some(error)),
         };
-        (RibbonFilter::of_bytes(bytes, meta), error)
+        (RibbonFilter::from_verified(bytes, meta), error)
     }
 
     /// The same filter if it was built with this hash and seed.
@@ -161,7 +161,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
             None => 1.0,
             Some(Shards { directory: [], .. }) => 0.0,
             Some(shards) => {
-                let rate = |&word: &_| Entry::of_word(word).rate(shards.columns);
+                let rate = |&word: &_| Entry::from_word(word).rate(shards.columns);
                 shards.directory.iter().map(rate).sum::<f64>() / shards.directory.len() as f64
             }
         }
@@ -181,7 +181,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
 
 impl<B> RibbonFilter<B> {
     /// Of bytes that have been verified.
-    pub(crate) fn of_bytes(bytes: B, meta: Meta) -> Self {
+    pub(crate) fn from_verified(bytes: B, meta: Meta) -> Self {
         RibbonFilter { bytes, meta, functions: Kernel::default().into() }
     }
 }
@@ -192,7 +192,7 @@ impl<B> RibbonFilter<B> {
 impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.parts().is_none_or(|shards| kernel::one_64(self.functions, &shards, hash))
+        self.parts().is_none_or(|shards| kernel::contains_one_64(self.functions, &shards, hash))
     }
 
     #[inline]

@@ -33,23 +33,23 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
             // SAFETY: the CPU's features are promised; all fields were written for one key per
             // hash.
             Staged::NineToSixteen => unsafe { ends::<false, true>(&staging, seed, hashes) },
-            Staged::Mixed { others } => {
+            Staged::Mixed { unfit } => {
                 // SAFETY: the CPU's features are promised; all fields were written for one key per
                 // hash.
                 unsafe { ends::<true, true>(&staging, seed, hashes) };
-                for i in staging.others(others) {
+                for i in staging.unfit(unfit) {
                     hashes[i].write(hash_one(&keys[i], seed));
                 }
             }
-            Staged::Nothing => return done,
+            Staged::None => return done,
         }
         done += keys.len();
     }
     done
 }
 
-/// Hashes keys of 4 to 8 bytes (`TO_8`), of 9 to 16 (`TO_16`), or both. With both, each lane is
-/// hashed both ways, and the key's length selects the result.
+/// Hashes keys of 4 to 8 bytes (`HAS_SHORT`), of 9 to 16 (`HAS_LONG`), or both. With both, each
+/// lane is hashed both ways, and the key's length selects the result.
 ///
 /// # Safety
 ///
@@ -57,7 +57,7 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
 /// lists for keys of this kind have been written.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn ends<const TO_8: bool, const TO_16: bool>(
+unsafe fn ends<const HAS_SHORT: bool, const HAS_LONG: bool>(
     staging: &Staging,
     seed: u64,
     hashes: &mut [MaybeUninit<u64>],
@@ -75,7 +75,7 @@ unsafe fn ends<const TO_8: bool, const TO_16: bool>(
         let first = unsafe { _mm512_maskz_loadu_epi64(lanes, first.as_ptr().cast()) };
         // SAFETY: the mask limits the load to one word per hash, and those were written.
         let lengths = unsafe { _mm512_maskz_loadu_epi64(lanes, lengths.as_ptr().cast()) };
-        if !TO_16 {
+        if !HAS_LONG {
             store(hashes, hash_8(_mm512_rol_epi64::<32>(first), flip, lengths));
             continue;
         }
@@ -83,7 +83,7 @@ unsafe fn ends<const TO_8: bool, const TO_16: bool>(
         // `TO_16` is set.
         let last = unsafe { _mm512_maskz_loadu_epi64(lanes, last.as_ptr().cast()) };
         let mut found = hash_16(first, last, flips, lengths);
-        if TO_8 {
+        if HAS_SHORT {
             let short = _mm512_cmple_epu64_mask(lengths, _mm512_set1_epi64(8));
             let of_short = hash_8(_mm512_rol_epi64::<32>(first), flip, lengths);
             found = _mm512_mask_mov_epi64(found, short, of_short);

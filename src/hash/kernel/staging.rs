@@ -24,7 +24,7 @@ pub(super) struct Staging {
     pub(super) last: [MaybeUninit<u64>; STAGED],
     pub(super) lengths: [MaybeUninit<u64>; STAGED],
     /// Indexes of the keys that are too short or too long.
-    others: [u8; STAGED],
+    unfit: [u8; STAGED],
 }
 
 /// The fields of [`Staging`] that were written.
@@ -34,30 +34,30 @@ pub(super) enum Staged {
     FourToEight,
     /// All fields; all keys have 9 to 16 bytes.
     NineToSixteen,
-    /// All fields. The first `others` entries of [`Staging::others`] are keys that are too short or
+    /// All fields. The first `unfit` entries of [`Staging::unfit`] are keys that are too short or
     /// too long; their slots hold placeholder data.
-    Mixed { others: usize },
+    Mixed { unfit: usize },
     /// None: most keys are too short or too long.
-    Nothing,
+    None,
 }
 
 impl Staging {
     #[inline(always)]
     pub(super) fn new() -> Self {
         let nothing = [const { MaybeUninit::uninit() }; STAGED];
-        Staging { first: nothing, last: nothing, lengths: nothing, others: [0; STAGED] }
+        Staging { first: nothing, last: nothing, lengths: nothing, unfit: [0; STAGED] }
     }
 
     /// The indexes of the first `count` keys that were not staged.
     #[inline(always)]
-    pub(super) fn others(&self, count: usize) -> impl Iterator<Item = usize> {
-        self.others[..count].iter().map(|&i| usize::from(i))
+    pub(super) fn unfit(&self, count: usize) -> impl Iterator<Item = usize> {
+        self.unfit[..count].iter().map(|&i| usize::from(i))
     }
 
-    /// Stages up to [`STAGED`] keys if all have 4 to `MOST` bytes. `MOST` is 8 or 16; with 16, it
-    /// suffices that enough of them do.
+    /// Stages up to [`STAGED`] keys if all have 4 to `MAX_LENGTH` bytes. `MAX_LENGTH` is 8 or 16;
+    /// with 16, it suffices that enough of them do.
     #[inline(always)]
-    pub(super) fn stage<const MOST: usize, K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Staged {
+    pub(super) fn stage<const MAX_LENGTH: usize, K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Staged {
         let (mut shortest, mut longest) = (usize::MAX, 0);
         for key in keys {
             let length = key.as_ref().len();
@@ -65,21 +65,23 @@ impl Staging {
             longest = longest.max(length);
         }
         let staged = match (shortest, longest) {
-            (4.., ..=8) => self.four_to_eight(keys),
-            (9.., ..=16) if MOST == 16 => self.nine_to_sixteen(keys),
-            (4.., ..=16) if MOST == 16 => self.mixed::<false, K>(keys),
+            (4.., ..=8) => self.stage_short(keys),
+            (9.., ..=16) if MAX_LENGTH == 16 => self.nine_to_sixteen(keys),
+            (4.., ..=16) if MAX_LENGTH == 16 => self.mixed::<false, K>(keys),
             // If 76 % of the keys have 4 to 16 bytes, this takes 0.5 of the time of hashing one by
             // one; if 38 % do, 1.4 (Zen 5).
-            _ if MOST == 16 && fitting(keys) > keys.len() / 8 * 5 => self.mixed::<true, K>(keys),
+            _ if MAX_LENGTH == 16 && fitting(keys) > keys.len() / 8 * 5 => {
+                self.mixed::<true, K>(keys)
+            }
             _ => None,
         };
-        staged.unwrap_or(Staged::Nothing)
+        staged.unwrap_or(Staged::None)
     }
 
     /// Returns `None` if a key is too short for these loads: `as_ref` may return a different slice
     /// than before.
     #[inline(always)]
-    fn four_to_eight<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Option<Staged> {
+    fn stage_short<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Option<Staged> {
         for ((key, first), length) in keys.iter().zip(&mut self.first).zip(&mut self.lengths) {
             let key = key.as_ref();
             first.write(ends_of_short(key)?);
@@ -103,17 +105,17 @@ impl Staging {
 
     /// Reads both ends of each key twice, as if the key were long and as if it were short, and
     /// selects without a branch. A read that does not fit the key reads [`STAND_IN`] instead. With
-    /// `OTHERS`, all reads of keys that are too short or too long do so too.
+    /// `SKIP_UNFIT`, all reads of keys that are too short or too long do so too.
     #[inline(always)]
-    fn mixed<const OTHERS: bool, K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Option<Staged> {
-        let mut others = 0;
+    fn mixed<const SKIP_UNFIT: bool, K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Option<Staged> {
+        let mut unfit = 0;
         let ends = self.first.iter_mut().zip(&mut self.last).zip(&mut self.lengths);
         for (i, (key, ((first, last), length))) in keys.iter().zip(ends).enumerate() {
             let mut key = key.as_ref();
-            if OTHERS {
+            if SKIP_UNFIT {
                 let fits = (4..=16).contains(&key.len());
-                self.others[others % STAGED] = i as u8;
-                others += usize::from(!fits);
+                self.unfit[unfit % STAGED] = i as u8;
+                unfit += usize::from(!fits);
                 key = select_unpredictable(fits, key, &STAND_IN);
             }
             let is_long = key.len() > 8;
@@ -123,7 +125,7 @@ impl Staging {
             last.write(u64::from_le_bytes(*long.last_chunk()?));
             length.write(key.len() as u64);
         }
-        Some(Staged::Mixed { others })
+        Some(Staged::Mixed { unfit })
     }
 }
 

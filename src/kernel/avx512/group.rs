@@ -10,13 +10,13 @@ use core::arch::x86_64::*;
 
 use super::super::GROUP;
 use super::super::driver::{batch_for, for_each_of_few};
-use super::super::prefetch::{Prefetch, ahead_of};
+use super::super::prefetch::{Prefetch, prefetcher};
 use super::super::table::address;
-use super::one::{NEXT_ROUND, One, POWERS, one};
+use super::single::{NEXT_ROUND, POWERS, SingleTest, contains_one};
 use crate::probe::Block;
 
 /// Fewer keys are tested one by one: from memory, pairs took 27 ns instead of 21 (Zen 5).
-const FEWER: usize = 4;
+const PAIR_MIN_KEYS: usize = 4;
 
 /// Keys of a batch that are tested without a jump, after the same number was prefetched. 16 took
 /// 1.2 times as long in filters slightly larger than the cache (Zen 4).
@@ -37,7 +37,7 @@ pub(super) unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64
         // SAFETY: `address` returns one of `blocks`, which are borrowed.
         let block = unsafe { &*block };
         // SAFETY: the caller promises the CPU's features, and `one` requires nothing else.
-        return unsafe { one(block, probes, hash) }.into();
+        return unsafe { contains_one(block, probes, hash) }.into();
     }
     // SAFETY: the caller's promises about CPU, blocks, probes and hashes are passed on unchanged,
     // and each arm has at least as many lanes as probes.
@@ -77,22 +77,22 @@ pub(super) unsafe fn batch(
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
 unsafe fn group_of<const LANES: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
-    if hashes.len() < FEWER {
-        let one = One::<LANES>::new(probes);
+    if hashes.len() < PAIR_MIN_KEYS {
+        let single = SingleTest::<LANES>::new(probes);
         return for_each_of_few(hashes, |hash| {
             // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
             let block = unsafe { address(blocks, *hash) };
             // SAFETY: `address` returns one of `blocks`, which are borrowed.
-            one.contains(unsafe { &*block }, *hash)
+            single.contains(unsafe { &*block }, *hash)
         });
     }
     let tests = Tests::<LANES>::new(probes);
-    let (first, later) = hashes.split_at(hashes.len().min(Tests::<LANES>::MOST));
+    let (first, later) = hashes.split_at(hashes.len().min(Tests::<LANES>::MAX_KEYS));
     // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
-    let mut word = unsafe { tests.all::<2>(blocks, first, |_| {}) };
+    let mut word = unsafe { tests.test_all::<2>(blocks, first, |_| {}) };
     if LANES > 8 && !later.is_empty() {
         // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
-        word |= unsafe { tests.all::<2>(blocks, later, |_| {}) } << 32;
+        word |= unsafe { tests.test_all::<2>(blocks, later, |_| {}) } << 32;
     }
     word
 }
@@ -110,7 +110,7 @@ unsafe fn batch_of<const LINES: usize, const LANES: usize>(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    let mut ahead = ahead_of::<LINES>(blocks, hashes);
+    let mut ahead = prefetcher::<LINES>(blocks, hashes);
     let mut advance = |keys| ahead.advance(keys);
     let tests = Tests::<LANES>::new(probes);
     let (whole, rest) = hashes.as_chunks::<GROUP>();
@@ -118,13 +118,13 @@ unsafe fn batch_of<const LINES: usize, const LANES: usize>(
         *word = 0;
         if LANES == 8 {
             // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
-            *word = unsafe { tests.all::<STEP>(blocks, hashes, &mut advance) };
+            *word = unsafe { tests.test_all::<STEP>(blocks, hashes, &mut advance) };
             continue;
         }
         // A loop with one call instead of two calls, so that it is inlined.
         for (i, hashes) in hashes.as_chunks::<32>().0.iter().enumerate() {
             // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
-            *word |= unsafe { tests.all::<STEP>(blocks, hashes, &mut advance) } << (32 * i);
+            *word |= unsafe { tests.test_all::<STEP>(blocks, hashes, &mut advance) } << (32 * i);
         }
     }
     if !rest.is_empty() {
@@ -161,7 +161,7 @@ impl<const LANES: usize> Tests<LANES> {
     const KEYS: usize = if LANES == 8 { 2 } else { 1 };
 
     /// Keys whose answers fit one register.
-    const MOST: usize = 32 * Self::KEYS;
+    const MAX_KEYS: usize = 32 * Self::KEYS;
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
@@ -185,15 +185,15 @@ impl<const LANES: usize> Tests<LANES> {
         }
     }
 
-    /// Tests up to `MOST` keys and returns one bit per key. `STEP` keys are tested without a jump,
-    /// after a call of `advance` for the same number.
+    /// Tests up to `MAX_KEYS` keys and returns one bit per key. `STEP` keys are tested without a
+    /// jump, after a call of `advance` for the same number.
     ///
     /// # Safety
     ///
     /// `1 <= blocks.len() < 2^32`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-    unsafe fn all<const STEP: usize>(
+    unsafe fn test_all<const STEP: usize>(
         &self,
         blocks: &[Block],
         hashes: &[u64],
@@ -279,7 +279,7 @@ impl<const LANES: usize> Tests<LANES> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     fn collect(found: __m512i, keys: usize) -> u64 {
-        const EVEN: u64 = 0x5555_5555_5555_5555;
+        const EVEN_BITS: u64 = 0x5555_5555_5555_5555;
         let other = _mm512_extracti64x4_epi64::<1>(found);
         let found = _mm256_and_si256(_mm512_castsi512_si256(found), other);
         let other = _mm256_extracti128_si256::<1>(found);
@@ -290,7 +290,9 @@ impl<const LANES: usize> Tests<LANES> {
         // The last test's bit is the topmost. An odd number of keys was rounded up by one.
         let tested = keys.next_multiple_of(2) as u32;
         let word = match LANES {
-            8 => (_pdep_u64(found, EVEN) | _pdep_u64(found >> 32, !EVEN)) >> (64 - tested),
+            8 => {
+                (_pdep_u64(found, EVEN_BITS) | _pdep_u64(found >> 32, !EVEN_BITS)) >> (64 - tested)
+            }
             _ => u64::from(found as u32 & (found >> 32) as u32) >> (32 - tested),
         };
         _bzhi_u64(word, keys as u32)

@@ -25,13 +25,13 @@ const KEYS: usize = 8;
 
 /// Iterations between the computation of a key's positions and their use. Blocks are prefetched
 /// twice as early: 32 keys ahead took 1.3 times as long from memory (Zen 5).
-const AHEAD: usize = 4;
+const PIPELINE_DEPTH: usize = 4;
 
 /// Number of slots, a power of two: the iterations ahead and the current one fit.
-const RING: usize = 2 * AHEAD;
+const RING: usize = 2 * PIPELINE_DEPTH;
 
 /// Fewer keys are inserted probe by probe: a matrix takes the same time for one key as for eight.
-const FEW: usize = 4;
+const MATRIX_MIN_KEYS: usize = 4;
 
 /// Sets the bits of every hash.
 ///
@@ -40,7 +40,7 @@ const FEW: usize = 4;
 /// See [`Table`](super::super::table::Table).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 pub(super) unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
-    if hashes.len() < FEW {
+    if hashes.len() < MATRIX_MIN_KEYS {
         return scalar::insert(tile, probes, hashes, new);
     }
     match new.is_empty() {
@@ -76,7 +76,7 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
     hashes: &[u64],
     new: &mut [u64],
 ) {
-    let places = Places::<ROUNDS, REGISTERS>::new(&tile, probes);
+    let places = BlockPositions::<ROUNDS, REGISTERS>::new(&tile, probes);
     let mut staged = Staged::<ROUNDS>::new();
     // For each key of a word of results, one bit per word of its block that it changed. Storing a
     // byte uses no vector port.
@@ -84,25 +84,26 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
     let blocks = tile.blocks.as_mut_ptr();
     let mut next = hashes.chunks(KEYS);
     // Scalar code computes the addresses, since its ports are idle; vector registers cost more.
-    let mut ahead = tile.ahead_of(hashes);
+    let mut ahead = tile.prefetcher(hashes);
     // `stage` is called in one place, so that it is inlined: a call would reload its constants for
     // each eight keys.
-    for i in 0..hashes.len().div_ceil(KEYS) + AHEAD {
+    for i in 0..hashes.len().div_ceil(KEYS) + PIPELINE_DEPTH {
         if let Some(keys) = next.next() {
             places.stage::<NEW>(keys, &mut staged, i % RING);
         }
-        if i >= AHEAD {
-            let i = i - AHEAD;
+        if i >= PIPELINE_DEPTH {
+            let i = i - PIPELINE_DEPTH;
             ahead.advance(KEYS);
             watch!(ran("avx512"));
-            // The keys that were staged `AHEAD` iterations before.
+            // The keys that were staged `PIPELINE_DEPTH` iterations before.
             let keys = KEYS.min(hashes.len() - i * KEYS);
             if keys == KEYS {
                 for key in 0..KEYS {
-                    // SAFETY: hash `i * KEYS + key` exists, since `keys` hashes are left at
-                    // `i * KEYS`. It was staged `AHEAD` iterations ago, in slot `i % RING`, which
-                    // no later iteration has overwritten, since `AHEAD < RING`. `places` was made
-                    // for this tile, whose blocks are borrowed mutably until the end of the loop.
+                    // SAFETY: hash `i * KEYS + key` exists, since `keys` hashes are left at `i *
+                    // KEYS`. It was staged `PIPELINE_DEPTH` iterations ago, in slot `i % RING`,
+                    // which no later iteration has overwritten, since `PIPELINE_DEPTH < RING`.
+                    // `places` was made for this tile, whose blocks are borrowed mutably until the
+                    // end of the loop.
                     unsafe { add::<ROUNDS, NEW>(blocks, &staged, i, key, &mut added) };
                 }
             } else {
@@ -212,7 +213,7 @@ impl<const ROUNDS: usize> Staged<ROUNDS> {
 }
 
 /// Computes, from hashes, the blocks in a tile and the bit positions in the blocks.
-struct Places<const ROUNDS: usize, const REGISTERS: usize> {
+struct BlockPositions<const ROUNDS: usize, const REGISTERS: usize> {
     len: usize,
     first: u32,
     total: u32,
@@ -222,7 +223,7 @@ struct Places<const ROUNDS: usize, const REGISTERS: usize> {
     used: [__m512i; ROUNDS],
 }
 
-impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
+impl<const ROUNDS: usize, const REGISTERS: usize> BlockPositions<ROUNDS, REGISTERS> {
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
@@ -247,7 +248,13 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             }
             used[round] = _mm512_set1_epi64(bytes);
         }
-        Places { len: tile.blocks.len(), first: tile.first, total: tile.total, powers, used }
+        BlockPositions {
+            len: tile.blocks.len(),
+            first: tile.first,
+            total: tile.total,
+            powers,
+            used,
+        }
     }
 
     /// Stores the positions of up to eight keys. With fewer keys, the remaining lanes get unused

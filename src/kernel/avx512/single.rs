@@ -3,7 +3,7 @@
 
 use core::arch::x86_64::*;
 
-use super::super::avx2::ones_of;
+use super::super::avx2::probing_lanes;
 use super::super::table::powers;
 use crate::probe::Block;
 
@@ -20,16 +20,16 @@ pub(super) const NEXT_ROUND: i32 = powers::<17>()[16] as i32;
 /// See [`Table`](super::super::table::Table).
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-pub(in super::super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
+pub(in super::super) unsafe fn contains_one(line: &Block, probes: u32, hash: u64) -> bool {
     match probes {
-        ..=8 => One::<8>::new(probes).contains(line, hash),
-        9..=16 => One::<16>::new(probes).contains(line, hash),
-        _ => One::<32>::new(probes).contains(line, hash),
+        ..=8 => SingleTest::<8>::new(probes).contains(line, hash),
+        9..=16 => SingleTest::<16>::new(probes).contains(line, hash),
+        _ => SingleTest::<32>::new(probes).contains(line, hash),
     }
 }
 
 /// The test of one key with up to `LANES` probes.
-pub(super) struct One<const LANES: usize> {
+pub(super) struct SingleTest<const LANES: usize> {
     /// Lanes that hold a probe, and those that do in the second round; for more than 8 probes.
     used: u16,
     used_in_second_round: u16,
@@ -37,15 +37,15 @@ pub(super) struct One<const LANES: usize> {
     ones: __m256i,
 }
 
-impl<const LANES: usize> One<LANES> {
+impl<const LANES: usize> SingleTest<LANES> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     pub(super) fn new(probes: u32) -> Self {
         let lanes = _bzhi_u32(!0, probes);
-        One {
+        SingleTest {
             used: lanes as u16,
             used_in_second_round: (lanes >> 16) as u16,
-            ones: ones_of(probes as usize),
+            ones: probing_lanes(probes as usize),
         }
     }
 
