@@ -44,8 +44,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes = builder.finish_verified()?.write_to(File::create(&path)?)?;
     println!("{bytes} bytes for {KEYS} keys");
 
-    // An engine verifies a filter when it first opens the table. It may trust the filter later if
-    // the same process has verified it before.
+    // Verified when a table is opened for the first time; trusted if this process has verified it
+    // before.
     let verified = timed("from_bytes", || Ok(BloomFilter::from_bytes(map(&path)?)?))?;
     let trusted =
         timed("from_bytes_trusted", || Ok(BloomFilter::from_bytes_trusted(map(&path)?)?))?;
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(&path, bytes)?;
         let error = BloomFilter::from_bytes(map(&path)?).expect_err("damaged");
         println!("{what}: {error}");
-        // Only the header was verified.
+        // Only the header has been looked at.
         if let Ok(believed) = BloomFilter::from_bytes_trusted(map(&path)?) {
             println!("    if trusted: {} keys are lost", lost(believed.view(), &keys));
         }

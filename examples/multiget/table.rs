@@ -141,7 +141,7 @@ impl Table {
         Ok(Table { path: path.to_owned(), index, section, filter })
     }
 
-    /// Returns the same table as if its filter were damaged.
+    /// The same table as if its filter were damaged.
     pub(crate) fn without_filter(&self) -> Self {
         let none = Section { map: Arc::clone(&self.section.map), range: 0..0 };
         let (filter, _) = BloomFilter::open_or_pass_all(none, self.filter.key_hash());
