@@ -77,15 +77,19 @@ impl Meta {
     }
 
     /// Checks everything: header, length, the checksum of what follows, and the directory.
-    pub(crate) fn verify(bytes: &[u8]) -> Result<Self, RibbonError> {
-        let (header, meta) = Meta::read(bytes)?;
+    /// `expected` is the hash, `None` for any.
+    pub(crate) fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Self, RibbonError> {
+        let (header, meta) = Meta::read(bytes, expected)?;
         header.check_body(at::BODY_CHECKSUM, &bytes[HEADER_BYTES..])?;
         meta.check_directory(bytes)?;
         Ok(meta)
     }
 
     /// Checks the header and the length.
-    pub(crate) fn read(bytes: &[u8]) -> Result<(Header, Self), RibbonError> {
+    pub(crate) fn read(
+        bytes: &[u8],
+        expected: Option<KeyHash>,
+    ) -> Result<(Header, Self), RibbonError> {
         let header = Header::read(bytes, MAGIC, VERSION)?;
         let scheme = header.u8_at(at::SCHEME);
         if scheme != SCHEME {
@@ -93,7 +97,7 @@ impl Meta {
                 HeaderError::field(at::SCHEME, "unsupported Ribbon scheme", scheme, "supported: 1");
             return Err(error.into());
         }
-        let key_hash = header.key_hash_at(at::HASH, at::SEED)?;
+        let key_hash = header.key_hash_at(at::HASH, at::SEED, expected)?;
         let columns = u32::from(header.u8_at(at::COLUMNS));
         if !(1..=MAX_COLUMNS).contains(&columns) {
             return Err(
