@@ -151,7 +151,7 @@ fn time(title: &str, ways: Vec<Way<'_>>, others: usize, rounds: usize) {
 }
 
 fn opened(bytes: &Vec<u8>) -> Opened<'_> {
-    BloomFilter::from_bytes(bytes).expect("a filter")
+    BloomFilter::from_bytes(bytes, KeyHash::default()).expect("a filter")
 }
 
 /// Filters in the bytes that were stored, or in memory of their own, whose blocks are cache lines,
@@ -182,7 +182,8 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     let in_bytes =
         |bytes: &Vec<u8>, hash| BloomFilter::contains_hash_in(bytes, KeyHash::default(), hash);
     let open = |bytes: &Vec<u8>, hash| {
-        BloomFilter::from_bytes_trusted(bytes).expect("a filter").contains_hash(hash)
+        let opened = BloomFilter::from_bytes_trusted(bytes, KeyHash::default());
+        opened.expect("a filter").contains_hash(hash)
     };
     let ahead = |table: &Boxed<'_>, hash| table.filter.prefetch_hash(hash);
     let has = |table: &Boxed<'_>, hash| table.may_have(hash);
@@ -222,9 +223,11 @@ fn partitioned(rounds: usize) {
         }
         let (last, index) = builder.finish().expect("memory");
         stored.push(last);
-        let open = |filter: BloomFilter| BloomFilter::from_bytes(filter.to_bytes()).expect("opens");
+        let open = |filter: BloomFilter| {
+            BloomFilter::from_bytes(filter.to_bytes(), OPTIONS.key_hash()).expect("opens")
+        };
         let opened = stored.into_iter().map(open).collect();
-        (PartitionIndex::from_bytes(index).expect("an index"), opened)
+        (PartitionIndex::from_bytes(index, OPTIONS.key_hash()).expect("an index"), opened)
     };
     let tables: Vec<Partitioned> = (0..TABLES as u64).map(stored).collect();
     let hasher = KeyHash::default().hasher().expect("the default hash");

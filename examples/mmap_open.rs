@@ -46,36 +46,36 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Verified when a table is opened for the first time; trusted if this process has verified it
     // before.
-    let verified = timed("from_bytes", || Ok(BloomFilter::from_bytes(map(&path)?)?))?;
-    let trusted =
-        timed("from_bytes_trusted", || Ok(BloomFilter::from_bytes_trusted(map(&path)?)?))?;
+    let key_hash = options.key_hash();
+    let verified = timed("from_bytes", || Ok(BloomFilter::from_bytes(map(&path)?, key_hash)?))?;
+    let trusted = timed("from_bytes_trusted", || {
+        Ok(BloomFilter::from_bytes_trusted(map(&path)?, key_hash)?)
+    })?;
     assert_eq!(verified, trusted);
     assert_eq!(lost(verified.view(), &keys), 0);
-    let error = verified
-        .view()
-        .require_key_hash(KeyHash::Xxh3 { seed: 7 })
+    let error = BloomFilter::from_bytes(map(&path)?, KeyHash::Xxh3 { seed: 7 })
         .expect_err("the keys have seed 0");
-    println!("required with another seed: {error}");
+    println!("opened with another seed: {error}");
 
     for (number, (what, damage)) in DAMAGES.into_iter().enumerate() {
         let mut bytes = fs::read(&path)?;
         damage(&mut bytes);
         let path = folder.path().join(format!("{number}.damaged"));
         fs::write(&path, bytes)?;
-        let error = BloomFilter::from_bytes(map(&path)?).expect_err("damaged");
+        let error = BloomFilter::from_bytes(map(&path)?, key_hash).expect_err("damaged");
         println!("{what}: {error}");
         // Only the header has been looked at.
-        if let Ok(believed) = BloomFilter::from_bytes_trusted(map(&path)?) {
+        if let Ok(believed) = BloomFilter::from_bytes_trusted(map(&path)?, key_hash) {
             println!("    if trusted: {} keys are lost", lost(believed.view(), &keys));
         }
-        let (instead, reason) = BloomFilter::open_or_pass_all(map(&path)?, options.key_hash());
+        let (instead, reason) = BloomFilter::open_or_pass_all(map(&path)?, key_hash);
         assert_eq!(reason, Some(error));
         assert_eq!(lost(instead.view(), &keys), 0);
         assert!(instead.is_pass_all());
     }
 
     let damaged = map(&folder.path().join("0.damaged"))?;
-    let (instead, _) = BloomFilter::open_or_pass_all(damaged, options.key_hash());
+    let (instead, _) = BloomFilter::open_or_pass_all(damaged, key_hash);
     for (what, filter) in [("sound", verified.view()), ("pass-all", instead.view())] {
         let passed = (KEYS - lost(filter, &absent) as u64) as f64 / KEYS as f64;
         let predicted = filter.expected_false_positive_rate();

@@ -20,7 +20,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyError, Sizing, Stored};
+use blocked_bloom::{
+    Bitmask, Block, BloomFilter, FilterOptions, KeyError, KeyHash, Sizing, Stored,
+};
 use clap::{Parser, value_parser};
 use memmap2::Mmap;
 
@@ -97,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         filter.write_to(&file)?;
         file.sync_all()
     })?;
-    let mapped = timed("map and verify", stored, || map(&path))?;
+    let mapped = timed("map and verify", stored, || map(&path, options.key_hash()))?;
     if mapped != filter {
         return Err("the mapped filter is another than the one that was stored".into());
     }
@@ -113,12 +115,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn map(path: &Path) -> Result<BloomFilter<Stored<Mmap>>, Box<dyn Error>> {
+fn map(path: &Path, key_hash: KeyHash) -> Result<BloomFilter<Stored<Mmap>>, Box<dyn Error>> {
     let file = File::open(path)?;
     // SAFETY: the file belongs to this program, which does not shorten it.
     #[expect(unsafe_code, reason = "mapping a file is unsafe in Rust, whatever is done with it")]
     let map = unsafe { Mmap::map(&file)? };
-    Ok(BloomFilter::from_bytes(map)?)
+    Ok(BloomFilter::from_bytes(map, key_hash)?)
 }
 
 /// Calls `each` with the keys of `count` numbers in batches, and prints progress every few seconds.

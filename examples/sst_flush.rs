@@ -89,10 +89,8 @@ async fn open_filter(path: &Path) -> io::Result<BloomFilter<Stored<Vec<u8>>>> {
         .split_last_chunk()
         .and_then(|(bytes, start)| bytes.get(usize::try_from(u64::from_le_bytes(*start)).ok()?..));
     // For a damaged table this is an empty slice, which does not open as a filter.
-    let filter = BloomFilter::from_bytes(filter.unwrap_or_default().to_vec());
-    filter
-        .and_then(|filter| filter.require_key_hash(options().key_hash()))
-        .map_err(io::Error::other)
+    let filter = filter.unwrap_or_default().to_vec();
+    BloomFilter::from_bytes(filter, options().key_hash()).map_err(io::Error::other)
 }
 
 async fn run(folder: &Path) -> Result<(), Box<dyn Error>> {

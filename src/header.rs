@@ -102,25 +102,47 @@ impl Header {
         self.put(seed_offset, &seed.to_le_bytes());
     }
 
-    /// Reads the hash that [`put_key_hash`](Self::put_key_hash) wrote.
+    /// Reads the hash that [`put_key_hash`](Self::put_key_hash) wrote, which must be `expected`;
+    /// `None` accepts every hash.
     ///
     /// # Errors
     ///
-    /// [`HeaderError::Field`] for an unknown id.
+    /// [`HeaderError::Field`] for an unknown id, [`HeaderError::HashMismatch`] for another hash,
+    /// seed or tag than expected.
     #[inline]
     pub fn key_hash_at(
         &self,
         id_offset: usize,
         seed_offset: usize,
+        expected: Option<KeyHash>,
     ) -> Result<KeyHash, HeaderError> {
         let seed = self.u64_at(seed_offset);
-        match self.u8_at(id_offset) {
-            HASH_CALLER => Ok(KeyHash::Caller { tag: seed }),
-            HASH_XXH3 => Ok(KeyHash::Xxh3 { seed }),
+        let key_hash = match self.u8_at(id_offset) {
+            HASH_CALLER => KeyHash::Caller { tag: seed },
+            HASH_XXH3 => KeyHash::Xxh3 { seed },
             found => {
-                Err(HeaderError::field(id_offset, "unsupported hash", found, "supported: 0 and 1"))
+                let supported = "supported: 0 and 1";
+                return Err(HeaderError::field(id_offset, "unsupported hash", found, supported));
             }
-        }
+        };
+        Header::check_key_hash(id_offset, key_hash, expected.unwrap_or(key_hash))?;
+        Ok(key_hash)
+    }
+
+    /// Checks that a container, whose hash id is at `offset`, was built with the expected hash.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError::HashMismatch`], which names both hashes.
+    #[inline]
+    pub fn check_key_hash(
+        offset: usize,
+        found: KeyHash,
+        expected: KeyHash,
+    ) -> Result<(), HeaderError> {
+        let offset = offset as u64;
+        let mismatch = || HeaderError::HashMismatch { offset, found, expected };
+        if found == expected { Ok(()) } else { Err(mismatch()) }
     }
 
     /// Writes the checksum and returns the bytes.
@@ -264,6 +286,16 @@ pub enum HeaderError {
         /// Supported values.
         expected: &'static str,
     },
+    /// Intact, but built with another hash, seed or tag than expected: hashes of keys that were
+    /// inserted would be answered "absent".
+    HashMismatch {
+        /// Offset of the hash id.
+        offset: u64,
+        /// Hash of the container.
+        found: KeyHash,
+        /// Hash that the caller expects.
+        expected: KeyHash,
+    },
     /// The bytes are truncated, or other bytes follow.
     Length {
         /// Length in bytes.
@@ -304,6 +336,7 @@ impl HeaderError {
             Self::Length { found, expected } => found.min(expected),
             Self::Field { offset, .. }
             | Self::Number { offset, .. }
+            | Self::HashMismatch { offset, .. }
             | Self::BodyChecksum { offset, .. } => offset,
         }
     }
@@ -338,6 +371,13 @@ impl Display for HeaderError {
             Self::Field { field, found, expected, .. } => write!(f, "{field} {found} ({expected})"),
             Self::Number { field, found, expected, .. } => {
                 write!(f, "{field} {found} ({expected})")
+            }
+            Self::HashMismatch { found, expected, .. } => {
+                write!(
+                    f,
+                    "built with {found}, expected {expected}: open it with the hash that \
+                           built it, or build it again"
+                )
             }
             Self::Length { found, expected } => {
                 let what = if found < expected { "truncated" } else { "followed by other bytes" };

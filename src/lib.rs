@@ -28,7 +28,7 @@
 //! builder.finish()?.write_to(&mut table_file)?;
 //!
 //! // Open: the bytes stay where they are, here in a vector, elsewhere in a mapped file.
-//! let filter = BloomFilter::from_bytes(table_file)?.require_key_hash(options.key_hash())?;
+//! let filter = BloomFilter::from_bytes(table_file, options.key_hash())?;
 //!
 //! // MultiGet: hash the batch once, look it up in every table's filter, read what may be there.
 //! let keys = ["banana", "durian", "cherry"];

@@ -16,10 +16,11 @@ use crate::probe::Block;
 /// struct Table {
 ///     filter: BloomFilter<Stored<Arc<[u8]>>>,
 /// }
-/// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder();
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+/// let mut builder = options.builder();
 /// builder.insert("apple")?;
 /// let shared: Arc<[u8]> = builder.finish()?.to_bytes().into();
-/// let table = Table { filter: BloomFilter::from_bytes(shared)? };
+/// let table = Table { filter: BloomFilter::from_bytes(shared, options.key_hash())? };
 /// assert!(table.filter.contains("apple"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

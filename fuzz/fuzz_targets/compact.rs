@@ -46,7 +46,7 @@ fn contains_in(bytes: &[u8], hash: u64) -> bool {
 
 fn check(bytes: &[u8]) {
     let hashes: Vec<u64> = (0..80_u8).map(|i| KeyHasher::default().hash([i])).collect();
-    let opened = BloomFilter::from_compact_bytes(bytes);
+    let opened = BloomFilter::from_compact_bytes(bytes, KeyHash::default());
     let Some(naive) = Naive::read(bytes) else {
         let error = opened.unwrap_err();
         assert!(error.offset() <= bytes.len().max(72) as u64);
@@ -54,11 +54,11 @@ fn check(bytes: &[u8]) {
         return;
     };
     let filter = opened.unwrap();
-    assert!(BloomFilter::from_bytes_trusted(bytes).is_err());
+    assert!(BloomFilter::from_bytes_trusted_any_hash(bytes).is_err());
     assert_eq!(filter.to_compact_bytes().unwrap(), bytes);
     let full = filter.to_bytes();
-    assert!(BloomFilter::from_compact_bytes(&full).is_err());
-    assert_eq!(BloomFilter::from_bytes(&full[..]), Ok(filter));
+    assert!(BloomFilter::from_compact_bytes(&full, KeyHash::default()).is_err());
+    assert_eq!(BloomFilter::from_bytes_any_hash(&full[..]), Ok(filter));
     let mut hits = Bitmask::new();
     for kernel in Kernel::supported() {
         filter.with_kernel(kernel).contains_hashes(&hashes, &mut hits);

@@ -59,7 +59,7 @@ fuzz_target!(|input: Input| {
         let mut bytes = vec![0; usize::from(input.offset % 64)];
         let offset = bytes.len();
         bytes.extend_from_slice(&filter.to_bytes());
-        let view = BloomFilter::from_bytes(&bytes[offset..]).unwrap().with_kernel(kernel);
+        let view = BloomFilter::from_bytes_any_hash(&bytes[offset..]).unwrap().with_kernel(kernel);
         let keys: Vec<u64> = input.looked_up.iter().chain(&input.inserted).copied().collect();
         let (mut hits, mut of_lent) = (Bitmask::new(), Bitmask::new());
         view.contains_hashes(&keys, &mut hits);

@@ -12,8 +12,8 @@ fn checksum(bytes: &[u8]) -> [u8; 8] {
 }
 
 fn check(bytes: &[u8]) {
-    let verified = RemovableFilter::from_bytes(bytes);
-    let Ok(view) = RemovableFilter::from_bytes_trusted(bytes) else {
+    let verified = RemovableFilter::from_bytes_any_hash(bytes);
+    let Ok(view) = RemovableFilter::from_bytes_trusted_any_hash(bytes) else {
         assert!(verified.is_err());
         return;
     };

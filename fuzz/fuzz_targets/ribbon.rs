@@ -46,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
     let queries = queries(data);
     match what % 5 {
         0 => {
-            let opened = RibbonFilter::from_bytes(data);
+            let opened = RibbonFilter::from_bytes_any_hash(data);
             let key_hash = opened.as_ref().map_or(KeyHash::default(), RibbonFilter::key_hash);
             let (filter, error) = RibbonFilter::open_or_pass_all(data, key_hash);
             check_sharded(&filter, &queries);
@@ -77,9 +77,9 @@ fuzz_target!(|data: &[u8]| {
             let header = xxh3_64(&bytes[..56]);
             bytes[56..64].copy_from_slice(&header.to_le_bytes());
             let bytes = bytes.into_boxed_slice();
-            let filter = RibbonFilter::from_bytes_trusted(&*bytes).unwrap();
+            let filter = RibbonFilter::from_bytes_trusted(&*bytes, key_hash).unwrap();
             check_sharded(&filter, &queries);
-            if let Ok(filter) = RibbonFilter::from_bytes(&*bytes) {
+            if let Ok(filter) = RibbonFilter::from_bytes_any_hash(&*bytes) {
                 check_sharded(&filter, &queries);
             }
         }
@@ -104,7 +104,7 @@ fuzz_target!(|data: &[u8]| {
             hashes.iter().for_each(|&hash| builder.insert_hash(hash));
             match builder.finish_verified() {
                 Ok(filter) => {
-                    let filter = RibbonFilter::from_bytes(filter.as_bytes()).unwrap();
+                    let filter = RibbonFilter::from_bytes_any_hash(filter.as_bytes()).unwrap();
                     assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
                     check_sharded(&filter, &queries);
                 }

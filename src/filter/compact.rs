@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 use super::parts::Blocks;
 use super::{BloomFilter, FormatError, Meta};
 use crate::hash::KeyHash;
-use crate::header::{HeaderError, MAGIC};
-use crate::kernel::Kernel;
+use crate::header::{Header, HeaderError, MAGIC};
 use crate::prefix::FilterContents;
 use crate::probe::{BLOCK_BYTES, Block, MAX_PROBES};
 use crate::stored::Stored;
@@ -44,7 +43,7 @@ impl<D: Blocks> BloomFilter<D> {
     ///
     /// let hash = options.hasher()?.hash(7_u32.to_le_bytes());
     /// assert!(BloomFilter::contains_hash_in(&compact, options.key_hash(), hash));
-    /// assert!(BloomFilter::from_compact_bytes(compact)?.contains_hash(hash));
+    /// assert!(BloomFilter::from_compact_bytes(compact, options.key_hash())?.contains_hash(hash));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn to_compact_bytes(&self) -> Result<Vec<u8>, FormatError> {
@@ -70,26 +69,25 @@ impl<D: Blocks> BloomFilter<D> {
 }
 
 impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
-    /// Opens the compact form, whatever the alignment of the bytes.
+    /// Opens the compact form, whatever the alignment of the bytes. `key_hash` is the hash that
+    /// lookups use, which must be that of the form: XXH3-64 with seed 0.
     ///
     /// **No checksum is verified, since the form has none**: the container of the bytes must have
-    /// one, and must have checked it. The caller knows that the bytes are of this form, and what
-    /// was hashed with XXH3-64 and seed 0.
+    /// one, and must have checked it. The caller knows that the bytes are of this form.
     ///
     /// Cost: reads eight bytes, and the block of a pass-all filter.
     ///
     /// # Errors
     ///
-    /// [`FormatError::Header`] for bytes that are no compact filter, such as any in the full form.
-    pub fn from_compact_bytes(bytes: B) -> Result<Self, FormatError> {
-        let data = Stored::with_blocks_at(0, bytes);
-        let meta = open(data.bytes().unwrap_or_default())?;
-        Ok(BloomFilter::from_parts(data, meta, Kernel::default()))
+    /// [`FormatError::Header`] for bytes that are not a compact filter, such as any in the full
+    /// form, and for another `key_hash` ([`HeaderError::HashMismatch`]).
+    pub fn from_compact_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, FormatError> {
+        Self::read(Stored::with_blocks_at(0, bytes), |bytes| open(bytes, key_hash))
     }
 }
 
-/// What the trailer says.
-fn open(bytes: &[u8]) -> Result<Meta, FormatError> {
+/// Checks the trailer. `expected` is the hash that lookups use.
+fn open(bytes: &[u8], expected: KeyHash) -> Result<Meta, FormatError> {
     let Some((blocks, [kind, version, probes, flags, keys @ ..])) = split(bytes) else {
         if let (true, Some(version)) = (bytes.starts_with(&MAGIC), bytes.get(8)) {
             let field = "a filter in the full form, version";
@@ -122,6 +120,8 @@ fn open(bytes: &[u8]) -> Result<Meta, FormatError> {
         return wrong(3, "flags", flags, "must be 1 but for one block of ones and one probe");
     }
     let (key_hash, contents) = (KeyHash::default(), FilterContents::WholeKeys);
+    // The kind of the trailer implies the hash.
+    Header::check_key_hash(start, key_hash, expected)?;
     let keys_inserted = u32::from_le_bytes(keys).into();
     Ok(Meta { key_hash, keys_inserted, probes, pass_all, contents })
 }

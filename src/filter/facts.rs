@@ -2,7 +2,7 @@
 //! how full it is and what it lets through.
 
 use super::parts::Blocks;
-use super::{BloomFilter, FormatError, Meta};
+use super::{BloomFilter, Meta};
 use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::params::Params;
 use crate::prefix::FilterContents;
@@ -23,21 +23,6 @@ impl<D> BloomFilter<D> {
     #[inline]
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
         self.meta.key_hash.hasher()
-    }
-
-    /// The same filter if it was built with this hash and seed.
-    ///
-    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed
-    /// would be answered "absent" for a key that is there.
-    ///
-    /// # Errors
-    ///
-    /// [`FormatError::HashMismatch`] naming both.
-    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
-        match self.meta.key_hash {
-            found if found == expected => Ok(self),
-            found => Err(FormatError::HashMismatch { found, expected }),
-        }
     }
 
     /// Additions so far, keys and prefixes, saturating. Not distinct keys: see

@@ -20,15 +20,15 @@ const FLAG_PASS_ALL: u8 = 4;
 /// Where the header has the checksum of the blocks.
 const BLOCK_CHECKSUM: usize = 48;
 
-/// Checks the fields of a header, in the order of the document; gives the number of blocks.
-fn decode(header: &Header) -> Result<(Meta, u32), FormatError> {
+/// Checks the fields of a header, in the order of the document. Returns the number of blocks too.
+fn decode(header: &Header, expected: Option<KeyHash>) -> Result<(Meta, u32), FormatError> {
     let [scheme, probes, flags] = [10, 12, 13].map(|offset| header.u8_at(offset));
     if scheme != PROBE_SCHEME {
         return Err(
             HeaderError::field(10, "unsupported probe scheme", scheme, "supported: 1").into()
         );
     }
-    let key_hash = header.key_hash_at(11, 16)?;
+    let key_hash = header.key_hash_at(11, 16, expected)?;
     if !(1..=MAX_PROBES).contains(&u32::from(probes)) {
         return Err(HeaderError::field(12, "number of probes", probes, "allowed: 1 to 30").into());
     }
@@ -69,53 +69,86 @@ fn decode(header: &Header) -> Result<(Meta, u32), FormatError> {
 }
 
 impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
-    /// Opens a stored filter and verifies all of it, at any alignment. Allocates nothing.
+    /// Opens a stored filter of this hash and verifies all of it, at any alignment. Allocates
+    /// nothing.
+    ///
+    /// Pass the hash that lookups use: [`FilterOptions::key_hash`](crate::FilterOptions::key_hash),
+    /// or the `KeyHash` of your own hash function.
     ///
     /// Cost: reads everything once, at several GB/s. Lookups then read the bytes in place.
     ///
     /// # Errors
     ///
     /// [`FormatError`] says what was found, where, and what was expected. Every truncation,
-    /// extension and flipped bit is an error. Such bytes must not be used to answer "absent": go on
+    /// extension and flipped bit is an error, and so is another hash, seed or tag
+    /// ([`HeaderError::HashMismatch`]). Such bytes must not be used to answer "absent": go on
     /// with [`open_or_pass_all`](Self::open_or_pass_all), or without a filter.
-    pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
-        let data = stored(bytes);
-        let meta = verify(data.bytes().unwrap_or_default())?;
-        Ok(BloomFilter::from_parts(data, meta, Kernel::default()))
+    pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, FormatError> {
+        Self::read(stored(bytes), |bytes| verify(bytes, Some(key_hash)))
     }
 
-    /// Opens a stored filter and verifies its length and header, not its blocks: for bytes whose
-    /// integrity something else has just checked, such as the engine's own block checksum. A
-    /// damaged block then goes unnoticed, and may answer "absent" for a key that is there.
+    /// Opens a stored filter of any hash and verifies all of it, as
+    /// [`from_bytes`](Self::from_bytes) does: for tools that describe filters, and for engines that
+    /// look up by key after a change of the seed.
+    ///
+    /// Lookups by key use the hash of the filter. Before you look up a hash, compare
+    /// [`key_hash`](Self::key_hash): a hash of another seed would be answered "absent" for a key
+    /// that was inserted.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`], as `from_bytes` but for another hash.
+    pub fn from_bytes_any_hash(bytes: B) -> Result<Self, FormatError> {
+        Self::read(stored(bytes), |bytes| verify(bytes, None))
+    }
+
+    /// Opens a stored filter of this hash and verifies its length and header, not its blocks: for
+    /// bytes whose integrity something else has just checked, such as the engine's own block
+    /// checksum. A damaged block then goes unnoticed, and may answer "absent" for a key that was
+    /// inserted.
     ///
     /// Cost: reads at most 128 bytes, whatever the size.
     ///
     /// # Errors
     ///
     /// [`FormatError`], as [`from_bytes`](Self::from_bytes) but for the blocks.
-    pub fn from_bytes_trusted(bytes: B) -> Result<Self, FormatError> {
-        let data = stored(bytes);
-        let (_, meta) = open(data.bytes().unwrap_or_default())?;
-        Ok(BloomFilter::from_parts(data, meta, Kernel::default()))
+    pub fn from_bytes_trusted(bytes: B, key_hash: KeyHash) -> Result<Self, FormatError> {
+        Self::read(stored(bytes), |bytes| Ok(open(bytes, Some(key_hash))?.1))
     }
 
-    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to
-    /// everything and the reason, for the log: an engine that goes on stays correct, and reads more
-    /// than it had to. The bytes are kept either way.
+    /// Opens a stored filter of any hash without verifying its blocks: combines
+    /// [`from_bytes_any_hash`](Self::from_bytes_any_hash) and
+    /// [`from_bytes_trusted`](Self::from_bytes_trusted).
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`], as `from_bytes_trusted` but for another hash.
+    pub fn from_bytes_trusted_any_hash(bytes: B) -> Result<Self, FormatError> {
+        Self::read(stored(bytes), |bytes| Ok(open(bytes, None)?.1))
+    }
+
+    /// Opens a stored filter as [`from_bytes`](Self::from_bytes) does, and never fails: for bytes
+    /// that cannot be used it returns a filter that answers "maybe" to everything, plus the error
+    /// to log. The engine stays correct and reads more than necessary. The filter keeps the bytes
+    /// either way.
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<FormatError>) {
         let data = stored(bytes);
-        let opened =
-            verify(data.bytes().unwrap_or_default()).and_then(|meta| match meta.key_hash {
-                found if found == key_hash => Ok(meta),
-                found => Err(FormatError::HashMismatch { found, expected: key_hash }),
-            });
-        let (data, meta, error) = match opened {
+        let (data, meta, error) = match verify(data.bytes().unwrap_or_default(), Some(key_hash)) {
             Ok(meta) => (data, meta, None),
             Err(error) => {
                 (stored_unused(data.into_inner()), Meta::new(key_hash, 1, true), Some(error))
             }
         };
         (BloomFilter::from_parts(data, meta, Kernel::default()), error)
+    }
+
+    /// Opens the bytes that `data` lends now, even if their owner lends others later.
+    pub(super) fn read(
+        data: Stored<B>,
+        check: impl FnOnce(&[u8]) -> Result<Meta, FormatError>,
+    ) -> Result<Self, FormatError> {
+        let meta = check(data.bytes().unwrap_or_default())?;
+        Ok(BloomFilter::from_parts(data, meta, Kernel::default()))
     }
 
     /// Gives the bytes back.
@@ -168,18 +201,18 @@ impl<D: Blocks> BloomFilter<D> {
     }
 }
 
-/// Checks all of a stored filter.
-fn verify(bytes: &[u8]) -> Result<Meta, FormatError> {
-    let (header, meta) = open(bytes)?;
+/// Checks all of a stored filter. `expected` is its hash, `None` for any.
+fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Meta, FormatError> {
+    let (header, meta) = open(bytes, expected)?;
     header.check_body(BLOCK_CHECKSUM, &bytes[HEADER_BYTES..])?;
     Ok(meta)
 }
 
 /// Checks the header and the length of a stored filter, not its blocks.
 #[inline]
-fn open(bytes: &[u8]) -> Result<(Header, Meta), FormatError> {
+fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), FormatError> {
     let header = Header::read(bytes, MAGIC, VERSION)?;
-    let (meta, count) = decode(&header)?;
+    let (meta, count) = decode(&header, expected)?;
     Header::check_length(bytes.len() as u64, stored_bytes(count))?;
     if meta.pass_all
         && let Some(at) = bytes[HEADER_BYTES..].iter().position(|&byte| byte != 0xff)
@@ -198,22 +231,15 @@ fn open(bytes: &[u8]) -> Result<(Header, Meta), FormatError> {
 /// use blocked_bloom::{BloomFilter, FormatError, KeyHash};
 /// let mut bytes = BloomFilter::pass_all(KeyHash::default()).to_bytes();
 /// bytes[0] ^= 1;
-/// let error = BloomFilter::from_bytes(&bytes).unwrap_err();
+/// let error = BloomFilter::from_bytes(&bytes, KeyHash::default()).unwrap_err();
 /// assert!(matches!(error, FormatError::Header(HeaderError::Magic { .. })));
 /// assert_eq!(error.offset(), 0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The header, the length or a checksum is wrong.
+    /// The header, the length or a checksum is wrong, or the hash is not the expected one.
     Header(HeaderError),
-    /// An intact filter, but built with another hash or seed than required.
-    HashMismatch {
-        /// Identity of the filter.
-        found: KeyHash,
-        /// Identity that is required.
-        expected: KeyHash,
-    },
     /// A filter that the compact form cannot hold.
     NotCompact {
         /// Its hash and seed; the form is for XXH3-64 with seed 0.
@@ -231,7 +257,6 @@ impl FormatError {
     pub fn offset(&self) -> u64 {
         match self {
             Self::Header(error) => error.offset(),
-            Self::HashMismatch { .. } => 11,
             Self::NotCompact { .. } => 0,
         }
     }
@@ -241,9 +266,6 @@ impl Display for FormatError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header(error) => error.fmt(f),
-            Self::HashMismatch { found, expected } => {
-                write!(f, "offset 11: a filter of {found}, expected {expected}")
-            }
             Self::NotCompact { key_hash, contents, keys_inserted } => write!(
                 f,
                 "a filter of {keys_inserted} {contents}, hashed by {key_hash}: the compact form is \

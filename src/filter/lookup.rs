@@ -28,9 +28,9 @@ impl<D: Blocks> BloomFilter<D> {
 
     /// Whether the key with this hash may be present.
     ///
-    /// The hash must be of the filter's [`hasher`](Self::hasher): with the hash of another seed,
-    /// the filter answers "absent" for a key that is there.
-    /// [`require_key_hash`](Self::require_key_hash) checks that once, when a filter is opened.
+    /// The hash must be of the filter's [`hasher`](Self::hasher): for the hash of another seed, the
+    /// filter answers "absent" although the key was inserted.
+    /// [`from_bytes`](BloomFilter::from_bytes) checks that once, when a filter is opened.
     ///
     /// Cost: one cache line.
     #[inline]

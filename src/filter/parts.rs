@@ -22,7 +22,7 @@ use crate::probe::{Block, MAX_PROBES};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` holds no blocks of a filter",
     label = "holds no blocks",
-    note = "open stored bytes by `BloomFilter::from_bytes(bytes)`; the type is then \
+    note = "open stored bytes with `BloomFilter::from_bytes(bytes, key_hash)`; the type is then \
             `BloomFilter<Stored<{Self}>>`"
 )]
 pub trait Blocks: AsRef<[Block]> {}

@@ -45,7 +45,8 @@ fn compact_filters_are_those_of_the_document_and_read_back() {
         for offset in 0..64 {
             let mut moved = vec![0; offset];
             moved.extend(&compact);
-            let opened = BloomFilter::from_compact_bytes(&moved[offset..]).unwrap();
+            let opened =
+                BloomFilter::from_compact_bytes(&moved[offset..], KeyHash::default()).unwrap();
             assert_eq!(opened, filter.view());
             assert_eq!(opened.to_bytes(), filter.to_bytes());
         }
@@ -75,7 +76,7 @@ fn golden_files_are_written_again_and_answer() {
         let path = format!("{}/tests/golden/{name}.bloom", env!("CARGO_MANIFEST_DIR"));
         let stored = std::fs::read(&path).unwrap();
         assert_eq!(stored, built(bits, probes, keys).to_compact_bytes().unwrap(), "{path}");
-        let opened = BloomFilter::from_compact_bytes(&stored).unwrap();
+        let opened = BloomFilter::from_compact_bytes(&stored, KeyHash::default()).unwrap();
         assert!((0..keys).all(|key| opened.contains(key.to_le_bytes())));
         assert_eq!(opened.keys_inserted(), keys);
     }
@@ -109,12 +110,17 @@ fn compact_form_rejects_unsupported_filters() {
         full[32..40].copy_from_slice(&keys.to_le_bytes());
         let sum = xxh3_64(&full[..56]);
         full[56..64].copy_from_slice(&sum.to_le_bytes());
-        let filter = BloomFilter::from_bytes(&full).unwrap();
+        let filter = BloomFilter::from_bytes_any_hash(&full).unwrap();
         let compact = filter.to_compact_bytes();
         assert_eq!(compact.is_ok(), holds);
         match compact {
             Ok(bytes) => {
-                assert_eq!(BloomFilter::from_compact_bytes(&bytes).unwrap().keys_inserted(), keys);
+                assert_eq!(
+                    BloomFilter::from_compact_bytes(&bytes, KeyHash::default())
+                        .unwrap()
+                        .keys_inserted(),
+                    keys
+                );
             }
             Err(error) => assert_eq!(
                 error.to_string(),
@@ -130,11 +136,11 @@ fn full_and_compact_forms_are_distinguished() {
     for blocks in [1, 2, 3, 40] {
         let (filter, hashes) = filled(blocks, 6, 1);
         let (full, compact) = (filter.to_bytes(), filter.to_compact_bytes().unwrap());
-        let error = BloomFilter::from_compact_bytes(&full).unwrap_err();
+        let error = BloomFilter::from_compact_bytes(&full, KeyHash::default()).unwrap_err();
         let named = "offset 8: a filter in the full form, version 1 (from_bytes opens it)";
         assert_eq!(error.to_string(), named);
-        assert!(BloomFilter::from_bytes(&compact).is_err());
-        assert!(BloomFilter::from_bytes_trusted(&compact).is_err());
+        assert!(BloomFilter::from_bytes_any_hash(&compact).is_err());
+        assert!(BloomFilter::from_bytes_trusted_any_hash(&compact).is_err());
         for hash in hashes.iter().copied().chain(Random(2).hashes(100)) {
             // The form has this hash alone.
             for other in [KeyHash::Xxh3 { seed: 1 }, KeyHash::Caller { tag: 0 }] {
@@ -144,8 +150,8 @@ fn full_and_compact_forms_are_distinguished() {
         // Nor blocks that begin as the full form does.
         let mut disguised = full.clone();
         disguised.extend([0xbc, 1, 6, 1, 0, 0, 0, 0]);
-        assert!(BloomFilter::from_bytes_trusted(&disguised).is_err());
-        assert!(BloomFilter::from_compact_bytes(&disguised).is_ok());
+        assert!(BloomFilter::from_bytes_trusted_any_hash(&disguised).is_err());
+        assert!(BloomFilter::from_compact_bytes(&disguised, KeyHash::default()).is_ok());
     }
 }
 
@@ -160,7 +166,8 @@ fn rejects_bytes_that_are_not_a_compact_filter() {
     };
     assert!(!all_maybe(&compact));
     for length in 0..compact.len() {
-        let error = BloomFilter::from_compact_bytes(&compact[..length]).unwrap_err();
+        let error =
+            BloomFilter::from_compact_bytes(&compact[..length], KeyHash::default()).unwrap_err();
         assert!(error.offset() <= length as u64 + 3, "{length}: {error}");
         let is_length = matches!(error, FormatError::Header(HeaderError::Length { .. }));
         assert_eq!(is_length, length % 64 != 8 || length < 72, "{length}: {error}");
@@ -175,7 +182,7 @@ fn rejects_bytes_that_are_not_a_compact_filter() {
                 2 => (1..=30).contains(&value),
                 _ => value == 1,
             };
-            let opened = BloomFilter::from_compact_bytes(&changed);
+            let opened = BloomFilter::from_compact_bytes(&changed, KeyHash::default());
             assert_eq!(opened.is_ok(), allowed, "{at}: {value}");
             match opened {
                 Err(error) => {
@@ -190,10 +197,10 @@ fn rejects_bytes_that_are_not_a_compact_filter() {
         }
     }
     let mut pass_all = BloomFilter::pass_all(KeyHash::default()).to_compact_bytes().unwrap();
-    assert!(BloomFilter::from_compact_bytes(&pass_all).unwrap().is_pass_all());
+    assert!(BloomFilter::from_compact_bytes(&pass_all, KeyHash::default()).unwrap().is_pass_all());
     for (at, value) in [(5, 0xfe), (66, 2)] {
         let before = std::mem::replace(&mut pass_all[at], value);
-        assert!(BloomFilter::from_compact_bytes(&pass_all).is_err());
+        assert!(BloomFilter::from_compact_bytes(&pass_all, KeyHash::default()).is_err());
         pass_all[at] = before;
     }
 }
@@ -230,7 +237,7 @@ fn damage_campaign() {
             let key = random.next() % keys;
             assert!(look_up(&container, key), "a key was lost");
             _ = BloomFilter::contains_hash_in(&container, KeyHash::default(), hash_of(key));
-            if let Ok(filter) = BloomFilter::from_compact_bytes(&container) {
+            if let Ok(filter) = BloomFilter::from_compact_bytes(&container, KeyHash::default()) {
                 _ = filter.contains_hash(hash_of(key));
             }
             damaged += 1;

@@ -57,7 +57,7 @@ fn seal(bytes: &mut [u8]) {
 }
 
 fn open_error(bytes: &[u8]) -> FormatError {
-    BloomFilter::from_bytes(bytes).unwrap_err()
+    BloomFilter::from_bytes_any_hash(bytes).unwrap_err()
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn headers() {
 
     let header = Header::read(&sealed, MAGIC, 1).unwrap();
     check(header.check_zero(16..24).unwrap_err(), "offset 20: reserved byte 9 (must be 0)", None);
-    let error = header.key_hash_at(20, 24).unwrap_err();
+    let error = header.key_hash_at(20, 24, None).unwrap_err();
     check(error, "offset 20: unsupported hash 9 (supported: 0 and 1)", None);
     assert_eq!(header.check_body(40, b"body"), Ok(()));
     let (stored, computed) = (xxh3_64(b"body"), xxh3_64(b"bodY"));
@@ -226,10 +226,10 @@ fn stored_filters() {
     check(scheme, SCHEME, Some(SCHEME));
     let text = "offset 127: 127 bytes in all, expected 128: truncated";
     check(open_error(&stored[..127]), text, Some(text));
-    let view = BloomFilter::from_bytes(&stored).unwrap();
-    let mismatch = view.require_key_hash(CALLER).unwrap_err();
-    let text = "offset 11: a filter of XXH3-64 with seed 0, expected the caller's hash with tag 5";
-    check(mismatch, text, None);
+    let mismatch = BloomFilter::from_bytes(&stored, CALLER).unwrap_err();
+    let text = "offset 11: built with XXH3-64 with seed 0, expected the caller's hash with tag 5: \
+                open it with the hash that built it, or build it again";
+    check(mismatch, text, Some(text));
 
     let all = BloomFilter::pass_all(CALLER).to_bytes();
     let text = "offset 12: number of probes 2 (must be 1 in a pass-all filter)";

@@ -49,7 +49,8 @@ fn filters_are_equal_if_shape_hash_count_and_bits_are() {
     for other in [other_bits, other_count, other_hash, empty(2, 6)] {
         assert_ne!(filter, other);
         assert_ne!(filter.view(), other.view());
-        let bytes = |filter: &BloomFilter| BloomFilter::from_bytes(filter.to_bytes()).unwrap();
+        let bytes =
+            |filter: &BloomFilter| BloomFilter::from_bytes_any_hash(filter.to_bytes()).unwrap();
         assert_eq!(bytes(&filter), bytes(&filter));
         assert_ne!(bytes(&filter), bytes(&other));
     }
@@ -199,7 +200,7 @@ fn zero_keys_build_an_empty_filter_and_zero_bits_a_pass_all_filter() {
     filter.clear();
     assert!(filter.contains("anything"));
     let stored = filter.to_bytes();
-    assert_eq!(BloomFilter::from_bytes(&stored).unwrap(), filter.view());
+    assert_eq!(BloomFilter::from_bytes_any_hash(&stored).unwrap(), filter.view());
 }
 
 #[test]
@@ -222,8 +223,8 @@ fn a_filter_of_the_callers_hashes_never_calls_a_key_absent() {
     assert!(!filter.is_pass_all() && !filter.contains_hash(78 << 32 | 78));
     assert_eq!(filter.keys_inserted(), 1);
     assert_eq!((&filter, filter.to_bytes()), (&before, stored.clone()));
-    assert_eq!(BloomFilter::from_bytes(&stored).unwrap(), filter.view());
-    let bytes = BloomFilter::from_bytes(&stored).unwrap();
+    assert_eq!(BloomFilter::from_bytes_any_hash(&stored).unwrap(), filter.view());
+    let bytes = BloomFilter::from_bytes_any_hash(&stored).unwrap();
     assert_eq!(bytes.hasher(), Err(refused));
     assert!(bytes.contains("a") && bytes.contains_hash(77));
     assert!(!bytes.contains_hash(78 << 32 | 78));
@@ -235,7 +236,7 @@ fn the_count_of_insertions_saturates() {
     stored[32..40].fill(0xff);
     let sum = xxhash_rust::xxh3::xxh3_64(&stored[..56]);
     stored[56..64].copy_from_slice(&sum.to_le_bytes());
-    let mut filter = BloomFilter::from_bytes(&stored).unwrap().to_filter().unwrap();
+    let mut filter = BloomFilter::from_bytes_any_hash(&stored).unwrap().to_filter().unwrap();
     let copy = filter.clone();
     filter.insert_hash(1).unwrap();
     filter.insert_hashes(&[1, 2]).unwrap();
@@ -290,10 +291,11 @@ fn bytes_that_change_length_after_opening_pass_all() {
     let compact = filter.to_compact_bytes().unwrap();
     type Opened = BloomFilter<Stored<ShrinkingOwner>>;
     type Open = fn(ShrinkingOwner) -> Opened;
-    let full: Open = |bytes| BloomFilter::from_bytes(bytes).unwrap();
-    let trusted: Open = |bytes| BloomFilter::from_bytes_trusted(bytes).unwrap();
+    let full: Open = |bytes| BloomFilter::from_bytes_any_hash(bytes).unwrap();
+    let trusted: Open = |bytes| BloomFilter::from_bytes_trusted_any_hash(bytes).unwrap();
     let or_pass_all: Open = |bytes| BloomFilter::open_or_pass_all(bytes, KeyHash::default()).0;
-    let of_compact: Open = |bytes| BloomFilter::from_compact_bytes(bytes).unwrap();
+    let of_compact: Open =
+        |bytes| BloomFilter::from_compact_bytes(bytes, KeyHash::default()).unwrap();
     let stored = filter.to_bytes();
     for (open, stored) in
         [(full, &stored), (trusted, &stored), (or_pass_all, &stored), (of_compact, &compact)]
@@ -355,7 +357,8 @@ fn filters_may_cross_threads() {
     let (filter, _) = filled(100, 6, 1);
     check(&filter);
     check(&filter.view());
-    let shared = BloomFilter::from_bytes(std::sync::Arc::<[u8]>::from(filter.to_bytes())).unwrap();
+    let shared =
+        BloomFilter::from_bytes_any_hash(std::sync::Arc::<[u8]>::from(filter.to_bytes())).unwrap();
     check(&shared);
     std::thread::scope(|scope| {
         scope.spawn(|| assert_eq!(shared.view(), filter.view()));

@@ -44,7 +44,9 @@ fn filters_read_back_as_they_were_written() {
                 assert_eq!(written, bytes);
             }
 
-            for opened in [BloomFilter::from_bytes, BloomFilter::from_bytes_trusted] {
+            for opened in
+                [BloomFilter::from_bytes_any_hash, BloomFilter::from_bytes_trusted_any_hash]
+            {
                 let view = opened(&bytes).unwrap();
                 assert_eq!(view, filter.view());
                 assert_eq!(view.key_hash(), KeyHash::default());
@@ -54,7 +56,7 @@ fn filters_read_back_as_they_were_written() {
                 assert!(keys.iter().all(|&key| view.contains_hash(key)));
                 assert_eq!(view.to_filter().unwrap(), filter);
             }
-            let shared = BloomFilter::from_bytes(bytes.clone()).unwrap();
+            let shared = BloomFilter::from_bytes_any_hash(bytes.clone()).unwrap();
             assert_eq!(shared.view(), filter.view());
             assert_eq!(shared.into_inner(), bytes);
         }
@@ -65,7 +67,7 @@ fn filters_read_back_as_they_were_written() {
 fn every_truncation_and_extension_is_refused() {
     for bytes in specimens() {
         for length in 0..bytes.len() {
-            let error = BloomFilter::from_bytes(&bytes[..length]).unwrap_err();
+            let error = BloomFilter::from_bytes_any_hash(&bytes[..length]).unwrap_err();
             match error {
                 FormatError::Header(HeaderError::TooShort { found }) => {
                     assert!(found == length as u64 && length < 64);
@@ -77,13 +79,16 @@ fn every_truncation_and_extension_is_refused() {
                 ref other => panic!("{length} bytes: {other}"),
             }
             assert_eq!(error.offset(), length as u64);
-            assert_eq!(BloomFilter::from_bytes_trusted(&bytes[..length]).as_ref(), Err(&error));
-            assert_eq!(BloomFilter::from_bytes(&bytes[..length]).unwrap_err(), error);
+            assert_eq!(
+                BloomFilter::from_bytes_trusted_any_hash(&bytes[..length]).as_ref(),
+                Err(&error)
+            );
+            assert_eq!(BloomFilter::from_bytes_any_hash(&bytes[..length]).unwrap_err(), error);
         }
         for extra in [1, 63, 64, 1_000] {
             let mut longer = bytes.clone();
             longer.resize(bytes.len() + extra, 0);
-            let error = BloomFilter::from_bytes(&longer).unwrap_err();
+            let error = BloomFilter::from_bytes_any_hash(&longer).unwrap_err();
             assert!(
                 matches!(error, FormatError::Header(HeaderError::Length { .. })),
                 "{extra} more: {error}"
@@ -106,7 +111,7 @@ fn damage_behind_the_first_mebibyte_is_refused() {
     for at in ends.chain([3_000_000, bytes.len() - 1]).filter(|&at| at < bytes.len()) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1;
-        let error = BloomFilter::from_bytes(&damaged).expect_err("a flipped bit");
+        let error = BloomFilter::from_bytes_any_hash(&damaged).expect_err("a flipped bit");
         let is_body = matches!(error, FormatError::Header(HeaderError::BodyChecksum { .. }));
         assert!(is_body, "{at}: {error}");
     }
@@ -118,7 +123,7 @@ fn every_flipped_bit_is_refused() {
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            let error = BloomFilter::from_bytes(&damaged).expect_err("a flipped bit");
+            let error = BloomFilter::from_bytes_any_hash(&damaged).expect_err("a flipped bit");
             let expected = match (bit / 8, &error) {
                 (0..8, FormatError::Header(HeaderError::Magic { found, expected })) => {
                     found[..] == damaged[..8] && expected[..] == bytes[..8]
@@ -137,7 +142,7 @@ fn every_flipped_bit_is_refused() {
             };
             assert!(expected, "bit {bit}: {error}");
             // The header alone is still verified, and nothing more is promised.
-            let trusted = BloomFilter::from_bytes_trusted(&damaged);
+            let trusted = BloomFilter::from_bytes_trusted_any_hash(&damaged);
             let unread = bit / 8 >= 64 && bytes[13] != 5;
             assert_eq!(trusted.is_ok(), unread, "bit {bit}");
         }
@@ -152,7 +157,7 @@ fn every_value_of_every_header_byte_is_a_filter_or_an_error_that_says_where() {
             let mut changed = bytes.clone();
             changed[at] = value;
             seal(&mut changed);
-            let opened = BloomFilter::from_bytes(&changed);
+            let opened = BloomFilter::from_bytes_any_hash(&changed);
             let legal = match at {
                 0..11 => value == bytes[at],
                 11 => value <= 1,
@@ -204,7 +209,7 @@ fn sealed_lies_are_named() {
         let mut changed = bytes.clone();
         changed[at] = value;
         seal(&mut changed);
-        BloomFilter::from_bytes(&changed).err()
+        BloomFilter::from_bytes_any_hash(&changed).err()
     };
     for (at, value, text) in [
         (10, 2, "offset 10: unsupported probe scheme 2 (supported: 1)"),
@@ -232,7 +237,7 @@ fn sealed_lies_are_named() {
     absurd[24..28].fill(0xff);
     seal(&mut absurd);
     let expected = 64 + 64 * u64::from(u32::MAX);
-    assert_eq!(BloomFilter::from_bytes(&absurd), Err(length(128, expected)));
+    assert_eq!(BloomFilter::from_bytes_any_hash(&absurd), Err(length(128, expected)));
     let mut pass_all = BloomFilter::pass_all(KeyHash::default()).to_bytes();
     pass_all[12] = 2;
     seal(&mut pass_all);
@@ -240,17 +245,17 @@ fn sealed_lies_are_named() {
         FormatError::Header(HeaderError::Field { offset, found, .. }) => (offset, found),
         other => panic!("{other}"),
     };
-    assert_eq!(BloomFilter::from_bytes(&pass_all).map_err(field), Err((12, 2)));
+    assert_eq!(BloomFilter::from_bytes_any_hash(&pass_all).map_err(field), Err((12, 2)));
     let mut wide = BloomFilter::pass_all(KeyHash::default()).to_bytes();
     wide[24] = 2;
     wide.extend([0xff; 64]);
     seal(&mut wide);
-    assert_eq!(BloomFilter::from_bytes(&wide).map_err(field), Err((24, 2)));
+    assert_eq!(BloomFilter::from_bytes_any_hash(&wide).map_err(field), Err((24, 2)));
     // Sealed or not, a pass-all filter has a block of ones or is rejected, even when trusted.
     let mut holed = BloomFilter::pass_all(KeyHash::default()).to_bytes();
     holed[100] = 0xfe;
     seal(&mut holed);
-    for open in [BloomFilter::from_bytes, BloomFilter::from_bytes_trusted] {
+    for open in [BloomFilter::from_bytes_any_hash, BloomFilter::from_bytes_trusted_any_hash] {
         assert_eq!(open(&holed).map_err(field), Err((100, 0xfe)));
     }
 }
@@ -270,7 +275,7 @@ fn sealed_mutations_open_by_the_probe_scheme_or_not_at_all() {
             bytes[at] = random.next() as u8;
         }
         seal(&mut bytes);
-        let Ok(view) = BloomFilter::from_bytes(&bytes) else {
+        let Ok(view) = BloomFilter::from_bytes_any_hash(&bytes) else {
             continue;
         };
         opened += 1;
@@ -310,17 +315,17 @@ fn unusable_filters_answer_maybe_and_report_the_reason() {
         }
     };
     for bytes in specimens() {
-        let opened = BloomFilter::from_bytes(&bytes).unwrap();
+        let opened = BloomFilter::from_bytes_any_hash(&bytes).unwrap();
         let found = opened.key_hash();
-        let error = (found != expected).then_some(FormatError::HashMismatch { found, expected });
-        check(&bytes, error);
+        let mismatch = HeaderError::HashMismatch { offset: 11, found, expected };
+        check(&bytes, (found != expected).then_some(mismatch.into()));
         for length in (0..bytes.len()).step_by(7) {
-            check(&bytes[..length], BloomFilter::from_bytes(&bytes[..length]).err());
+            check(&bytes[..length], BloomFilter::from_bytes(&bytes[..length], expected).err());
         }
         for at in (0..bytes.len()).step_by(5) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
-            check(&damaged, BloomFilter::from_bytes(&damaged).err());
+            check(&damaged, BloomFilter::from_bytes(&damaged, expected).err());
         }
     }
 }
@@ -330,9 +335,9 @@ fn arbitrary_bytes_are_refused() {
     let mut random = Random(10);
     for length in (0..300).chain([4_096, 100_000]) {
         let mut bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
-        assert!(BloomFilter::from_bytes(&bytes).is_err());
+        assert!(BloomFilter::from_bytes_any_hash(&bytes).is_err());
         bytes.fill(0);
-        assert!(BloomFilter::from_bytes(&bytes).is_err());
+        assert!(BloomFilter::from_bytes_any_hash(&bytes).is_err());
     }
 }
 

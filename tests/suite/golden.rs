@@ -80,7 +80,7 @@ fn contains(filter: BloomFilter<&[Block]>, key: u64) -> bool {
 }
 
 fn line(golden: &Golden, stored: &[u8]) -> String {
-    let filter = BloomFilter::from_bytes(stored).unwrap();
+    let filter = BloomFilter::from_bytes_any_hash(stored).unwrap();
     // The last kernel is the scalar one.
     let kernels: Vec<Kernel> = Kernel::supported().collect();
     let scalar = filter.with_kernel(*kernels.last().unwrap());

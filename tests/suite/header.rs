@@ -31,7 +31,7 @@ fn fields_are_read_back_as_they_were_written() {
         let read = Header::read(&bytes, MAGIC, 0x0102).unwrap();
         assert_eq!((read.u8_at(10), read.u32_at(12)), (7, 0x0102_0304));
         assert_eq!(read.u64_at(24), 0x0102_0304_0506_0708);
-        assert_eq!(read.key_hash_at(11, 16), Ok(key_hash));
+        assert_eq!(read.key_hash_at(11, 16, None), Ok(key_hash));
         assert_eq!(read.checksum(), xxh3_64(&sealed[..56]));
         assert_eq!((read.check_zero(32..48), read.check_zero(9..9)), (Ok(()), Ok(())));
         assert_eq!(read.check_body(48, &bytes[64..]), Ok(()));
@@ -67,7 +67,7 @@ fn every_flipped_bit_and_every_truncation_is_refused() {
 fn the_header_of_a_filter_is_read() {
     let stored = BloomFilter::pass_all(KeyHash::Xxh3 { seed: 5 }).to_bytes();
     let header = Header::read(&stored, *b"\x89BBLOOM\n", 1).unwrap();
-    assert_eq!(header.key_hash_at(11, 16), Ok(KeyHash::Xxh3 { seed: 5 }));
+    assert_eq!(header.key_hash_at(11, 16, None), Ok(KeyHash::Xxh3 { seed: 5 }));
     assert_eq!((header.u8_at(12), header.u8_at(13), header.u32_at(24)), (1, 5, 1));
     assert_eq!(header.check_body(48, &stored[64..]), Ok(()));
     assert_eq!(header.seal(), stored[..64]);

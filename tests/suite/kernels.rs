@@ -57,11 +57,11 @@ fn a_kernel_that_is_chosen_is_the_one_that_is_used() {
     let stored = empty(1, 6).to_bytes();
     for kernel in kernels() {
         let filter = empty(1, 6).with_kernel(kernel);
-        let bytes = BloomFilter::from_bytes(&stored).unwrap().with_kernel(kernel);
+        let bytes = BloomFilter::from_bytes_any_hash(&stored).unwrap().with_kernel(kernel);
         let used = [
             filter.kernel(),
             filter.clone().kernel(),
-            BloomFilter::from_bytes(&stored).unwrap().with_kernel(kernel).kernel(),
+            BloomFilter::from_bytes_any_hash(&stored).unwrap().with_kernel(kernel).kernel(),
             bytes.kernel(),
         ];
         assert_eq!(used.map(|used| used.instructions()), [kernel.instructions(); 4]);
@@ -139,7 +139,7 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
                 bytes.reserve_exact(stored.len());
                 bytes.extend_from_slice(&stored);
                 let bytes = bytes.into_boxed_slice();
-                let view = BloomFilter::from_bytes(&bytes[offset..]).unwrap();
+                let view = BloomFilter::from_bytes_any_hash(&bytes[offset..]).unwrap();
                 for &kernel in &kernels {
                     for length in [1, 2, 3, 9, 16, 17, 33, 200] {
                         // As long as needed too.
@@ -162,7 +162,7 @@ fn long_batches_and_reused_masks() {
         let (filter, present) = filled(blocks, 6, 7);
         // At an odd address, every block straddles two lines.
         let stored = [&[0; 3][..], &filter.to_bytes()].concat();
-        let straddling = BloomFilter::from_bytes_trusted(&stored[3..]).unwrap();
+        let straddling = BloomFilter::from_bytes_trusted_any_hash(&stored[3..]).unwrap();
         for kernel in kernels() {
             for length in [4095, 4096, 4097, 10_000, 0, 63, 64, 65, 127, 128, 129, 191, 192, 193] {
                 let hashes = mixed(&present, length, &mut random);
@@ -188,7 +188,7 @@ fn batches_of_keys_are_answered_as_their_hashes() {
         fixed.iter().step_by(3).for_each(|key| _ = filter.insert(key).unwrap());
         let mut stored = vec![0; offset];
         stored.extend(filter.to_bytes());
-        let filter = BloomFilter::from_bytes(&stored[offset..]).unwrap();
+        let filter = BloomFilter::from_bytes_any_hash(&stored[offset..]).unwrap();
         for filter in kernels().into_iter().map(|kernel| filter.view().with_kernel(kernel)) {
             for length in (0..=520).chain([640, 767, 768, 769, 1200]) {
                 hasher.hash_batch(&keys[..length], &mut hashes);
@@ -377,7 +377,7 @@ fn block_counts_up_to_the_last() {
             let block = (&mut map[start..start + 64]).try_into().unwrap();
             probe::insert(block, hash, 6);
         }
-        let filter = BloomFilter::from_bytes_trusted(&map).unwrap();
+        let filter = BloomFilter::from_bytes_trusted_any_hash(&map).unwrap();
         assert_eq!(filter.blocks().len(), blocks as usize);
         // Calls of few keys, of a word, and of more than the prefetch distance: each computes
         // offsets in its own way.

@@ -2,6 +2,7 @@
 //! nothing else.
 
 use crate::common::{Random, kernels};
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
     Bitmask, BloomFilter, BuildError, Filter, FilterContents, FilterOptions, FormatError, KeyError,
     KeyHash, KeyHasher, ParamsError, PrefixExtractor, Sizing, Stored,
@@ -32,10 +33,7 @@ fn a_seed_that_is_stated_once_finds_every_key() {
         // Open them.
         let filters: Vec<BloomFilter<Stored<Vec<u8>>>> = tables
             .into_iter()
-            .map(|stored| {
-                let filter = BloomFilter::from_bytes(stored).unwrap();
-                filter.require_key_hash(options.key_hash()).unwrap()
-            })
+            .map(|stored| BloomFilter::from_bytes(stored, options.key_hash()).unwrap())
             .collect();
 
         // Look up keys of all of them, with the hasher of whatever is at hand.
@@ -122,16 +120,28 @@ fn a_budget_under_the_smallest_filter_has_room_for_no_key() {
 }
 
 #[test]
-fn a_filter_of_another_seed_is_refused_where_it_is_opened() {
-    let options = FilterOptions::new(TEN).with_key_hash(KeyHash::Xxh3 { seed: 42 });
-    let stored = options.builder().finish().unwrap().to_bytes();
-    for expected in [KeyHash::default(), KeyHash::Caller { tag: 42 }] {
-        let refused = FormatError::HashMismatch { found: options.key_hash(), expected };
-        let view = BloomFilter::from_bytes(&stored).unwrap();
-        assert_eq!(view.require_key_hash(expected), Err(refused));
-        let owning = BloomFilter::from_bytes(stored.clone()).unwrap();
-        assert_eq!(owning.require_key_hash(expected).unwrap_err(), refused);
-        assert_eq!(BloomFilter::open_or_pass_all(&stored, expected).1, Some(refused));
+fn a_filter_of_another_hash_seed_or_tag_is_refused_where_it_is_opened() {
+    let hashes = [0, 42].map(|seed| KeyHash::Xxh3 { seed });
+    let hashes = [hashes, [41, 42].map(|tag| KeyHash::Caller { tag })].concat();
+    for &found in &hashes {
+        let options = FilterOptions::new(TEN).with_key_hash(found);
+        let filter = options.empty_filter(10).unwrap();
+        let stored = filter.to_bytes();
+        for open in [BloomFilter::from_bytes_any_hash, BloomFilter::from_bytes_trusted_any_hash] {
+            assert_eq!(open(&stored).unwrap().key_hash(), found);
+        }
+        for &expected in &hashes {
+            let mismatch = HeaderError::HashMismatch { offset: 11, found, expected };
+            let refused = (found != expected).then_some(FormatError::Header(mismatch));
+            for open in [BloomFilter::from_bytes, BloomFilter::from_bytes_trusted] {
+                assert_eq!(open(&stored, expected).err(), refused);
+            }
+            let (opened, error) = BloomFilter::open_or_pass_all(&stored, expected);
+            assert_eq!((error, opened.contains_hash(7)), (refused, refused.is_some()));
+            let text = refused.map_or(String::new(), |error| error.to_string());
+            let names = [found, expected].map(|key_hash| text.contains(&key_hash.to_string()));
+            assert_eq!(names, [refused.is_some(); 2], "{text}");
+        }
     }
 }
 

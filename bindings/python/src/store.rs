@@ -50,13 +50,13 @@ impl Store {
     /// Opens a filter for a known number of keys, and verifies it.
     pub(crate) fn open(bytes: Bytes) -> Result<Self, Error> {
         let mapped = matches!(bytes, Bytes::Mapped(_));
-        Ok(Store::Opened { filter: BloomFilter::from_bytes(bytes)?, mapped })
+        Ok(Store::Opened { filter: BloomFilter::from_bytes_any_hash(bytes)?, mapped })
     }
 
     /// Opens a growing filter, and verifies it.
     pub(crate) fn open_growing(bytes: Bytes) -> Result<Self, Error> {
         let mapped = matches!(bytes, Bytes::Mapped(_));
-        let filter = ScalableBloomFilter::from_bytes(SharedBytes::from(bytes))?;
+        let filter = ScalableBloomFilter::from_bytes_any_hash(SharedBytes::from(bytes))?;
         Ok(Store::OpenedGrowing { filter, mapped })
     }
 

@@ -18,7 +18,7 @@ use crate::store::Store;
 
 /// Reads a filter for a known number of keys, and verifies it.
 pub(crate) fn load(path: &Path) -> Result<Store, Error> {
-    Store::open(Bytes::read(path, |head, len| match BloomFilter::from_bytes_trusted(head) {
+    Store::open(Bytes::read(path, |head, len| match BloomFilter::from_bytes_trusted_any_hash(head) {
         Err(FormatError::Header(HeaderError::Length { expected, .. })) if expected == len => Ok(()),
         Err(FormatError::Header(HeaderError::Length { expected, .. })) => {
             Err(FormatError::Header(HeaderError::Length { found: len, expected }).into())
@@ -33,7 +33,7 @@ pub(crate) fn load_growing(path: &Path) -> Result<Store, Error> {
     Store::open_growing(Bytes::read(path, |head, _| match recognise("", head, head, None) {
         Ok(format) if format == Format::GROWING => Ok(()),
         // The error says what is wrong with it.
-        _ => Ok(ScalableBloomFilter::from_bytes(head).map(drop)?),
+        _ => Ok(ScalableBloomFilter::from_bytes_any_hash(head).map(drop)?),
     })?)
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn map(path: &Path, verify: bool) -> Result<Store, Error> {
         // Lookups read single pages anywhere: reading ahead would be in vain.
         let _ = map.advise(Advice::Random);
     }
-    let filter = BloomFilter::from_bytes_trusted(bytes)?;
+    let filter = BloomFilter::from_bytes_trusted_any_hash(bytes)?;
     if verify {
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header)?;
@@ -72,7 +72,7 @@ pub(crate) fn map(path: &Path, verify: bool) -> Result<Store, Error> {
 pub(crate) fn map_growing(path: &Path, verify: bool) -> Result<Store, Error> {
     let (bytes, _) = Bytes::map(path)?;
     if verify {
-        ScalableBloomFilter::from_bytes(bytes.as_ref())?;
+        ScalableBloomFilter::from_bytes_any_hash(bytes.as_ref())?;
     }
     if let Bytes::Mapped(map) = &bytes {
         #[cfg(unix)]
@@ -82,7 +82,7 @@ pub(crate) fn map_growing(path: &Path, verify: bool) -> Result<Store, Error> {
         // Lookups read single pages anywhere: reading ahead would be in vain.
         let _ = map.advise(Advice::Random);
     }
-    let filter = ScalableBloomFilter::from_bytes_trusted(SharedBytes::from(bytes))?;
+    let filter = ScalableBloomFilter::from_bytes_trusted_any_hash(SharedBytes::from(bytes))?;
     Ok(Store::OpenedGrowing { filter, mapped: true })
 }
 

@@ -95,7 +95,7 @@ impl Stored {
 
     /// A native filter, verified.
     pub(crate) fn open_native(&self) -> Result<BloomFilter<Blocks<&[u8]>>, Failure> {
-        BloomFilter::from_bytes(&self.bytes[..]).map_err(|error| self.damaged(error))
+        BloomFilter::from_bytes_any_hash(&self.bytes[..]).map_err(|error| self.damaged(error))
     }
 
     /// The error for a filter that cannot be used.

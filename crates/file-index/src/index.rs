@@ -65,7 +65,10 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
             first.check_zero(10..56)?;
         }
         for chunk in &manifest.chunks {
-            let planes = Planes::from_bytes(&slice[in_memory(&chunk.range)])?;
+            let planes = Planes::from_bytes(
+                &slice[in_memory(&chunk.range)],
+                chunk.layout.options().key_hash(),
+            )?;
             if *planes.layout() != chunk.layout {
                 return Err(PlanesError::OtherRecord { offset: chunk.range.start }.into());
             }
@@ -92,7 +95,10 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
     fn planes(&self, chunk: &Chunk) -> Result<Planes<&[u8]>, PlanesError> {
         let bytes = self.bytes.as_ref();
         Header::check_length(bytes.len() as u64, self.manifest.stored_bytes())?;
-        let planes = Planes::from_bytes_trusted(&bytes[in_memory(&chunk.range)])?;
+        let planes = Planes::from_bytes_trusted(
+            &bytes[in_memory(&chunk.range)],
+            chunk.layout.options().key_hash(),
+        )?;
         match *planes.layout() == chunk.layout {
             true => Ok(planes),
             false => Err(PlanesError::OtherRecord { offset: chunk.range.start }),

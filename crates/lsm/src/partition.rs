@@ -41,7 +41,7 @@ pub use bytes::{INDEX_MAGIC, PartitionLocation};
 /// let (last, index) = builder.finish()?;
 /// last.write_to(&mut file)?;
 ///
-/// let index = PartitionIndex::from_bytes(index)?.require_key_hash(options.key_hash())?;
+/// let index = PartitionIndex::from_bytes(index, options.key_hash())?;
 /// let key = 90_000_u32.to_be_bytes();
 /// let at = index.locate(key);
 /// let loaded = &file[at.offset as usize..][..at.length as usize]; // however the engine loads
@@ -58,33 +58,33 @@ pub struct PartitionIndex<B> {
 }
 
 impl<B: AsRef<[u8]>> PartitionIndex<B> {
-    /// Verifies the bytes of an index: header, checksums, order of the separators. Cost: reads
-    /// everything once.
+    /// Opens an index whose partitions have this hash, and verifies header, checksums and the order
+    /// of the separators. Cost: reads everything once.
     ///
     /// # Errors
     ///
     /// [`PartitionError::Header`] says what was found, where, and what was expected. Every
-    /// truncation, extension and flipped bit is an error. Without an index, read the table as if it
-    /// had no filter.
-    pub fn from_bytes(bytes: B) -> Result<Self, PartitionError> {
-        let slice = bytes.as_ref();
-        let (length, facts) = (slice.len(), bytes::verify(slice)?);
-        Ok(PartitionIndex { bytes, length, facts })
+    /// truncation, extension and flipped bit is an error, and so is another hash or seed
+    /// ([`HeaderError::HashMismatch`]). Without an index, read the table as if it had no filter.
+    pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, PartitionError> {
+        Self::read(bytes, Some(key_hash))
     }
 
-    /// The same index if its partitions were built with this hash and seed.
-    ///
-    /// Call it once where an index is opened whose partitions will be looked up by hash: a hash of
-    /// another seed would be answered "absent" for a key that is there.
+    /// Opens an index of any hash and verifies all of it, as [`from_bytes`](Self::from_bytes) does:
+    /// for tools that describe filters, and for engines that look up by key after a change of the
+    /// seed. Before you look up a hash in a partition, compare [`key_hash`](Self::key_hash).
     ///
     /// # Errors
     ///
-    /// [`FormatError::HashMismatch`] naming both.
-    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
-        match self.facts.key_hash {
-            found if found == expected => Ok(self),
-            found => Err(FormatError::HashMismatch { found, expected }),
-        }
+    /// [`PartitionError::Header`], as `from_bytes` but for another hash.
+    pub fn from_bytes_any_hash(bytes: B) -> Result<Self, PartitionError> {
+        Self::read(bytes, None)
+    }
+
+    fn read(bytes: B, expected: Option<KeyHash>) -> Result<Self, PartitionError> {
+        let slice = bytes.as_ref();
+        let (length, facts) = (slice.len(), bytes::verify(slice, expected)?);
+        Ok(PartitionIndex { bytes, length, facts })
     }
 
     /// Locates the only partition that can hold the key: the last whose separator is not greater.
@@ -123,7 +123,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         bytes: C,
     ) -> Result<BloomFilter<Stored<C>>, PartitionError> {
         let found = bytes::header_checksum(bytes.as_ref());
-        self.require(at, found, BloomFilter::from_bytes(bytes)?)
+        self.require(at, found, BloomFilter::from_bytes(bytes, self.key_hash())?)
     }
 
     /// [`open`](Self::open) without reading the blocks, as [`BloomFilter::from_bytes_trusted`]: for
@@ -138,7 +138,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         bytes: C,
     ) -> Result<BloomFilter<Stored<C>>, PartitionError> {
         let found = bytes::header_checksum(bytes.as_ref());
-        self.require(at, found, BloomFilter::from_bytes_trusted(bytes)?)
+        self.require(at, found, BloomFilter::from_bytes_trusted(bytes, self.key_hash())?)
     }
 
     /// `found` is the checksum that ends the header of the filter.
@@ -159,7 +159,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         if found != expected {
             return Err(PartitionError::OtherPartition { found, expected });
         }
-        Ok(filter.require_key_hash(self.facts.key_hash)?)
+        Ok(filter)
     }
 
     /// Where a partition is, or `None` past the last.
@@ -242,7 +242,7 @@ impl<B> fmt::Debug for PartitionIndex<B> {
 /// use blocked_bloom_lsm::{PartitionError, PartitionIndex, PartitionedFilterBuilder};
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
 /// let (only, index) = PartitionedFilterBuilder::new(options.clone(), 4096)?.finish()?;
-/// let index = PartitionIndex::from_bytes(index)?;
+/// let index = PartitionIndex::from_bytes(index, options.key_hash())?;
 /// let (at, stored) = (index.locate("any key"), only.to_bytes());
 ///
 /// let truncated = index.open(&at, &stored[..100]).unwrap_err();

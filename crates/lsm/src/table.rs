@@ -80,16 +80,15 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         Ok(if stored.is_empty() {
             TableFilter::None(key_hash)
         } else if stored.starts_with(&BLOOM_MAGIC) {
-            TableFilter::Bloom(BloomFilter::from_bytes(bytes)?.require_key_hash(key_hash)?)
+            TableFilter::Bloom(BloomFilter::from_bytes(bytes, key_hash)?)
         } else if stored.starts_with(&blocked_bloom_ribbon::MAGIC) {
-            let filter = RibbonFilter::from_bytes(bytes).map_err(TableFilterError::Ribbon)?;
-            let filter = filter.require_key_hash(key_hash);
+            let filter = RibbonFilter::from_bytes(bytes, key_hash);
             TableFilter::Ribbon(filter.map_err(TableFilterError::Ribbon)?)
         } else if stored.starts_with(&INDEX_MAGIC) {
-            let index = PartitionIndex::from_bytes(bytes).map_err(TableFilterError::Partition)?;
-            TableFilter::Partitioned(index.require_key_hash(key_hash)?)
+            let index = PartitionIndex::from_bytes(bytes, key_hash);
+            TableFilter::Partitioned(index.map_err(TableFilterError::Partition)?)
         } else if stored.len() % 64 == COMPACT_REST {
-            TableFilter::Bloom(BloomFilter::from_compact_bytes(bytes)?.require_key_hash(key_hash)?)
+            TableFilter::Bloom(BloomFilter::from_compact_bytes(bytes, key_hash)?)
         } else {
             let mut found = [0; 8];
             let length = stored.len().min(8);
@@ -402,11 +401,11 @@ pub enum TableFilterError {
         /// Bytes in all.
         length: u64,
     },
-    /// A Bloom filter that is damaged, or any filter of another hash or seed.
+    /// A Bloom filter that is damaged, or of another hash or seed.
     Bloom(FormatError),
     /// A Ribbon filter that is damaged, or of another hash or seed.
     Ribbon(RibbonError),
-    /// A damaged index of partitions.
+    /// An index of partitions that is damaged, or of another hash or seed.
     Partition(PartitionError),
     /// No filter block of RocksDB.
     #[cfg(feature = "rocksdb")]

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
 
     // A query names any columns: here those of a row that exists, so that there is a match.
-    let planes = Planes::from_bytes(&index)?;
+    let planes = Planes::from_bytes(&index, options.key_hash())?;
     let mut hits = Bitmask::new();
     for columns in [&[0][..], &[3], &[2, 8], &[1, 4, 6, 9], &[0, 1, 2, 4, 5, 6]] {
         let wanted: Vec<(usize, u64)> =

@@ -27,7 +27,8 @@ use crate::transpose::Rows;
 /// file.extend(builder.finish()?);
 ///
 /// let mut hits = blocked_bloom::Bitmask::new();
-/// Planes::from_bytes(&file)?.query(&Query::all([hasher.hash("seven")]), &mut hits);
+/// let planes = Planes::from_bytes(&file, options.key_hash())?;
+/// planes.query(&Query::all([hasher.hash("seven")]), &mut hits);
 /// assert!(hits.hits().any(|page| page == 700) && hits.count_hits() < 10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -40,11 +40,11 @@ pub enum PlanesError {
         /// Shape of the rows.
         expected: Shape,
     },
-    /// Planes, or a filter or rows to be appended to them, of another hash or seed than required.
+    /// A filter or rows to be appended have another hash, seed or tag than the planes.
     HashMismatch {
-        /// The hash of the planes or the filter.
+        /// Hash of the filter or the rows.
         found: KeyHash,
-        /// The one required.
+        /// Hash of the planes.
         expected: KeyHash,
     },
     /// No memory for the rows of a group, or for the bytes of one.

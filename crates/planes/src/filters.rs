@@ -73,7 +73,7 @@ impl Planes {
     ///     filter.insert(format!("key of table {table}"))?;
     ///     filters.push(filter);
     /// }
-    /// let planes = Planes::from_filters(&filters)?.require_key_hash(options.key_hash())?;
+    /// let planes = Planes::from_filters(&filters)?;
     /// let mut hits = Bitmask::new();
     /// planes.query(&Query::all([planes.hasher()?.hash("key of table 42")]), &mut hits);
     /// assert!(hits.hits().eq([42]));

@@ -7,8 +7,8 @@
 use core::num::NonZeroU32;
 use core::ops::Range;
 
-use blocked_bloom::KeyHasher;
 use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::{KeyHash, KeyHasher};
 
 use crate::error::{GROUP_ROWS_STEP, PlanesError};
 use crate::options::PlanesOptions;
@@ -109,10 +109,13 @@ impl PlanesLayout {
         Ok(layout)
     }
 
-    /// Of stored planes whose first and last record are right.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, PlanesError> {
+    /// Of stored planes whose first and last record are right. `expected` is the hash, `None` for
+    /// any.
+    pub(crate) fn from_bytes(bytes: &[u8], expected: Option<KeyHash>) -> Result<Self, PlanesError> {
         let tail = bytes.last_chunk::<HEADER_BYTES>().map_or(bytes, |tail| tail);
         let layout = PlanesLayout::from_tail(tail, bytes.len() as u64)?;
+        let key_hash = layout.options.key_hash();
+        Header::check_key_hash(11, key_hash, expected.unwrap_or(key_hash))?;
         layout.check_record(bytes, 0, 0)?;
         Ok(layout)
     }
@@ -174,7 +177,7 @@ impl PlanesLayout {
         if scheme != PROBE_SCHEME {
             return Err(field(10, "unsupported probe scheme", scheme.into(), "supported: 1"));
         }
-        let key_hash = header.key_hash_at(11, 16)?;
+        let key_hash = header.key_hash_at(11, 16, None)?;
         let (probes, flags) = (u32::from(header.u8_at(12)), header.u8_at(13));
         let block_bits = header.u32_at(12) >> 16;
         let (blocks, group_rows) = (header.u32_at(24), header.u32_at(28));

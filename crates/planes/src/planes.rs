@@ -49,7 +49,7 @@ const MAX_STEP_WORDS: usize = 4096;
 /// assert!(hits.hits().eq([0, 2]));
 /// planes.delete(0)?;
 ///
-/// let opened = Planes::from_bytes(planes.as_bytes())?.require_key_hash(store.key_hash())?;
+/// let opened = Planes::from_bytes(planes.as_bytes(), store.key_hash())?;
 /// opened.query(&query, &mut hits);
 /// assert!(hits.hits().eq([2]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -61,41 +61,47 @@ pub struct Planes<B = PlanesBytes> {
 }
 
 impl<B: AsRef<[u8]>> Planes<B> {
-    /// Opens stored planes and verifies all of them. Cost: reads everything once.
+    /// Opens stored planes of this hash and verifies all of them. Cost: reads everything once.
     ///
     /// # Errors
     ///
     /// [`PlanesError`] says what was found, where, and what was expected. Every truncation,
-    /// extension and flipped bit is an error. Such bytes must not be used to rule a row out.
-    pub fn from_bytes(bytes: B) -> Result<Self, PlanesError> {
+    /// extension and flipped bit is an error, and so is another hash, seed or tag
+    /// ([`HeaderError::HashMismatch`]). Such bytes must not be used to rule a row out.
+    ///
+    /// [`HeaderError::HashMismatch`]: blocked_bloom::parts::HeaderError::HashMismatch
+    pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, PlanesError> {
+        Self::read(bytes, Some(key_hash))
+    }
+
+    /// Opens stored planes of any hash and verifies all of them, as
+    /// [`from_bytes`](Self::from_bytes) does: for tools that describe planes. Before you query
+    /// hashes, compare [`key_hash`](Self::key_hash).
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError`], as `from_bytes` but for another hash.
+    pub fn from_bytes_any_hash(bytes: B) -> Result<Self, PlanesError> {
+        Self::read(bytes, None)
+    }
+
+    fn read(bytes: B, expected: Option<KeyHash>) -> Result<Self, PlanesError> {
         // Once: the owner may lend others the next time.
         let slice = bytes.as_ref();
-        let layout = PlanesLayout::from_bytes(slice)?;
+        let layout = PlanesLayout::from_bytes(slice, expected)?;
         layout.verify(slice)?;
         Ok(Planes { layout, bytes })
     }
 
-    /// Opens stored planes without reading them: for bytes that were verified when they entered a
-    /// cache, or that are mapped. Cost: reads the first 64 bytes and the last.
+    /// Opens stored planes of this hash without reading them: for bytes that were verified when
+    /// they entered a cache, or that are mapped. Cost: reads the first 64 bytes and the last.
     ///
     /// # Errors
     ///
     /// As [`from_bytes`](Self::from_bytes), except that damage to planes and to records between the
     /// first and the last is not found.
-    pub fn from_bytes_trusted(bytes: B) -> Result<Self, PlanesError> {
-        Ok(Planes { layout: PlanesLayout::from_bytes(bytes.as_ref())?, bytes })
-    }
-
-    /// The same planes if their items were hashed with this hash and seed.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanesError::HashMismatch`] naming both.
-    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, PlanesError> {
-        match self.key_hash() {
-            found if found == expected => Ok(self),
-            found => Err(PlanesError::HashMismatch { found, expected }),
-        }
+    pub fn from_bytes_trusted(bytes: B, key_hash: KeyHash) -> Result<Self, PlanesError> {
+        Ok(Planes { layout: PlanesLayout::from_bytes(bytes.as_ref(), Some(key_hash))?, bytes })
     }
 
     /// The same planes, borrowed.

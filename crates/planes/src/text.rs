@@ -18,7 +18,7 @@ use core::num::NonZeroU32;
 /// let rows = log.map(|line| -> Vec<u64> { hashes(line) });
 /// let stored = Planes::from_hashes(&options, rows)?;
 ///
-/// let opened = Planes::from_bytes(stored.as_bytes())?;
+/// let opened = Planes::from_bytes(stored.as_bytes(), options.key_hash())?;
 /// let text = opened.layout().options().text().expect("a text");
 /// let mut hits = blocked_bloom::Bitmask::new();
 /// opened.query(&Query::all(text.words(b"/api/v2").map(|word| hasher.hash(word))), &mut hits);

@@ -132,7 +132,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Restart: the filter is stored, and opened again where it lies.
     let stored = bans.filter.to_bytes();
-    let opened = RemovableFilter::from_bytes(&stored)?.require_key_hash(service.key_hash())?;
+    let opened = RemovableFilter::from_bytes(&stored, service.key_hash())?;
     assert!(bans.queue.iter().all(|&(_, hash)| opened.contains_hash(hash)));
     println!(
         "stored in {} bytes, and opened with {} bans in force",

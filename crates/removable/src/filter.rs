@@ -1,7 +1,7 @@
 //! The filter, generic over where its lines are: its lookups and facts.
 
 use blocked_bloom::parts::{BlockBuffer, HEADER_BYTES, check_words};
-use blocked_bloom::{Block, Filter, FormatError, Kernel, KeyHash, LengthError, Stored};
+use blocked_bloom::{Block, Filter, Kernel, KeyHash, LengthError, Stored};
 
 use crate::kernel;
 use crate::tags::{self, LANES, Place};
@@ -67,15 +67,6 @@ pub(crate) struct Meta {
     pub(crate) kernel: Kernel,
     /// Whether copies are advised to be on huge pages.
     pub(crate) huge_pages: bool,
-}
-
-impl Meta {
-    pub(crate) fn require(self, expected: KeyHash) -> Result<Self, FormatError> {
-        match self.key_hash {
-            found if found == expected => Ok(self),
-            found => Err(FormatError::HashMismatch { found, expected }),
-        }
-    }
 }
 
 /// Where the lines of a filter are. Nobody else can implement it, since this module is private.
@@ -174,16 +165,6 @@ impl<D> RemovableFilter<D> {
     /// Keys in the filter, copies included: inserted, and not removed since.
     pub fn keys_inserted(&self) -> u64 {
         self.meta.keys_inserted
-    }
-
-    /// The same filter if it has this hash and seed. Call it once where a filter is opened that
-    /// will be looked up by hash.
-    ///
-    /// # Errors
-    ///
-    /// [`FormatError::HashMismatch`] naming both.
-    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
-        self.meta.require(expected).map(|meta| RemovableFilter { meta, ..self })
     }
 
     /// The kernel of batches.

@@ -32,13 +32,13 @@ impl Meta {
 }
 
 /// Checks the header and the length of a stored filter, not its lines.
-fn open(bytes: &[u8]) -> Result<(Header, Meta), FormatError> {
+fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), FormatError> {
     let header = Header::read(bytes, MAGIC, VERSION)?;
     let scheme = header.u8_at(10);
     if scheme != TAG_SCHEME {
         return Err(HeaderError::field(10, "unsupported tag scheme", scheme, "supported: 1").into());
     }
-    let key_hash = header.key_hash_at(11, 16)?;
+    let key_hash = header.key_hash_at(11, 16, expected)?;
     header.check_zero(12..16)?;
     header.check_zero(28..32)?;
     header.check_zero(40..48)?;
@@ -56,9 +56,9 @@ fn open(bytes: &[u8]) -> Result<(Header, Meta), FormatError> {
     Ok((header, Meta::for_stored(key_hash, keys)))
 }
 
-/// Checks all of a stored filter.
-fn verify(bytes: &[u8]) -> Result<Meta, FormatError> {
-    let (header, meta) = open(bytes)?;
+/// Checks all of a stored filter. `expected` is its hash, `None` for any.
+fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Meta, FormatError> {
+    let (header, meta) = open(bytes, expected)?;
     let lines = &bytes[HEADER_BYTES..];
     header.check_body(LINE_CHECKSUM, lines)?;
     if count_tags(lines.as_chunks().0) != meta.keys_inserted {
@@ -69,8 +69,8 @@ fn verify(bytes: &[u8]) -> Result<Meta, FormatError> {
 }
 
 impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
-    /// Opens a stored filter and verifies all of it, whatever the alignment of the bytes. Allocates
-    /// nothing.
+    /// Opens a stored filter of this hash and verifies all of it, whatever the alignment of the
+    /// bytes. Allocates nothing.
     ///
     /// Cost: reads everything twice, at several GB/s. Afterwards nothing is decoded: lookups read
     /// the bytes in place.
@@ -78,47 +78,66 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
     /// # Errors
     ///
     /// [`FormatError`] says what was found, where, and what was expected. Every truncation,
-    /// extension and flipped bit is an error. Such bytes must not be used to answer "absent": go on
-    /// with [`open_or_pass_all`](Self::open_or_pass_all), or make the filter again from the keys.
+    /// extension and flipped bit is an error, and so is another hash, seed or tag
+    /// ([`HeaderError::HashMismatch`]). Such bytes must not be used to answer "absent": go on with
+    /// [`open_or_pass_all`](Self::open_or_pass_all), or make the filter again from the keys.
     ///
     /// ```
     /// use blocked_bloom::Filter;
     /// use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
-    /// let mut filter = RemovableOptions::new(50).empty_filter()?;
+    /// let options = RemovableOptions::new(50);
+    /// let mut filter = options.empty_filter()?;
     /// filter.insert("apple")?;
     /// let stored = filter.to_bytes();
-    /// let opened = RemovableFilter::from_bytes(&stored)?;
+    /// let opened = RemovableFilter::from_bytes(&stored, options.key_hash())?;
     /// assert!(opened.contains("apple") && !opened.contains("banana"));
     ///
-    /// let error = RemovableFilter::from_bytes(&stored[..100]).unwrap_err();
+    /// let error = RemovableFilter::from_bytes(&stored[..100], options.key_hash()).unwrap_err();
     /// assert_eq!(error.to_string(), "offset 100: 100 bytes in all, expected 256: truncated");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
-        // What is verified is what was measured, even if the owner lends other bytes the second
-        // time.
-        let data = stored(bytes);
-        let meta = verify(data.bytes().unwrap_or_default())?;
-        Ok(RemovableFilter { data, meta })
+    pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, FormatError> {
+        Self::read(bytes, |bytes| verify(bytes, Some(key_hash)))
     }
 
-    /// Opens a stored filter and verifies its length and header, not its lines: for bytes whose
-    /// integrity something else has just checked. A damaged line then goes unnoticed, and may
-    /// answer "absent" for a key that is there.
+    /// Opens a stored filter of any hash and verifies all of it, as
+    /// [`from_bytes`](Self::from_bytes) does: for tools that describe filters. Before you look up a
+    /// hash, compare [`key_hash`](Filter::key_hash).
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`], as `from_bytes` but for another hash.
+    pub fn from_bytes_any_hash(bytes: B) -> Result<Self, FormatError> {
+        Self::read(bytes, |bytes| verify(bytes, None))
+    }
+
+    /// Opens a stored filter of this hash and verifies its length and header, not its lines: for
+    /// bytes whose integrity something else has just checked. A damaged line then goes unnoticed,
+    /// and may answer "absent" for a key that was inserted.
     ///
     /// Cost: reads 64 bytes, whatever the size.
     ///
     /// # Errors
     ///
     /// [`FormatError`], as [`from_bytes`](Self::from_bytes) but for the lines.
-    pub fn from_bytes_trusted(bytes: B) -> Result<Self, FormatError> {
-        let data = stored(bytes);
-        let (_, meta) = open(data.bytes().unwrap_or_default())?;
-        Ok(RemovableFilter { data, meta })
+    pub fn from_bytes_trusted(bytes: B, key_hash: KeyHash) -> Result<Self, FormatError> {
+        Self::read(bytes, |bytes| Ok(open(bytes, Some(key_hash))?.1))
     }
 
-    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to
-    /// everything and the reason, for the log. The bytes are kept either way.
+    /// Opens a stored filter of any hash without verifying its lines: combines
+    /// [`from_bytes_any_hash`](Self::from_bytes_any_hash) and
+    /// [`from_bytes_trusted`](Self::from_bytes_trusted).
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`], as `from_bytes_trusted` but for another hash.
+    pub fn from_bytes_trusted_any_hash(bytes: B) -> Result<Self, FormatError> {
+        Self::read(bytes, |bytes| Ok(open(bytes, None)?.1))
+    }
+
+    /// Opens a stored filter as [`from_bytes`](Self::from_bytes) does, and never fails: for bytes
+    /// that cannot be used it returns a filter that answers "maybe" to everything, plus the error
+    /// to log. The filter keeps the bytes either way.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -132,14 +151,23 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
     /// ```
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<FormatError>) {
         let data = stored(bytes);
-        let opened = verify(data.bytes().unwrap_or_default());
-        let (data, meta, error) = match opened.and_then(|meta| meta.require(key_hash)) {
+        let (data, meta, error) = match verify(data.bytes().unwrap_or_default(), Some(key_hash)) {
             Ok(meta) => (data, meta, None),
             Err(error) => {
                 (stored_unused(data.into_inner()), Meta::for_stored(key_hash, 0), Some(error))
             }
         };
         (RemovableFilter { data, meta }, error)
+    }
+
+    /// Checks and keeps the bytes that their owner lends first, even if it lends others later.
+    fn read(
+        bytes: B,
+        check: impl FnOnce(&[u8]) -> Result<Meta, FormatError>,
+    ) -> Result<Self, FormatError> {
+        let data = stored(bytes);
+        let meta = check(data.bytes().unwrap_or_default())?;
+        Ok(RemovableFilter { data, meta })
     }
 
     /// Gives the bytes back.

@@ -26,8 +26,7 @@
 //! assert!(hits.hits().eq([0]));
 //!
 //! // Stored, and read where it lies.
-//! let opened = RemovableFilter::from_bytes(banned.to_bytes())?;
-//! let opened = opened.require_key_hash(store.key_hash())?;
+//! let opened = RemovableFilter::from_bytes(banned.to_bytes(), store.key_hash())?;
 //! assert!(opened.contains("198.51.100.23"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -8,6 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use blocked_bloom::parts::Header;
 use blocked_bloom::{Filter, FormatError, KeyHash};
 use blocked_bloom_lsm::{FilterIdentity, TableFilter, TableFilterError};
 
@@ -364,10 +365,7 @@ impl ResidentSet {
         filter: TableFilter,
         size: Option<ResidentSize>,
     ) -> Result<bool, TableFilterError> {
-        let found = filter.key_hash();
-        if found != self.key_hash {
-            return Err(FormatError::HashMismatch { found, expected: self.key_hash }.into());
-        }
+        Header::check_key_hash(11, filter.key_hash(), self.key_hash).map_err(FormatError::from)?;
         slot.check(&filter)?;
         // What reads the blocks is done before the lock is taken.
         let filter = filter.into_own_memory()?;

@@ -4,7 +4,7 @@
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::parts::HeaderError;
-use blocked_bloom::{AllocError, KeyError, KeyHash};
+use blocked_bloom::{AllocError, KeyError};
 
 /// Why a filter cannot be built, or bytes are no filter. Bytes that fail must not be used to answer
 /// "absent".
@@ -70,7 +70,8 @@ pub enum RibbonError {
         /// Of this many.
         keys: u64,
     },
-    /// The header is that of no filter, or it is damaged, or what follows it is.
+    /// The bytes are not a filter, the header or what follows it is damaged, or the hash is not
+    /// the expected one.
     Header(HeaderError),
     /// A shard does not begin where the one before ends, or has a shape that no shard can have.
     Shard {
@@ -82,13 +83,6 @@ pub enum RibbonError {
         found: u64,
         /// What it should be, or the most.
         expected: u64,
-    },
-    /// The filter was built with another hash or seed.
-    HashMismatch {
-        /// The hash of the filter.
-        found: KeyHash,
-        /// The one required.
-        expected: KeyHash,
     },
 }
 
@@ -128,9 +122,6 @@ impl Display for RibbonError {
             Self::Shard { offset, field, found, expected } => {
                 write!(f, "offset {offset}: {field} {found}, expected {expected}")
             }
-            Self::HashMismatch { found, expected } => {
-                write!(f, "offset 11: the filter is of {found}, expected {expected}")
-            }
         }
     }
 }
@@ -141,7 +132,6 @@ impl RibbonError {
         match self {
             Self::Header(error) => Some(error.offset()),
             Self::Shard { offset, .. } => Some(*offset),
-            Self::HashMismatch { .. } => Some(11),
             _ => None,
         }
     }

@@ -20,12 +20,13 @@ use crate::scheme::{Entry, Shards};
 /// ```
 /// use blocked_bloom::{Bitmask, Filter};
 /// use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
-/// let mut builder = RibbonOptions::new(0.001).builder();
+/// let options = RibbonOptions::new(0.001);
+/// let mut builder = options.builder();
 /// builder.extend(["apple", "cherry"])?;
 /// let filter = builder.finish()?;
 /// let stored: &[u8] = filter.as_bytes();
 ///
-/// let filter = RibbonFilter::from_bytes(stored)?;
+/// let filter = RibbonFilter::from_bytes(stored, options.key_hash())?;
 /// let mut hits = Bitmask::new();
 /// filter.contains_batch(&["apple", "banana", "cherry"], &mut hits);
 /// assert!(hits.hits().eq([0, 2]));
@@ -39,31 +40,45 @@ pub struct RibbonFilter<B = RibbonBytes> {
 }
 
 impl<B: AsRef<[u8]>> RibbonFilter<B> {
-    /// Verifies everything: header, length, the checksum of what follows, and the directory. Cost:
-    /// reads everything once.
+    /// Opens a stored filter of this hash and verifies everything: header, length, the checksum of
+    /// what follows, and the directory. Cost: reads everything once.
     ///
     /// # Errors
     ///
-    /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first thing that is wrong. The
-    /// filter must not be used to answer "absent" then.
-    pub fn from_bytes(bytes: B) -> Result<Self, RibbonError> {
-        let meta = Meta::verify(bytes.as_ref())?;
+    /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first fault, and
+    /// [`HeaderError::HashMismatch`] in `Header` for another hash, seed or tag. The filter must not
+    /// be used to answer "absent" then.
+    pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, RibbonError> {
+        let meta = Meta::verify(bytes.as_ref(), Some(key_hash))?;
         Ok(RibbonFilter::from_verified(bytes, meta))
     }
 
-    /// Verifies header and length only, for bytes whose owner has checksums of its own. Cost: reads
-    /// 64 bytes.
+    /// Opens a stored filter of any hash and verifies all of it, as
+    /// [`from_bytes`](Self::from_bytes) does: for tools that describe filters. Before you look up a
+    /// hash, compare [`key_hash`](Filter::key_hash).
+    ///
+    /// # Errors
+    ///
+    /// [`RibbonError`], as `from_bytes` but for another hash.
+    pub fn from_bytes_any_hash(bytes: B) -> Result<Self, RibbonError> {
+        let meta = Meta::verify(bytes.as_ref(), None)?;
+        Ok(RibbonFilter::from_verified(bytes, meta))
+    }
+
+    /// Opens a stored filter of this hash and verifies header and length only, for bytes whose
+    /// owner has checksums of its own. Cost: reads 64 bytes.
     ///
     /// # Errors
     ///
     /// [`RibbonError::Header`].
-    pub fn from_bytes_trusted(bytes: B) -> Result<Self, RibbonError> {
-        let (_, meta) = Meta::read(bytes.as_ref())?;
+    pub fn from_bytes_trusted(bytes: B, key_hash: KeyHash) -> Result<Self, RibbonError> {
+        let (_, meta) = Meta::read(bytes.as_ref(), Some(key_hash))?;
         Ok(RibbonFilter::from_verified(bytes, meta))
     }
 
-    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to
-    /// everything and the reason, for the log. The bytes are kept either way.
+    /// Opens a stored filter as [`from_bytes`](Self::from_bytes) does, and never fails: for bytes
+    /// that cannot be used it returns a filter that answers "maybe" to everything, plus the error
+    /// to log. The filter keeps the bytes either way.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -77,30 +92,11 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
     /// ```
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<RibbonError>) {
-        let (meta, error) = match Meta::verify(bytes.as_ref()) {
-            Ok(meta) if meta.key_hash == key_hash => (meta, None),
-            Ok(Meta { key_hash: found, .. }) => {
-                let error = RibbonError::HashMismatch { found, expected: key_hash };
-                (Meta::pass_all(key_hash, 0), Some(error))
-            }
+        let (meta, error) = match Meta::verify(bytes.as_ref(), Some(key_hash)) {
+            Ok(meta) => (meta, None),
             Err(error) => (Meta::pass_all(key_hash, 0), Some(error)),
         };
         (RibbonFilter::from_verified(bytes, meta), error)
-    }
-
-    /// The same filter if it was built with this hash and seed.
-    ///
-    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed
-    /// would be answered "absent" for a key that is there.
-    ///
-    /// # Errors
-    ///
-    /// [`RibbonError::HashMismatch`] naming both.
-    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, RibbonError> {
-        match self.meta.key_hash {
-            found if found == expected => Ok(self),
-            found => Err(RibbonError::HashMismatch { found, expected }),
-        }
     }
 
     /// The same filter, borrowed.

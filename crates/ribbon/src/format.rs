@@ -77,15 +77,19 @@ impl Meta {
     }
 
     /// Checks everything: header, length, the checksum of what follows, and the directory.
-    pub(crate) fn verify(bytes: &[u8]) -> Result<Self, RibbonError> {
-        let (header, meta) = Meta::read(bytes)?;
+    /// `expected` is the hash, `None` for any.
+    pub(crate) fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Self, RibbonError> {
+        let (header, meta) = Meta::read(bytes, expected)?;
         header.check_body(field::BODY_CHECKSUM, &bytes[HEADER_BYTES..])?;
         meta.check_directory(bytes)?;
         Ok(meta)
     }
 
     /// Checks the header and the length.
-    pub(crate) fn read(bytes: &[u8]) -> Result<(Header, Self), RibbonError> {
+    pub(crate) fn read(
+        bytes: &[u8],
+        expected: Option<KeyHash>,
+    ) -> Result<(Header, Self), RibbonError> {
         let header = Header::read(bytes, MAGIC, VERSION)?;
         let scheme = header.u8_at(field::SCHEME);
         if scheme != SCHEME {
@@ -97,7 +101,7 @@ impl Meta {
             );
             return Err(error.into());
         }
-        let key_hash = header.key_hash_at(field::HASH, field::SEED)?;
+        let key_hash = header.key_hash_at(field::HASH, field::SEED, expected)?;
         let columns = u32::from(header.u8_at(field::COLUMNS));
         if !(1..=MAX_COLUMNS).contains(&columns) {
             return Err(

@@ -20,7 +20,7 @@
 //! let stored: Vec<u8> = builder.finish()?.as_bytes().to_vec();
 //!
 //! // Open: the bytes stay where they are.
-//! let filter = RibbonFilter::from_bytes(stored)?.require_key_hash(filters.key_hash())?;
+//! let filter = RibbonFilter::from_bytes(stored, filters.key_hash())?;
 //! assert!(filter.bits_per_key() < 7.4 && filter.expected_false_positive_rate() <= 0.01);
 //!
 //! // MultiGet: a filter of the core answers the same calls.

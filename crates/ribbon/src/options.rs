@@ -24,7 +24,7 @@ use crate::sizing;
 /// builder.extend(["apple", "banana"])?;
 /// let stored = builder.finish()?.as_bytes().to_vec();
 ///
-/// let filter = RibbonFilter::from_bytes(stored)?.require_key_hash(filters.key_hash())?;
+/// let filter = RibbonFilter::from_bytes(stored, filters.key_hash())?;
 /// assert!(filter.contains_hash(filters.hasher()?.hash("apple")));
 /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
 /// ```

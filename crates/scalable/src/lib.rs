@@ -25,7 +25,7 @@
 //!
 //! // Stored, and looked up where the bytes are.
 //! let stored = seen.to_bytes();
-//! let opened = ScalableBloomFilter::from_bytes(&stored)?.require_key_hash(options.key_hash())?;
+//! let opened = ScalableBloomFilter::from_bytes(&stored, options.key_hash())?;
 //! assert!(opened.contains("https://example.com/a") && !opened.contains("https://example.com/b"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

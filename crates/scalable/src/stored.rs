@@ -72,18 +72,21 @@ fn empty_slice() -> &'static [u8] {
     &[]
 }
 
+type Link<B> = BloomFilter<Stored<LinkBytes<B>>>;
+
 impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
-    /// Opens a stored growing filter and verifies all of it: a `&[u8]`, an `Arc<[u8]>`, a
-    /// `bytes::Bytes`, each of which is cheap to clone. Every link has a clone, so that a `Vec<u8>`
-    /// is better borrowed, or made an `Arc<[u8]>`. If the owner of the bytes lends fewer or more
-    /// later, every answer is "maybe".
+    /// Opens a stored growing filter of this hash and verifies all of it: a `&[u8]`, an
+    /// `Arc<[u8]>`, a `bytes::Bytes`, each of which is cheap to clone. Every link has a clone, so
+    /// that a `Vec<u8>` is better borrowed, or made an `Arc<[u8]>`. If the owner of the bytes lends
+    /// fewer or more later, every answer is "maybe".
     ///
     /// Cost: reads everything once. Allocates a list of the links, and copies no block.
     ///
     /// # Errors
     ///
     /// [`ScalableFormatError`] says what was found, where, and what was expected. Every truncation,
-    /// extension and flipped bit is an error. Such bytes must not be used to answer "absent".
+    /// extension and flipped bit is an error, and so is another hash, seed or tag
+    /// ([`HeaderError::HashMismatch`]). Such bytes must not be used to answer "absent".
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -92,19 +95,30 @@ impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
     /// filter.insert("apple")?;
     /// let stored = filter.to_bytes();
     ///
-    /// let opened = ScalableBloomFilter::from_bytes(&stored)?;
+    /// let opened = ScalableBloomFilter::from_bytes(&stored, filter.key_hash())?;
     /// assert!(opened.contains("apple") && !opened.contains("banana"));
     /// assert_eq!(opened.to_filter()?, filter);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_bytes(bytes: B) -> Result<Self, ScalableFormatError> {
-        Self::open(bytes, BloomFilter::from_bytes)
+    pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, ScalableFormatError> {
+        Self::open(bytes, Some(key_hash), BloomFilter::from_bytes)
     }
 
-    /// Opens a stored growing filter whose blocks are known to be undamaged: a file of one's own
-    /// that is mapped. Verifies lengths and headers, that of each link too, and not the blocks:
-    /// bits that are damaged there may make keys "absent" that were added. Cost: reads 64 bytes for
-    /// the filter and for each link. Allocates a list of the links.
+    /// Opens a stored growing filter of any hash and verifies all of it, as
+    /// [`from_bytes`](Self::from_bytes) does: for tools that describe filters, and for callers that
+    /// look up by key. Before you look up a hash, compare [`key_hash`](blocked_bloom::Filter::key_hash).
+    ///
+    /// # Errors
+    ///
+    /// [`ScalableFormatError`], as `from_bytes` but for another hash.
+    pub fn from_bytes_any_hash(bytes: B) -> Result<Self, ScalableFormatError> {
+        Self::open(bytes, None, BloomFilter::from_bytes)
+    }
+
+    /// Opens a stored growing filter of this hash whose blocks are known to be undamaged: a file of
+    /// one's own that is mapped. Verifies lengths and headers, that of each link too, and not the
+    /// blocks: damaged bits there may make inserted keys "absent". Cost: reads 64 bytes for the
+    /// filter and for each link. Allocates a list of the links.
     ///
     /// # Errors
     ///
@@ -116,31 +130,49 @@ impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
     /// let mut filter = ScalableOptions::new(0.01, 100).build()?;
     /// filter.insert("apple")?;
     /// let stored = filter.to_bytes();
-    /// assert!(ScalableBloomFilter::from_bytes_trusted(&stored)?.contains("apple"));
+    /// let opened = ScalableBloomFilter::from_bytes_trusted(&stored, filter.key_hash())?;
+    /// assert!(opened.contains("apple"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_bytes_trusted(bytes: B) -> Result<Self, ScalableFormatError> {
-        Self::open(bytes, BloomFilter::from_bytes_trusted)
+    pub fn from_bytes_trusted(bytes: B, key_hash: KeyHash) -> Result<Self, ScalableFormatError> {
+        Self::open(bytes, Some(key_hash), BloomFilter::from_bytes_trusted)
     }
 
+    /// Opens a stored growing filter of any hash without verifying its blocks: combines
+    /// [`from_bytes_any_hash`](Self::from_bytes_any_hash) and
+    /// [`from_bytes_trusted`](Self::from_bytes_trusted).
+    ///
+    /// # Errors
+    ///
+    /// [`ScalableFormatError`], as `from_bytes_trusted` but for another hash.
+    pub fn from_bytes_trusted_any_hash(bytes: B) -> Result<Self, ScalableFormatError> {
+        Self::open(bytes, None, BloomFilter::from_bytes_trusted)
+    }
+
+    /// `expected` is the hash, `None` for any. Each link must have that of the first header.
     fn open(
         bytes: B,
-        open_link: impl Fn(LinkBytes<B>) -> Result<BloomFilter<Stored<LinkBytes<B>>>, FormatError>,
+        expected: Option<KeyHash>,
+        open_link: fn(LinkBytes<B>, KeyHash) -> Result<Link<B>, FormatError>,
     ) -> Result<Self, ScalableFormatError> {
         // What is opened is what was measured, even if the owner lends other bytes later.
         let stored = parts::stored(bytes);
         let bytes = stored.bytes().unwrap_or_default();
         let header = Header::read(bytes, MAGIC, VERSION)?;
-        let shape = decode(&header)?;
+        let shape = decode(&header, expected)?;
         let (mut links, mut sums) = (Vec::new(), Vec::new());
         let mut rest = &bytes[HEADER_BYTES..];
         for link in 0..header.u32_at(12) {
             let start = bytes.len() - rest.len();
             let (link_bytes, after) = rest.split_at(link_length(rest));
             let end = start + link_bytes.len();
-            let filter = open_link(LinkBytes { stored: stored.clone(), start, end })
-                .and_then(|filter| filter.require_key_hash(shape.key_hash))
-                .map_err(|error| ScalableFormatError::Link { link, start: start as u64, error })?;
+            let filter =
+                open_link(LinkBytes { stored: stored.clone(), start, end }, shape.key_hash)
+                    .map_err(|error| ScalableFormatError::Link {
+                        link,
+                        start: start as u64,
+                        error,
+                    })?;
             let bytes = size_of_val(&filter) as u64;
             links.try_reserve(1).map_err(|_| AllocError::new(bytes))?;
             sums.try_reserve(8).map_err(|_| AllocError::new(8))?;
@@ -190,16 +222,15 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     ) -> Result<Self, ScalableFormatError> {
         let (first, of_links) = headers.split_first().unwrap_or((&[0; HEADER_BYTES], &[]));
         let header = Header::read(first, MAGIC, VERSION)?;
-        let shape = decode(&header)?;
+        let shape = decode(&header, None)?;
         let (count, allowed) = (header.u32_at(12), "must be that of the links that were read");
         if [links.len(), of_links.len()] != [count as usize; 2] {
             return Err(HeaderError::field(12, "number of links", count, allowed).into());
         }
         let sums = of_links.iter().flat_map(|link| &link[LINK_CHECKSUM..]);
         header.check_body(LINKS_CHECKSUM, &sums.copied().collect::<Vec<u8>>())?;
-        if let Some(link) = links.iter().find(|link| link.key_hash() != shape.key_hash) {
-            let (found, expected) = (link.key_hash(), shape.key_hash);
-            return Err(ScalableFormatError::HashMismatch { found, expected });
+        for link in &links {
+            Header::check_key_hash(HASH, link.key_hash(), shape.key_hash)?;
         }
         for (link, header) in links.iter().zip(of_links) {
             let (probes, blocks) = (link.params().probes(), link.blocks().len() as u32);
@@ -212,19 +243,6 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
             }
         }
         Ok(ScalableBloomFilter::from_links(shape, links))
-    }
-
-    /// The same filter if it was made with this hash and seed: to be called once where a filter is
-    /// opened that will be looked up by hash.
-    ///
-    /// # Errors
-    ///
-    /// [`ScalableFormatError::HashMismatch`] naming both.
-    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, ScalableFormatError> {
-        match self.shape.key_hash {
-            found if found == expected => Ok(self),
-            found => Err(ScalableFormatError::HashMismatch { found, expected }),
-        }
     }
 }
 
@@ -289,9 +307,10 @@ fn link_length(rest: &[u8]) -> usize {
     usize::try_from(bytes).map_or(rest.len(), |bytes| bytes.min(rest.len()))
 }
 
-/// Checks the fields of a header by themselves, in the order of the document.
-fn decode(header: &Header) -> Result<ScalableOptions, HeaderError> {
-    let key_hash = header.key_hash_at(HASH, 16)?;
+/// Checks the fields of a header by themselves, in the order of the document. `expected` is the
+/// hash, `None` for any.
+fn decode(header: &Header, expected: Option<KeyHash>) -> Result<ScalableOptions, HeaderError> {
+    let key_hash = header.key_hash_at(HASH, 16, expected)?;
     let number = |offset: usize| f64::from_bits(header.u64_at(offset));
     let (rate, tightening) = (number(24), number(32));
     let (growth, items) = (u32::from(header.u8_at(11)), header.u64_at(48));
@@ -315,19 +334,20 @@ fn decode(header: &Header) -> Result<ScalableOptions, HeaderError> {
 /// Why bytes are not a growing filter. None of these bytes may be used to answer "absent".
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_scalable::{ScalableBloomFilter, ScalableFormatError, ScalableOptions};
 /// let mut filter = ScalableOptions::new(0.01, 100).build()?;
 /// filter.insert("apple")?;
 /// let mut stored = filter.to_bytes();
 /// stored[300] ^= 1;
-/// let error = ScalableBloomFilter::from_bytes(&stored).unwrap_err();
+/// let error = ScalableBloomFilter::from_bytes(&stored, filter.key_hash()).unwrap_err();
 /// assert!(matches!(error, ScalableFormatError::Link { link: 0, start: 64, .. }));
 /// # Ok::<(), blocked_bloom_scalable::ScalableError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ScalableFormatError {
-    /// The header, the length or a checksum is wrong.
+    /// The header, the length or a checksum is wrong, or the hash is not the expected one.
     Header(HeaderError),
     /// A link is damaged or cut off.
     Link {
@@ -340,13 +360,6 @@ pub enum ScalableFormatError {
     },
     /// No memory for the list of links.
     Alloc(AllocError),
-    /// An intact filter, but made with another hash or seed than required.
-    HashMismatch {
-        /// Identity of the filter.
-        found: KeyHash,
-        /// Identity that is required.
-        expected: KeyHash,
-    },
 }
 
 impl ScalableFormatError {
@@ -357,7 +370,6 @@ impl ScalableFormatError {
             Self::Header(error) => error.offset(),
             Self::Link { start, error, .. } => start + error.offset(),
             Self::Alloc(_) => 0,
-            Self::HashMismatch { .. } => HASH as u64,
         }
     }
 }
@@ -370,9 +382,6 @@ impl Display for ScalableFormatError {
                 write!(f, "link {link}, which begins at {start}: {error}")
             }
             Self::Alloc(error) => error.fmt(f),
-            Self::HashMismatch { found, expected } => {
-                write!(f, "offset {HASH}: a growing filter of {found}, expected {expected}")
-            }
         }
     }
 }
@@ -383,7 +392,6 @@ impl Error for ScalableFormatError {
             Self::Header(error) => Some(error),
             Self::Link { error, .. } => Some(error),
             Self::Alloc(error) => Some(error),
-            Self::HashMismatch { .. } => None,
         }
     }
 }

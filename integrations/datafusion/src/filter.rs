@@ -31,7 +31,7 @@ pub(crate) fn failed<E: Display>(function: &str) -> impl Fn(E) -> DataFusionErro
 
 /// Opens a stored filter of keys of this type, into memory aligned to cache lines.
 pub(crate) fn open(bytes: &[u8], key: KeyType, function: &str) -> Result<BloomFilter> {
-    let stored = BloomFilter::from_bytes(bytes).map_err(failed(function))?;
+    let stored = BloomFilter::from_bytes_any_hash(bytes).map_err(failed(function))?;
     if stored.key_hash() != key.key_hash() {
         return match KeyType::from_key_hash(stored.key_hash()) {
             Some(of) => exec_err!("{function}: the filter is of {of}, the column of {key}"),
@@ -192,7 +192,7 @@ impl Collector {
                 self.insert(&hashes)
             }
             FILTER => {
-                let other = BloomFilter::from_bytes(body).map_err(failed(NAME))?;
+                let other = BloomFilter::from_bytes(body, self.key.key_hash()).map_err(failed(NAME))?;
                 let filter = self.become_filter()?;
                 match filter.union_with(&other) {
                     // The union with a filter that answers "maybe" to everything is such a filter.

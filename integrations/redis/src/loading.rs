@@ -309,7 +309,7 @@ impl Facts {
         header.put(BLOCKS, &blocks.min(1).to_le_bytes());
         header.put_body_checksum(CHECKSUM, &[0; HEADER_BYTES]);
         let filter = [header.seal(), [0; HEADER_BYTES]];
-        let filter = BloomFilter::from_bytes(filter.as_flattened()).ok()?;
+        let filter = BloomFilter::from_bytes_any_hash(filter.as_flattened()).ok()?;
         Some(Facts {
             blocks,
             probes: filter.params().probes(),

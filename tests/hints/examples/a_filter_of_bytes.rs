@@ -1,5 +1,5 @@
 //! `Vec<u8>` holds no blocks of a filter
-//! BloomFilter::from_bytes(bytes)
+//! BloomFilter::from_bytes(bytes, key_hash)
 //! BloomFilter<Stored<Vec<u8>>>
 
 use blocked_bloom::{BloomFilter, KeyHash};

@@ -1,9 +1,9 @@
 //! cannot be added to
 //! to_filter()
 
-use blocked_bloom::BloomFilter;
+use blocked_bloom::{BloomFilter, KeyHash};
 
 fn main() {
-    let mut filter = BloomFilter::from_bytes(Vec::new()).unwrap();
+    let mut filter = BloomFilter::from_bytes(Vec::new(), KeyHash::default()).unwrap();
     filter.insert("apple").unwrap();
 }

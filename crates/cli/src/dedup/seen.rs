@@ -121,7 +121,7 @@ impl Seen {
                 (Filter::Fixed(filter, opened.keys_inserted()), capacity)
             }
             format if format == Format::GROWING => {
-                let opened = ScalableBloomFilter::from_bytes(&stored.bytes[..])
+                let opened = ScalableBloomFilter::from_bytes_any_hash(&stored.bytes[..])
                     .map_err(|error| stored.damaged(error))?;
                 let rate = opened.false_positive_rate();
                 match wanted {

@@ -17,7 +17,11 @@ impl Format {
         "compact",
         "A Bloom filter of this project without a header: blocks and eight bytes",
         "has no mark: it is what its user says",
-        |source| source.boxed(BloomFilter::from_compact_bytes(source.all()?).map(Compact)),
+        |source| {
+            source.boxed(
+                BloomFilter::from_compact_bytes(source.all()?, KeyHash::default()).map(Compact),
+            )
+        },
     ));
 }
 

@@ -16,7 +16,7 @@ impl Format {
         "growing",
         "A filter that grows, a chain of filters",
         MAGIC,
-        |source| source.boxed(ScalableBloomFilter::from_bytes(source.all()?)),
+        |source| source.boxed(ScalableBloomFilter::from_bytes_any_hash(source.all()?)),
     ));
 }
 

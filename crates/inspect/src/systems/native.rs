@@ -18,15 +18,18 @@ use crate::value::object;
 impl Format {
     /// A Bloom filter of this project, with its header.
     pub const NATIVE: Format = Format::new(&System {
-        length: Some(|head| sealed::length(BloomFilter::from_bytes_trusted(head).err())),
+        length: Some(|head| sealed::length(BloomFilter::from_bytes_trusted_any_hash(head).err())),
         options: &[LookupOption::Prefix],
         ..System::own("native", "A Bloom filter of this project", MAGIC, open)
     });
 }
 
 fn open<'a>(source: &Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error> {
-    let opened: Result<Native<'a>, _> =
-        Sealed::open(source.all()?, BloomFilter::from_bytes, BloomFilter::from_bytes_trusted);
+    let opened: Result<Native<'a>, _> = Sealed::open(
+        source.all()?,
+        BloomFilter::from_bytes_any_hash,
+        BloomFilter::from_bytes_trusted_any_hash,
+    );
     source.boxed(opened)
 }
 

@@ -24,7 +24,7 @@ impl Format {
             "partition-index",
             "The index of a filter in partitions",
             INDEX_MAGIC,
-            |source| source.boxed(PartitionIndex::from_bytes(source.all()?)),
+            |source| source.boxed(PartitionIndex::from_bytes_any_hash(source.all()?)),
         )
     });
 }
@@ -94,7 +94,7 @@ impl<'a> Partitioned<'a> {
     /// Verifies the index, and every partition where it says that it is: one behind the other, from
     /// the first of the bytes to the last.
     pub(crate) fn open(index: &'a [u8], partitions: &'a [u8]) -> Result<Self, Damage> {
-        let index = PartitionIndex::from_bytes(index)?;
+        let index = PartitionIndex::from_bytes_any_hash(index)?;
         let (found, expected) = (partitions.len() as u64, index.stored_bytes());
         if found != expected {
             return Err(HeaderError::Length { found, expected }.into());

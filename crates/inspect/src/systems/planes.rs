@@ -14,7 +14,7 @@ impl Format {
     /// Bit planes, a skip index, of `blocked-bloom-planes`.
     pub const PLANES: Format =
         Format::new(&System::own("planes", "Bit planes, a skip index", MAGIC, |source| {
-            source.boxed(Planes::from_bytes(source.all()?))
+            source.boxed(Planes::from_bytes_any_hash(source.all()?))
         }));
 }
 

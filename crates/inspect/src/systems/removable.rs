@@ -13,7 +13,9 @@ use crate::value::object;
 impl Format {
     /// A filter that keys can be removed from, of `blocked-bloom-removable`.
     pub const REMOVABLE: Format = Format::new(&System {
-        length: Some(|head| sealed::length(RemovableFilter::from_bytes_trusted(head).err())),
+        length: Some(|head| {
+            sealed::length(RemovableFilter::from_bytes_trusted_any_hash(head).err())
+        }),
         ..System::own("removable", "A filter that keys can be removed from", MAGIC, open)
     });
 }
@@ -21,8 +23,8 @@ impl Format {
 fn open<'a>(source: &Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error> {
     let opened: Result<Removable<'a>, _> = Sealed::open(
         source.all()?,
-        RemovableFilter::from_bytes,
-        RemovableFilter::from_bytes_trusted,
+        RemovableFilter::from_bytes_any_hash,
+        RemovableFilter::from_bytes_trusted_any_hash,
     );
     source.boxed(opened)
 }

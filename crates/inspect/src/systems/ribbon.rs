@@ -13,7 +13,7 @@ use crate::value::object;
 impl Format {
     /// A static filter, smaller and slower, of `blocked-bloom-ribbon`.
     pub const RIBBON: Format = Format::new(&System {
-        length: Some(|head| match RibbonFilter::from_bytes_trusted(head).err()? {
+        length: Some(|head| match RibbonFilter::from_bytes_any_hash(head).err()? {
             RibbonError::Header(HeaderError::Length { expected, .. }) => Some(expected),
             _ => None,
         }),
@@ -21,7 +21,7 @@ impl Format {
             "ribbon",
             "A static filter of this project, smaller and slower",
             MAGIC,
-            |source| source.boxed(RibbonFilter::from_bytes(source.all()?)),
+            |source| source.boxed(RibbonFilter::from_bytes_any_hash(source.all()?)),
         )
     });
 }

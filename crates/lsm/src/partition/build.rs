@@ -29,7 +29,7 @@ use super::bytes::{Draft, header_checksum};
 /// use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
 /// let mut file = Vec::new();
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-/// let mut builder = PartitionedFilterBuilder::new(options, 16 << 10)?;
+/// let mut builder = PartitionedFilterBuilder::new(options.clone(), 16 << 10)?;
 /// for key in ["apple", "banana", "cherry"] {
 ///     if let Some(partition) = builder.insert(key)? {
 ///         partition.write_to(&mut file)?;
@@ -37,7 +37,8 @@ use super::bytes::{Draft, header_checksum};
 /// }
 /// let (last, index) = builder.finish()?;
 /// last.write_to(&mut file)?;
-/// assert_eq!(PartitionIndex::from_bytes(index)?.stored_bytes(), file.len() as u64);
+/// let index = PartitionIndex::from_bytes(index, options.key_hash())?;
+/// assert_eq!(index.stored_bytes(), file.len() as u64);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

@@ -37,9 +37,9 @@ pub(super) struct Facts {
 /// # use blocked_bloom::{FilterOptions, Sizing};
 /// # use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-/// let builder = PartitionedFilterBuilder::new(options, 4096)?;
+/// let builder = PartitionedFilterBuilder::new(options.clone(), 4096)?;
 /// let (only, index) = builder.finish()?;
-/// let at = PartitionIndex::from_bytes(index)?.locate("any key");
+/// let at = PartitionIndex::from_bytes(index, options.key_hash())?.locate("any key");
 /// assert_eq!((at.partition, at.offset, at.length), (0, 0, 128));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -155,15 +155,16 @@ fn field(
     HeaderError::field(HEADER_BYTES + partition * ENTRY_BYTES + offset, what, found, expected)
 }
 
-/// Checks an index: the steps of the document, in its order.
-pub(super) fn verify(bytes: &[u8]) -> Result<Facts, HeaderError> {
+/// Checks an index: the steps of the document, in its order. `expected` is the hash, `None` for
+/// any.
+pub(super) fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Facts, HeaderError> {
     let header = Header::read(bytes, INDEX_MAGIC, VERSION)?;
     let (hash, flags, extractor) = (header.u8_at(10), header.u8_at(11), header.u64_at(40));
-    // Partitions are found by keys, so the caller's hashes are none of the index's.
-    let key_hash = match header.key_hash_at(10, 16) {
-        Ok(key_hash @ KeyHash::Xxh3 { .. }) => key_hash,
-        _ => return Err(HeaderError::field(10, "unsupported hash", hash, "supported: 1")),
-    };
+    // Partitions are found by keys, so their hash is XXH3: id 1.
+    if hash != 1 {
+        return Err(HeaderError::field(10, "unsupported hash", hash, "supported: 1"));
+    }
+    let key_hash = header.key_hash_at(10, 16, expected)?;
     let Some(contents) = FilterContents::from_flags(flags, extractor) else {
         return Err(HeaderError::field(11, "flags", flags, "allowed: 1 to 3"));
     };

@@ -129,7 +129,7 @@ fn load<'p>(partitions: &'p [u8], at: &PartitionLocation) -> Option<&'p [u8]> {
 /// As an engine looks up a batch, and some of the keys one by one. A partition that cannot be
 /// opened is an error, and its keys are answered "maybe".
 fn look_up_index(index: &[u8], partitions: &[u8], keys: &[Vec<u8>]) -> Outcome {
-    let index = match PartitionIndex::from_bytes(index) {
+    let index = match PartitionIndex::from_bytes_any_hash(index) {
         Ok(index) => index,
         Err(error) => {
             assert!(!error.to_string().is_empty());

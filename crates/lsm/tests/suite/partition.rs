@@ -99,7 +99,7 @@ proptest! {
         let mut kept = 0;
         for partition in 0..index.partitions() {
             // The filter has exactly the keys that the index sends to it.
-            let filter = BloomFilter::from_bytes(&built.partitions[partition]).unwrap();
+            let filter = BloomFilter::from_bytes_any_hash(&built.partitions[partition]).unwrap();
             prop_assert_eq!(filter.keys_inserted(), of_partition(partition).count() as u64);
             prop_assert!(of_partition(partition).all(|key| filter.contains(key)));
             kept += filter.keys_inserted();
@@ -167,7 +167,7 @@ fn scans_that_begin_at_a_cut_find_what_is_on_the_other_side() {
         (true, separate(&built.index, &keys, |_, first| first.to_vec())),
         (false, separate(&built.index, &keys, |last, _| [last, &[0]].concat())),
     ] {
-        let index = PartitionIndex::from_bytes(index).unwrap();
+        let index = PartitionIndex::from_bytes_any_hash(index).unwrap();
         let contains_prefix = |start: [u8; 2]| {
             let at = index.locate(start);
             index.open(&at, built.load(&at)).unwrap().contains_prefix(&tenant, start)
@@ -299,7 +299,9 @@ fn partitions_are_of_the_size_that_was_asked_for() {
                     assert!(length <= bytes && length + 64 > bytes, "{sizing}, {bytes}: {length}");
                 }
                 let rates = full.iter().map(|filter| {
-                    BloomFilter::from_bytes(filter).unwrap().estimated_false_positive_rate()
+                    BloomFilter::from_bytes_any_hash(filter)
+                        .unwrap()
+                        .estimated_false_positive_rate()
                 });
                 if let (Sizing::FalsePositiveRate(rate), 4_096) = (sizing, bytes) {
                     assert!(rates.fold(0.0, f64::max) < 1.3 * rate);
@@ -559,13 +561,14 @@ fn partitions_of_another_seed_than_the_index_says_are_refused() {
     let mut index = built.index.clone();
     index[16] = 9;
     seal(&mut index);
-    let index = PartitionIndex::from_bytes(index).unwrap();
+    let index = PartitionIndex::from_bytes_any_hash(index).unwrap();
     let expected = KeyHash::Xxh3 { seed: 9 };
     assert_eq!(index.key_hash(), expected);
     for key in numbers(500) {
         let at = index.locate(key);
-        let mismatch = FormatError::HashMismatch { found: KeyHash::default(), expected };
-        let error = PartitionError::Format(mismatch);
+        let found = KeyHash::default();
+        let mismatch = HeaderError::HashMismatch { offset: 11, found, expected };
+        let error = PartitionError::Format(mismatch.into());
         assert_eq!(error.offset(), 11);
         assert_eq!(index.open(&at, built.load(&at)), Err(error));
         assert_eq!(index.open_trusted(&at, built.load(&at)), Err(error));
@@ -578,14 +581,14 @@ fn partitions_of_another_seed_than_the_index_says_are_refused() {
 fn an_index_of_another_hash_than_the_reader_s_is_refused() {
     let found = KeyHash::Xxh3 { seed: 7 };
     let built = Built::new(options().with_key_hash(found), 192, numbers(500));
-    let index = || PartitionIndex::from_bytes(&built.index[..]).unwrap();
+    let index = |expected| PartitionIndex::from_bytes(&built.index[..], expected);
     for expected in
         [0, 8].map(|seed| KeyHash::Xxh3 { seed }).into_iter().chain([KeyHash::Caller { tag: 7 }])
     {
-        let mismatch = FormatError::HashMismatch { found, expected };
-        assert_eq!(index().require_key_hash(expected).map(drop), Err(mismatch));
+        let mismatch = HeaderError::HashMismatch { offset: 10, found, expected };
+        assert_eq!(index(expected).map(drop), Err(mismatch.into()));
     }
-    let (index, hasher) = (index().require_key_hash(found).unwrap(), found.hasher().unwrap());
+    let (index, hasher) = (index(found).unwrap(), found.hasher().unwrap());
     for key in numbers(500) {
         let at = index.locate(key);
         assert!(index.open(&at, built.load(&at)).unwrap().contains_hash(hasher.hash(key)));
@@ -611,7 +614,7 @@ fn an_index_that_changes_opens_no_partition() {
     for later in short.into_iter().chain(others) {
         let is_short = later.len() < built.index.len();
         let fickle = Fickle(built.index.clone(), later, std::cell::Cell::new(false));
-        let index = PartitionIndex::from_bytes(fickle).unwrap();
+        let index = PartitionIndex::from_bytes_any_hash(fickle).unwrap();
         index.location(3);
         index.separator(3);
         let at = index.locate(key);

@@ -35,7 +35,7 @@ impl Built {
     }
 
     pub(crate) fn open(&self) -> PartitionIndex<&[u8]> {
-        PartitionIndex::from_bytes(&self.index[..]).unwrap()
+        PartitionIndex::from_bytes_any_hash(&self.index[..]).unwrap()
     }
 
     /// From the file.
@@ -84,7 +84,7 @@ pub(crate) fn separate(
     keys: &BTreeSet<Vec<u8>>,
     between: impl Fn(&[u8], &[u8]) -> Vec<u8>,
 ) -> Vec<u8> {
-    let opened = PartitionIndex::from_bytes(index).unwrap();
+    let opened = PartitionIndex::from_bytes_any_hash(index).unwrap();
     let mut bytes = index[..64 + 24 * opened.partitions()].to_vec();
     let mut separators = Vec::new();
     for partition in 0..opened.partitions() {

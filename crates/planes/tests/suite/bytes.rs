@@ -47,7 +47,7 @@ fn bytes_of_another_length_answer_maybe() {
     versions.extend([0, 1, 63, 64, 128, length - 64, length - 1].map(|n| stored[..n].to_vec()));
     versions.extend([1, 64, 5_000].map(|more| [&stored[..], &vec![0; more]].concat()));
     let (count, lent) = (versions.len(), Rc::new(Cell::new(0)));
-    let mut planes = Planes::from_bytes(Owner { versions, lent: lent.clone() }).unwrap();
+    let mut planes = Planes::from_bytes_any_hash(Owner { versions, lent: lent.clone() }).unwrap();
     let queries = [Query::all([1]), Query::all([]), Query::any([2, 3]), Query::any([])];
     let mut hits = Bitmask::new();
     for version in 1..count {
@@ -91,7 +91,7 @@ fn arbitrary_bytes_never_panic() {
     let versions =
         vec![stored.clone(), vec![0; stored.len()], vec![0xff; stored.len()], noise, exchanged];
     let (count, lent) = (versions.len(), Rc::new(Cell::new(0)));
-    let mut planes = Planes::from_bytes(Owner { versions, lent: lent.clone() }).unwrap();
+    let mut planes = Planes::from_bytes_any_hash(Owner { versions, lent: lent.clone() }).unwrap();
     let mut hits = Bitmask::new();
     for version in 1..count {
         lent.set(version);
@@ -117,7 +117,7 @@ fn every_owner_answers_and_deletes_alike() {
     let expected = model.query(&rows[700], &[], 0..ROWS);
     fn check<B: AsRef<[u8]>>(bytes: B, query: &Query, expected: &[bool]) {
         let mut hits = Bitmask::new();
-        let planes = Planes::from_bytes(bytes).unwrap();
+        let planes = Planes::from_bytes_any_hash(bytes).unwrap();
         planes.query(query, &mut hits);
         assert!(hits.iter().eq(expected.iter().copied()));
         let view: Planes<&[u8]> = planes.view();
@@ -133,7 +133,7 @@ fn every_owner_answers_and_deletes_alike() {
     check(planes.as_bytes(), &query, &expected);
 
     let mut file = stored.clone();
-    let mut opened = Planes::from_bytes_trusted(&mut file).unwrap();
+    let mut opened = Planes::from_bytes_trusted(&mut file, KeyHash::default()).unwrap();
     let mut copy = opened.to_planes().unwrap();
     for row in [0, 511, 512, 1_299, 512] {
         assert_eq!(opened.delete(row), Ok(model.live[row]));
@@ -152,11 +152,18 @@ fn planes_of_another_hash_are_refused() {
     let options = PlanesOptions::for_filters(&store, shape);
     assert_eq!(options, PlanesOptions::new(shape).with_key_hash(seed));
     let planes = Planes::from_hashes(&options, rows(9, 1)).unwrap();
-    let planes = planes.require_key_hash(store.key_hash()).unwrap();
     assert_eq!(planes.hasher().unwrap().hash("a"), store.hasher().unwrap().hash("a"));
+    let stored = planes.as_bytes();
+    let found = store.key_hash();
+    assert_eq!(Planes::from_bytes_any_hash(stored).unwrap().key_hash(), found);
+    for open in [Planes::from_bytes, Planes::from_bytes_trusted] {
+        assert_eq!(open(stored, found).unwrap().as_bytes(), stored);
+    }
     for expected in [other, KeyHash::default(), KeyHash::Caller { tag: 7 }] {
-        let error = planes.view().require_key_hash(expected).unwrap_err();
-        assert_eq!(error, PlanesError::HashMismatch { found: seed, expected });
+        let mismatch = HeaderError::HashMismatch { offset: 11, found, expected };
+        let error = Planes::from_bytes(stored, expected).map(drop).unwrap_err();
+        assert_eq!(error, PlanesError::Header(mismatch));
+        assert_eq!(Planes::from_bytes_trusted(stored, expected).map(drop), Err(error));
         let (text, names) = (error.to_string(), [seed.to_string(), expected.to_string()]);
         assert!(names.iter().all(|name| text.contains(name)), "{text}");
     }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use blocked_bloom::parts::HeaderError;
-use blocked_bloom::{Bitmask, KeyHasher};
+use blocked_bloom::{Bitmask, KeyHash, KeyHasher};
 use blocked_bloom_planes::{Planes, PlanesError, PlanesLayout, PlanesOptions, Query, TextRows};
 
 use crate::naive::{Model, Random, options, record, rows};
@@ -40,7 +40,7 @@ impl Case {
     fn run(&self, damage: &str, copies: impl Iterator<Item = Vec<u8>>) -> Counts {
         let mut counts = Counts::default();
         for bytes in copies.filter(|bytes| *bytes != self.bytes && *bytes != self.other) {
-            *match Planes::from_bytes(&bytes[..]) {
+            *match Planes::from_bytes_any_hash(&bytes[..]) {
                 Err(error) => {
                     assert!(!error.to_string().is_empty());
                     &mut counts.refused
@@ -49,7 +49,7 @@ impl Case {
                 Ok(_) => &mut counts.harmless,
             } += 1;
             // What is not verified may answer anything, but not panic.
-            if let Ok(planes) = Planes::from_bytes_trusted(&bytes[..]) {
+            if let Ok(planes) = Planes::from_bytes_trusted(&bytes[..], KeyHash::default()) {
                 self.loses_a_row(planes);
             }
         }
@@ -140,7 +140,7 @@ fn spliced_planes_with_tags_are_errors() {
     for at in 1..one.len() {
         let spliced = [&one[..at], &other[at..]].concat();
         assert!(
-            spliced == one || spliced == other || Planes::from_bytes(&spliced).is_err(),
+            spliced == one || spliced == other || Planes::from_bytes_any_hash(&spliced).is_err(),
             "{at}"
         );
     }
@@ -232,7 +232,7 @@ fn records_of_other_rows_are_errors() {
     for (offset, rows) in [(0, 5), (group, 511), (2 * group, 512), (3 * group, 1_024)] {
         let mut damaged = bytes.clone();
         damaged[offset..offset + 64].copy_from_slice(&record(&options, rows, false));
-        let error = Planes::from_bytes(&damaged).unwrap_err();
+        let error = Planes::from_bytes_any_hash(&damaged).unwrap_err();
         assert_eq!(error, PlanesError::OtherRecord { offset: offset as u64 });
     }
 }

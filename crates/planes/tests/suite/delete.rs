@@ -25,7 +25,7 @@ fn deleted_rows_satisfy_no_query_and_the_bytes_are_those_of_the_definition() {
     }
     assert_eq!(planes.as_bytes(), model.encode());
     assert_eq!(planes.as_bytes(), file);
-    let planes = Planes::from_bytes(&file).unwrap();
+    let planes = Planes::from_bytes_any_hash(&file).unwrap();
     let mut hits = Bitmask::new();
     for all in [&rows[5], &rows[700], &Vec::new()] {
         planes.query(&Query::all(all.iter().copied()), &mut hits);

@@ -17,8 +17,8 @@ fn stored(keys: u64, added: usize) -> Vec<u8> {
 /// What is opened must answer as its bytes say, whoever wrote them. Returns whether the lines were
 /// verified.
 fn check(bytes: &[u8]) -> bool {
-    let verified = RemovableFilter::from_bytes(bytes);
-    if let Ok(view) = RemovableFilter::from_bytes_trusted(bytes) {
+    let verified = RemovableFilter::from_bytes_any_hash(bytes);
+    if let Ok(view) = RemovableFilter::from_bytes_trusted_any_hash(bytes) {
         let naive = Naive::from_stored(bytes);
         assert_eq!(view.lines().len(), naive.0.len());
         let mut hits = Bitmask::new();
@@ -81,7 +81,7 @@ fn overwritten_swapped_and_foreign_bytes_are_refused() {
     }
     let other = blocked_bloom::FilterOptions::new(blocked_bloom::Sizing::BitsPerKey(10.0));
     assert!(!check(&other.empty_filter(100).unwrap().to_bytes()));
-    assert!(blocked_bloom::BloomFilter::from_bytes(&good).is_err());
+    assert!(blocked_bloom::BloomFilter::from_bytes_any_hash(&good).is_err());
 }
 
 /// Whoever mends the checksums gets a filter of what the bytes say, or a field's error.
@@ -107,6 +107,6 @@ fn mended_damage_is_read_as_it_stands() {
     let mut bytes = good;
     bytes[24..28].fill(0xff);
     seal(&mut bytes);
-    let error = RemovableFilter::from_bytes(&bytes).unwrap_err().to_string();
+    let error = RemovableFilter::from_bytes_any_hash(&bytes).unwrap_err().to_string();
     assert!(error.contains("expected 274877906944"), "{error}");
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, Filter, FilterOptions, FormatError, KeyError, KeyHash};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 
@@ -83,7 +84,7 @@ fn a_multiset_says_what_must_be_there() {
             if step % 1_000 == 0 {
                 assert!(copies.iter().all(|(&hash, &n)| n == 0 || filter.contains_hash(hash)));
                 let stored = filter.to_bytes();
-                let opened = RemovableFilter::from_bytes(&stored).unwrap();
+                let opened = RemovableFilter::from_bytes_any_hash(&stored).unwrap();
                 assert_eq!(opened, filter.view());
                 assert_eq!(opened.keys_inserted(), filter.keys_inserted());
                 filter = opened.to_filter().unwrap();
@@ -231,10 +232,14 @@ fn filters_tell_what_they_are() {
     assert_eq!(view.key_hash(), options.key_hash());
     assert_eq!(filter.key_hash(), options.key_hash());
     assert_eq!(view.hasher(), options.key_hash().hasher());
-    assert!(view.require_key_hash(options.key_hash()).is_ok());
-    let (found, expected) = (options.key_hash(), KeyHash::default());
-    let error = view.require_key_hash(expected).unwrap_err();
-    assert_eq!(error, FormatError::HashMismatch { found, expected });
+    let (stored, found) = (filter.to_bytes(), options.key_hash());
+    for open in [RemovableFilter::from_bytes, RemovableFilter::from_bytes_trusted] {
+        assert_eq!(open(&stored, found).unwrap(), filter);
+        for expected in [KeyHash::default(), KeyHash::Caller { tag: 4 }] {
+            let mismatch = HeaderError::HashMismatch { offset: 11, found, expected };
+            assert_eq!(open(&stored, expected).unwrap_err(), FormatError::Header(mismatch));
+        }
+    }
     filter.prefetch_hash(1);
     let other_seed = RemovableOptions::new(1_000).empty_filter().unwrap();
     filter.clear();
@@ -260,7 +265,7 @@ fn a_key_that_panics_leaves_a_filter_that_counts_its_tags() {
         let caught = catch_unwind(AssertUnwindSafe(|| filter.insert_batch(&keys(panics))));
         assert!(caught.is_err());
         // Opening counts the tags.
-        let opened = RemovableFilter::from_bytes(filter.to_bytes()).unwrap();
+        let opened = RemovableFilter::from_bytes_any_hash(filter.to_bytes()).unwrap();
         assert_eq!(filter.keys_inserted(), opened.keys_inserted());
         assert!((0..opened.keys_inserted() as u32).all(|key| filter.contains(key.to_le_bytes())));
 
@@ -270,7 +275,7 @@ fn a_key_that_panics_leaves_a_filter_that_counts_its_tags() {
         let removed =
             catch_unwind(AssertUnwindSafe(|| filter.remove_batch(&keys(panics), &mut found)));
         assert!(removed.is_err() && found.is_empty());
-        let opened = RemovableFilter::from_bytes(filter.to_bytes()).unwrap();
+        let opened = RemovableFilter::from_bytes_any_hash(filter.to_bytes()).unwrap();
         assert_eq!(filter.keys_inserted(), opened.keys_inserted());
         let kept = 3_000 - filter.keys_inserted() as u32..3_000;
         assert!(kept.clone().all(|key| filter.contains(key.to_le_bytes())));

@@ -91,8 +91,8 @@ fn every_check_has_its_error() {
         damage(&mut bytes);
         seal(&mut bytes);
         for error in [
-            RemovableFilter::from_bytes(&bytes).unwrap_err(),
-            RemovableFilter::from_bytes_trusted(&bytes).unwrap_err(),
+            RemovableFilter::from_bytes_any_hash(&bytes).unwrap_err(),
+            RemovableFilter::from_bytes_trusted_any_hash(&bytes).unwrap_err(),
         ] {
             assert_eq!(field(&error), Some(offset), "{error}");
             assert_eq!(error.offset(), offset);
@@ -103,8 +103,8 @@ fn every_check_has_its_error() {
         let mut bytes = stored(90);
         bytes[32..40].copy_from_slice(&keys.to_le_bytes());
         seal(&mut bytes);
-        assert_eq!(field(&RemovableFilter::from_bytes(&bytes).unwrap_err()), Some(32));
-        let trusted = RemovableFilter::from_bytes_trusted(&bytes).unwrap();
+        assert_eq!(field(&RemovableFilter::from_bytes_any_hash(&bytes).unwrap_err()), Some(32));
+        let trusted = RemovableFilter::from_bytes_trusted_any_hash(&bytes).unwrap();
         assert_eq!(trusted.keys_inserted(), keys);
         // A copy counts for itself, so that removing cannot count below zero.
         let mut copy = trusted.to_filter().unwrap();
@@ -112,7 +112,7 @@ fn every_check_has_its_error() {
         Random(3).hashes(90).iter().for_each(|&hash| assert!(copy.remove_hash(hash)));
         assert!(copy.is_empty());
     }
-    let header = |bytes: &[u8]| match RemovableFilter::from_bytes(bytes) {
+    let header = |bytes: &[u8]| match RemovableFilter::from_bytes_any_hash(bytes) {
         Err(FormatError::Header(error)) => error,
         other => panic!("{other:?}"),
     };
@@ -143,8 +143,8 @@ fn round_trips_through_bytes() {
         assert_eq!(filter.view().write_to(std::io::sink()).unwrap(), stored.len() as u64);
         assert_eq!(written, stored);
         for opened in [
-            RemovableFilter::from_bytes(&stored).unwrap(),
-            RemovableFilter::from_bytes_trusted(&stored).unwrap(),
+            RemovableFilter::from_bytes_any_hash(&stored).unwrap(),
+            RemovableFilter::from_bytes_trusted_any_hash(&stored).unwrap(),
         ] {
             assert_eq!(opened, filter.view());
             assert_eq!((opened.keys_inserted(), opened.key_hash()), (450, key_hash));

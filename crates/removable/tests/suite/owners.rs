@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, Filter, FormatError, KeyHash};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 
@@ -84,8 +85,8 @@ macro_rules! check_passes_all {
         assert_eq!(filter.to_filter().unwrap_err(), RemovableError::PassAll);
         // Nobody takes the stored form for a filter without keys.
         let stored = filter.to_bytes();
-        assert!(RemovableFilter::from_bytes(&stored).is_err());
-        assert!(RemovableFilter::from_bytes_trusted(&stored).is_err());
+        assert!(RemovableFilter::from_bytes_any_hash(&stored).is_err());
+        assert!(RemovableFilter::from_bytes_trusted_any_hash(&stored).is_err());
     }};
 }
 
@@ -98,8 +99,8 @@ fn an_owner_that_lends_fewer_or_more_bytes_makes_every_answer_maybe() {
             let lent = Cell::new(stored.len());
             let owner = Owner { bytes: &bytes, lent: &lent };
             let filter = match trusted {
-                true => RemovableFilter::from_bytes_trusted(owner),
-                false => RemovableFilter::from_bytes(owner),
+                true => RemovableFilter::from_bytes_trusted_any_hash(owner),
+                false => RemovableFilter::from_bytes_any_hash(owner),
             };
             let filter = filter.unwrap().with_kernel(kernel);
             let keys: Vec<u64> = (0..2 * KEYS).collect();
@@ -138,8 +139,8 @@ fn an_owner_that_lends_other_bytes_while_it_is_opened() {
         let turns = [1, 3, 9, 27].map(|power| [whole, more, 0][choice / power % 3]);
         let owner = || Changing(&bytes, Cell::new(0), turns);
         let opened = [
-            RemovableFilter::from_bytes(owner()),
-            RemovableFilter::from_bytes_trusted(owner()),
+            RemovableFilter::from_bytes_any_hash(owner()),
+            RemovableFilter::from_bytes_trusted_any_hash(owner()),
             Ok(RemovableFilter::open_or_pass_all(owner(), KeyHash::default()).0),
         ];
         for filter in opened.into_iter().flatten() {
@@ -155,7 +156,9 @@ fn damaged_bytes_open_as_a_filter_that_passes_all() {
     let good = stored();
     let (filter, error) = RemovableFilter::open_or_pass_all(&good, KeyHash::default());
     assert_eq!(error, None);
-    assert!(!filter.is_pass_all() && filter == RemovableFilter::from_bytes(&good).unwrap());
+    assert!(
+        !filter.is_pass_all() && filter == RemovableFilter::from_bytes_any_hash(&good).unwrap()
+    );
     for kernel in kernels() {
         let mut damaged = vec![good[..100].to_vec(), [&good[..], &[0]].concat(), Vec::new()];
         for at in [0, 10, 63, 64, good.len() - 1] {
@@ -167,7 +170,7 @@ fn damaged_bytes_open_as_a_filter_that_passes_all() {
             let shared: Arc<[u8]> = bytes.into();
             let (filter, error) =
                 RemovableFilter::open_or_pass_all(Arc::clone(&shared), KeyHash::default());
-            assert_eq!(error, RemovableFilter::from_bytes(&shared).err());
+            assert_eq!(error, RemovableFilter::from_bytes_any_hash(&shared).err());
             assert!(matches!(error, Some(FormatError::Header(_))));
             let filter = filter.with_kernel(kernel);
             check_passes_all!(&filter);
@@ -179,7 +182,7 @@ fn damaged_bytes_open_as_a_filter_that_passes_all() {
         let expected = KeyHash::Xxh3 { seed: 3 };
         let (filter, error) = RemovableFilter::open_or_pass_all(&good, expected);
         let found = KeyHash::default();
-        assert_eq!(error, Some(FormatError::HashMismatch { found, expected }));
+        assert_eq!(error, Some(HeaderError::HashMismatch { offset: 11, found, expected }.into()));
         assert_eq!(filter.key_hash(), expected);
         check_passes_all!(&filter.with_kernel(kernel));
     }

@@ -28,7 +28,7 @@ fn stored_filters() {
     let added = Random(1).hashes(60);
     let queries = [added.clone(), Random(3).hashes(60)].concat();
     let kernels = kernels();
-    let look_up = |bytes: &[u8]| match RibbonFilter::from_bytes(bytes) {
+    let look_up = |bytes: &[u8]| match RibbonFilter::from_bytes_any_hash(bytes) {
         Err(error) => {
             assert!(!error.to_string().is_empty() && error.offset().is_some());
             Outcome::refused()
@@ -85,8 +85,8 @@ fn contents_that_nobody_verified() {
             }
         }
         let bytes = bytes.into_boxed_slice();
-        assert!(*bytes == *whole.as_bytes() || RibbonFilter::from_bytes(&bytes).is_err());
-        let filter = RibbonFilter::from_bytes_trusted(&bytes).unwrap();
+        assert!(*bytes == *whole.as_bytes() || RibbonFilter::from_bytes_any_hash(&bytes).is_err());
+        let filter = RibbonFilter::from_bytes_trusted(&bytes, whole.key_hash()).unwrap();
         queries.iter().for_each(|&hash| filter.prefetch_hash(hash));
         for &kernel in &kernels {
             let by_kernel = filter.view().with_kernel(kernel);
@@ -113,7 +113,7 @@ fn words_for_less_than_one_block() {
             bytes[40..48].copy_from_slice(&words.to_le_bytes());
             seal(&mut bytes);
             let bytes = bytes.into_boxed_slice();
-            let filter = RibbonFilter::from_bytes_trusted(&bytes).unwrap();
+            let filter = RibbonFilter::from_bytes_trusted(&bytes, whole.key_hash()).unwrap();
             queries.iter().for_each(|&hash| filter.prefetch_hash(hash));
             for &kernel in &kernels {
                 let by_kernel = filter.view().with_kernel(kernel);

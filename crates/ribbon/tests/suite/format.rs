@@ -45,7 +45,7 @@ fn golden_files() {
         }
         let stored = fs::read(&path).unwrap();
         assert_eq!(golden(rate, keys, key_hash), stored, "{name}");
-        let filter = RibbonFilter::from_bytes(&stored).unwrap();
+        let filter = RibbonFilter::from_bytes_any_hash(&stored).unwrap();
         assert_eq!((filter.keys_inserted(), filter.key_hash()), (u64::from(keys), key_hash));
         let hasher = key_hash.hasher().unwrap_or_default();
         let hashes: Vec<u64> = (0..keys + 500).map(|i| hasher.hash(key(i))).collect();
@@ -79,7 +79,7 @@ fn every_check() {
     };
     let error = |bytes: &[u8]| {
         assert!(Naive::open(bytes).is_none());
-        let error = RibbonFilter::from_bytes(bytes).unwrap_err();
+        let error = RibbonFilter::from_bytes_any_hash(bytes).unwrap_err();
         assert!(!error.to_string().is_empty() && error.offset().is_some());
         error
     };
@@ -87,7 +87,10 @@ fn every_check() {
         RibbonError::Header(error) => error,
         other => panic!("{other}"),
     };
-    assert_eq!(RibbonFilter::from_bytes(sealed(stored.clone())).unwrap().as_bytes(), stored);
+    assert_eq!(
+        RibbonFilter::from_bytes_any_hash(sealed(stored.clone())).unwrap().as_bytes(),
+        stored
+    );
     assert!(matches!(header(&stored[..63]), HeaderError::TooShort { found: 63 }));
     assert!(matches!(header(&with(0, 0)), HeaderError::Magic { .. }));
     assert!(matches!(header(&sealed(with(8, 2))), HeaderError::Version { found: 2, supported: 1 }));
@@ -182,9 +185,10 @@ fn as_many_short_blocks_as_there_are() {
         }
         sealed(bytes)
     };
-    let (filter, bytes) = (RibbonFilter::from_bytes(&stored).unwrap(), with_short_blocks(0));
+    let (filter, bytes) =
+        (RibbonFilter::from_bytes_any_hash(&stored).unwrap(), with_short_blocks(0));
     assert!(Naive::open(&bytes).is_some());
-    let equal = RibbonFilter::from_bytes(&bytes).unwrap();
+    let equal = RibbonFilter::from_bytes_any_hash(&bytes).unwrap();
     assert_eq!((filter.columns(), filter.shards(), equal.columns()), (6, 3, 7));
     let hashes: Vec<u64> =
         (0..10_000).map(|i| KeyHash::default().hasher().unwrap().hash(key(i))).collect();
@@ -194,6 +198,6 @@ fn as_many_short_blocks_as_there_are() {
         equal.view().with_kernel(kernel).contains_hashes(&hashes, &mut others);
         assert_eq!(hits, others, "{kernel}");
     }
-    let error = RibbonFilter::from_bytes(&with_short_blocks(1)).unwrap_err();
+    let error = RibbonFilter::from_bytes_any_hash(&with_short_blocks(1)).unwrap_err();
     assert!(matches!(error, RibbonError::Shard { offset: 64, .. }), "{error}");
 }

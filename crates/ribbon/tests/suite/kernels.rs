@@ -2,7 +2,7 @@
 //! every length of a batch, number of columns and alignment, in bytes that end with their
 //! allocation.
 
-use blocked_bloom::{Bitmask, Filter, Kernel};
+use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash};
 use blocked_bloom_ribbon::RibbonFilter;
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 
@@ -113,7 +113,8 @@ fn every_alignment_of_bytes_that_end_with_their_allocation() {
             |bytes: &[u8]| [vec![0xaa; shift], bytes.to_vec()].concat().into_boxed_slice();
         let (ours, theirs) = (shifted(filter.as_bytes()), shifted(&block));
         for kernel in kernels() {
-            let ours = RibbonFilter::from_bytes(&ours[shift..]).unwrap().with_kernel(kernel);
+            let ours =
+                RibbonFilter::from_bytes_any_hash(&ours[shift..]).unwrap().with_kernel(kernel);
             let theirs = RibbonBlock::from_bytes(&theirs[shift..]).unwrap().with_kernel(kernel);
             ours.contains_hashes(&absent, &mut hits);
             assert!(hits.iter().zip(&absent).all(|(hit, &hash)| hit == ours.contains_hash(hash)));
@@ -204,7 +205,7 @@ fn shards_up_to_the_last_word() {
             map[64 + 8 * (7 + place as usize)..][..bytes]
                 .copy_from_slice(&stored[from..from + bytes]);
         }
-        let large = RibbonFilter::from_bytes_trusted(&map).unwrap();
+        let large = RibbonFilter::from_bytes_trusted(&map, KeyHash::default()).unwrap();
         for kernel in kernels() {
             let large = large.view().with_kernel(kernel);
             for count in [1, 8, 64, hashes.len()] {

@@ -1,6 +1,7 @@
 //! The sharded filter: no key is lost, bytes do not depend on order or threads, sizes are what the
 //! documents say, misuse is an error.
 
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, Filter, FilterOptions, KeyError, KeyHash, Sizing};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter, RibbonOptions};
 
@@ -27,7 +28,7 @@ fn every_number_of_keys_and_rate() {
             let filter = built(rate, &hashes);
             assert_eq!(filter.keys_inserted(), count as u64);
             assert!(filter.expected_false_positive_rate() <= rate, "{count} {rate}");
-            let opened = RibbonFilter::from_bytes(filter.as_bytes()).unwrap();
+            let opened = RibbonFilter::from_bytes_any_hash(filter.as_bytes()).unwrap();
             assert!(opened == filter && opened.memory_bytes() == filter.as_bytes().len() as u64);
             let naive = Naive::open(filter.as_bytes()).unwrap();
             let mut queries = Random(99).hashes(200);
@@ -104,8 +105,14 @@ fn keys_and_their_hashes() {
     assert!(filter.contains_hash(filter.hasher().unwrap().hash("key 1")));
     assert_eq!(filter.key_hash(), options.key_hash());
     let expected = KeyHash::default();
-    let error = filter.view().require_key_hash(expected).unwrap_err();
-    assert_eq!(error, RibbonError::HashMismatch { found: options.key_hash(), expected });
+    let (stored, found) = (filter.as_bytes(), options.key_hash());
+    for open in [RibbonFilter::from_bytes, RibbonFilter::from_bytes_trusted] {
+        assert!(open(stored, found).unwrap() == filter);
+        for expected in [expected, KeyHash::Caller { tag: 7 }] {
+            let mismatch = HeaderError::HashMismatch { offset: 11, found, expected };
+            assert_eq!(open(stored, expected).map(drop), Err(RibbonError::Header(mismatch)));
+        }
+    }
     #[cfg(feature = "rayon")]
     {
         let mut builder = options.builder();
@@ -209,8 +216,9 @@ fn stand_ins() {
     );
 
     let (other, error) = RibbonFilter::open_or_pass_all(stored, KeyHash::default());
-    let expected = RibbonError::HashMismatch { found: key_hash, expected: KeyHash::default() };
-    assert!(error == Some(expected) && other != filter && other.as_bytes() == stored);
+    let (found, expected) = (key_hash, KeyHash::default());
+    let mismatch = HeaderError::HashMismatch { offset: 11, found, expected };
+    assert!(error == Some(mismatch.into()) && other != filter && other.as_bytes() == stored);
     check(&other, KeyHash::default(), 0);
     let mut damaged = stored.to_vec();
     damaged[500] ^= 1;

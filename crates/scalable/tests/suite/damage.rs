@@ -85,7 +85,7 @@ fn growing_filters() {
     queries.retain(|key| filter.contains(key));
     let added = queries.len();
     queries.extend(keys("n", 50));
-    let look_up = |bytes: &[u8]| match ScalableBloomFilter::from_bytes(bytes) {
+    let look_up = |bytes: &[u8]| match ScalableBloomFilter::from_bytes_any_hash(bytes) {
         Err(error) => {
             assert!(!error.to_string().is_empty());
             Outcome::refused()

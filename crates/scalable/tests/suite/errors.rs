@@ -54,7 +54,7 @@ fn opening() {
     let mut filter = ScalableOptions::new(0.01, 10).build().unwrap();
     filter.insert("a key").unwrap();
     let stored = filter.to_bytes();
-    let error = |bytes: &[u8]| ScalableBloomFilter::from_bytes(bytes).unwrap_err();
+    let error = |bytes: &[u8]| ScalableBloomFilter::from_bytes_any_hash(bytes).unwrap_err();
     // The link begins behind the header.
     let mut damaged = stored.clone();
     forge(&mut damaged[64..], 10, &[9]);
@@ -78,11 +78,14 @@ fn opening() {
     check(ScalableFormatError::from(ALLOC), ALLOCATION_FAILED, Some(ALLOCATION_FAILED));
     assert_eq!(ScalableFormatError::from(ALLOC).offset(), 0);
 
-    let opened = || ScalableBloomFilter::from_bytes(&stored).unwrap();
-    assert_eq!(opened().require_key_hash(KeyHash::default()), Ok(opened()));
-    let mismatch = opened().require_key_hash(CALLER).unwrap_err();
-    assert_eq!(mismatch.offset(), 10);
-    let text =
-        "offset 10: a growing filter of XXH3-64 with seed 0, expected the caller's hash with tag 5";
-    check(mismatch, text, None);
+    for open in [ScalableBloomFilter::from_bytes, ScalableBloomFilter::from_bytes_trusted] {
+        assert!(open(&stored, KeyHash::default()).is_ok());
+        let mismatch = open(&stored, CALLER).unwrap_err();
+        assert_eq!(mismatch.offset(), 10);
+        let text = "offset 10: built with XXH3-64 with seed 0, expected the caller's hash with tag \
+                    5: open it with the hash that built it, or build it again";
+        check(mismatch, text, Some(text));
+    }
+    let seeded = KeyHash::Xxh3 { seed: 1 };
+    assert!(ScalableBloomFilter::from_bytes(&stored, seeded).is_err());
 }

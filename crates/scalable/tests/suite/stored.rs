@@ -41,7 +41,7 @@ fn filters_read_back_as_they_were_written() {
             assert_eq!(filter.write_to(&mut written).unwrap(), bytes.len() as u64);
             assert_eq!(written, bytes);
         }
-        let view = ScalableBloomFilter::from_bytes(&bytes).unwrap();
+        let view = ScalableBloomFilter::from_bytes_any_hash(&bytes).unwrap();
         assert_eq!(
             (view.key_hash(), view.links().len()),
             (filter.key_hash(), filter.links().len())
@@ -127,7 +127,7 @@ fn headers_and_links_that_were_read_apart_are_the_filter() {
     let error = ScalableBloomFilter::from_stored_headers(&headers, links.collect());
     assert_eq!(
         error.unwrap_err(),
-        ScalableFormatError::HashMismatch { found: other, expected: filter.key_hash() }
+        HeaderError::HashMismatch { offset: 10, found: other, expected: filter.key_hash() }.into()
     );
 }
 
@@ -152,7 +152,7 @@ fn every_truncation_and_extension_is_refused() {
     for filter in specimens() {
         let bytes = filter.to_bytes();
         for length in 0..bytes.len() {
-            let error = ScalableBloomFilter::from_bytes(&bytes[..length]).unwrap_err();
+            let error = ScalableBloomFilter::from_bytes_any_hash(&bytes[..length]).unwrap_err();
             match error {
                 ScalableFormatError::Header(HeaderError::TooShort { found }) => {
                     assert!(found == length as u64 && length < 64);
@@ -173,7 +173,7 @@ fn every_truncation_and_extension_is_refused() {
         for extra in [1, 64, 128] {
             let mut longer = bytes.clone();
             longer.resize(bytes.len() + extra, 0);
-            let error = ScalableBloomFilter::from_bytes(&longer).unwrap_err();
+            let error = ScalableBloomFilter::from_bytes_any_hash(&longer).unwrap_err();
             let (found, expected) = (longer.len() as u64, bytes.len() as u64);
             assert_eq!(error, ScalableFormatError::Header(HeaderError::Length { found, expected }));
             assert_eq!(error.offset(), expected);
@@ -181,9 +181,9 @@ fn every_truncation_and_extension_is_refused() {
         // A whole link more, or less, than the header says.
         if let Some(link) = filter.links().last() {
             let longer = [bytes.clone(), link.to_bytes()].concat();
-            assert!(ScalableBloomFilter::from_bytes(&longer).is_err());
+            assert!(ScalableBloomFilter::from_bytes_any_hash(&longer).is_err());
             let shorter = &bytes[..bytes.len() - link.to_bytes().len()];
-            assert!(ScalableBloomFilter::from_bytes(shorter).is_err());
+            assert!(ScalableBloomFilter::from_bytes_any_hash(shorter).is_err());
         }
     }
 }
@@ -202,12 +202,12 @@ fn links_of_other_filters_are_refused() {
     };
     let header = &one.to_bytes()[..64];
     let (ours, theirs) = (links(&one), links(&other));
-    assert!(ScalableBloomFilter::from_bytes(&[header, &ours.concat()].concat()).is_ok());
+    assert!(ScalableBloomFilter::from_bytes_any_hash(&[header, &ours.concat()].concat()).is_ok());
     for i in 0..ours.len() {
         let mut mixed = ours.clone();
         mixed[i].clone_from(&theirs[i]);
         let mixed = [header, &mixed.concat()].concat();
-        let error = ScalableBloomFilter::from_bytes(&mixed).unwrap_err();
+        let error = ScalableBloomFilter::from_bytes_any_hash(&mixed).unwrap_err();
         assert!(matches!(
             error,
             ScalableFormatError::Header(HeaderError::BodyChecksum { offset: 40, .. })
@@ -216,7 +216,9 @@ fn links_of_other_filters_are_refused() {
     }
     let mut reversed = ours;
     reversed.reverse();
-    assert!(ScalableBloomFilter::from_bytes(&[header, &reversed.concat()].concat()).is_err());
+    assert!(
+        ScalableBloomFilter::from_bytes_any_hash(&[header, &reversed.concat()].concat()).is_err()
+    );
 }
 
 #[test]
@@ -226,7 +228,8 @@ fn every_flipped_bit_is_refused() {
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            let error = ScalableBloomFilter::from_bytes(&damaged).expect_err("a flipped bit");
+            let error =
+                ScalableBloomFilter::from_bytes_any_hash(&damaged).expect_err("a flipped bit");
             use ScalableFormatError::{Header, Link};
             let expected = match bit / 8 {
                 0..8 => matches!(error, Header(HeaderError::Magic { .. })),
@@ -243,7 +246,7 @@ fn every_flipped_bit_is_refused() {
 fn trusted_bytes_are_refused_for_their_headers_and_lengths_alone() {
     for filter in specimens() {
         let bytes = filter.to_bytes();
-        let opened = ScalableBloomFilter::from_bytes_trusted(&bytes).unwrap();
+        let opened = ScalableBloomFilter::from_bytes_trusted_any_hash(&bytes).unwrap();
         assert_eq!(opened.to_filter().unwrap(), filter);
         let mut headers = vec![false; bytes.len()];
         headers[..64].fill(true);
@@ -255,11 +258,16 @@ fn trusted_bytes_are_refused_for_their_headers_and_lengths_alone() {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
-            let opened = ScalableBloomFilter::from_bytes_trusted(&damaged);
+            let opened = ScalableBloomFilter::from_bytes_trusted_any_hash(&damaged);
             assert_eq!(opened.is_err(), headers[at], "byte {at}");
         }
-        assert!(ScalableBloomFilter::from_bytes_trusted(&bytes[..bytes.len() - 64]).is_err());
-        assert!(ScalableBloomFilter::from_bytes_trusted(&[&bytes[..], &[0; 64]].concat()).is_err());
+        assert!(
+            ScalableBloomFilter::from_bytes_trusted_any_hash(&bytes[..bytes.len() - 64]).is_err()
+        );
+        assert!(
+            ScalableBloomFilter::from_bytes_trusted_any_hash(&[&bytes[..], &[0; 64]].concat())
+                .is_err()
+        );
     }
 }
 
@@ -293,8 +301,10 @@ fn owners_that_lend_other_bytes() {
             .into_iter()
             .filter(|&hash| !filter.contains_hash(hash))
             .collect();
-        let open: [fn(Owner) -> Result<_, _>; 2] =
-            [ScalableBloomFilter::from_bytes, ScalableBloomFilter::from_bytes_trusted];
+        let open: [fn(Owner) -> Result<_, _>; 2] = [
+            ScalableBloomFilter::from_bytes_any_hash,
+            ScalableBloomFilter::from_bytes_trusted_any_hash,
+        ];
         for open in open {
             // One byte more than is lent.
             let owner = Owner::new([&bytes[..], &[0]].concat());
@@ -316,7 +326,7 @@ fn owners_that_lend_other_bytes() {
                 assert!(links == 0 || copy.contains_hash(absent[0]) == (lends != length));
                 let stored = opened.to_bytes();
                 assert!(lends != length || stored == bytes);
-                if let Ok(read) = ScalableBloomFilter::from_bytes(&stored[..]) {
+                if let Ok(read) = ScalableBloomFilter::from_bytes_any_hash(&stored[..]) {
                     assert!(lends == length || links == 0 || read.contains_hash(absent[0]));
                 }
             }
@@ -325,8 +335,8 @@ fn owners_that_lend_other_bytes() {
         for lends in [0, 63, 64, length - 1].into_iter().filter(|&lends| lends < length) {
             let owner = Owner::new(bytes.clone());
             owner.lends.set(lends);
-            assert!(ScalableBloomFilter::from_bytes(owner.clone()).is_err());
-            assert!(ScalableBloomFilter::from_bytes_trusted(owner).is_err());
+            assert!(ScalableBloomFilter::from_bytes_any_hash(owner.clone()).is_err());
+            assert!(ScalableBloomFilter::from_bytes_trusted_any_hash(owner).is_err());
         }
     }
 }
@@ -350,14 +360,18 @@ fn owners_that_lend_other_bytes_within_a_call() {
     let (bytes, left) = (Arc::<[u8]>::from(filter.to_bytes()), Cell::new(usize::MAX));
     assert!(filter.links().len() > 3);
     for calls in 0..40 {
-        for open in [ScalableBloomFilter::from_bytes, ScalableBloomFilter::from_bytes_trusted] {
+        for open in [
+            ScalableBloomFilter::from_bytes_any_hash,
+            ScalableBloomFilter::from_bytes_trusted_any_hash,
+        ] {
             left.set(calls);
             if let Ok(opened) = open(Shrinking(bytes.clone(), &left)) {
                 assert!(added.iter().all(|&hash| opened.contains_hash(hash)), "{calls}");
             }
         }
         left.set(usize::MAX);
-        let opened = ScalableBloomFilter::from_bytes(Shrinking(bytes.clone(), &left)).unwrap();
+        let opened =
+            ScalableBloomFilter::from_bytes_any_hash(Shrinking(bytes.clone(), &left)).unwrap();
         let mut hits = Bitmask::new();
         for count in [1, 3, 64, 300] {
             left.set(calls);
@@ -371,7 +385,7 @@ fn owners_that_lend_other_bytes_within_a_call() {
         assert!(added.iter().all(|&hash| copy.contains_hash(hash)), "{calls}");
         left.set(calls);
         let stored = opened.to_bytes();
-        if let Ok(read) = ScalableBloomFilter::from_bytes(&stored) {
+        if let Ok(read) = ScalableBloomFilter::from_bytes_any_hash(&stored) {
             assert!(added.iter().all(|&hash| read.contains_hash(hash)), "{calls}");
         }
     }
@@ -385,7 +399,7 @@ fn filters_that_own_their_bytes() {
     }
     let (filter, added) = filled(0.02, 10, 60);
     let shared: Arc<[u8]> = filter.to_bytes().into();
-    let opened = is_static(ScalableBloomFilter::from_bytes(shared.clone()).unwrap());
+    let opened = is_static(ScalableBloomFilter::from_bytes_any_hash(shared.clone()).unwrap());
     // The links share the bytes, and copy none.
     assert_eq!(Arc::strong_count(&shared), 1 + filter.links().len());
     let places = shared.as_ptr_range();
@@ -393,7 +407,6 @@ fn filters_that_own_their_bytes() {
         assert!(places.contains(&link.blocks().as_flattened().as_ptr()));
     }
     assert!(opened == filter && opened.to_filter().unwrap() == filter);
-    let opened = opened.require_key_hash(filter.key_hash()).unwrap();
     let copy = opened.clone();
     drop((shared, opened));
     let found = std::thread::spawn(move || added.iter().all(|&hash| copy.contains_hash(hash)));
@@ -409,7 +422,7 @@ fn headers_that_make_no_sense_are_refused() {
         bytes[offset..offset + value.len()].copy_from_slice(value);
         let sum = xxh3_64(&bytes[..56]);
         bytes[56..64].copy_from_slice(&sum.to_le_bytes());
-        ScalableBloomFilter::from_bytes(&bytes).map(|filter| filter.to_filter().unwrap())
+        ScalableBloomFilter::from_bytes_any_hash(&bytes).map(|filter| filter.to_filter().unwrap())
     };
     let error = |offset, value: &[u8]| {
         let error = forged(offset, value).unwrap_err();
@@ -457,7 +470,7 @@ fn headers_that_make_no_sense_are_refused() {
         bytes[48..56].copy_from_slice(&items.to_le_bytes());
         let sum = xxh3_64(&bytes[..56]);
         bytes[56..64].copy_from_slice(&sum.to_le_bytes());
-        let filter = ScalableBloomFilter::from_bytes(&bytes).unwrap();
+        let filter = ScalableBloomFilter::from_bytes_any_hash(&bytes).unwrap();
         assert_eq!(filter.next_link().unwrap().expected_items(), next);
     }
     // A link of another hash than the header's.
@@ -468,9 +481,10 @@ fn headers_that_make_no_sense_are_refused() {
     let sum = xxh3_64(&with_stranger[..56]);
     with_stranger[56..64].copy_from_slice(&sum.to_le_bytes());
     with_stranger.extend(stranger.builder().finish().unwrap().to_bytes());
-    let error = ScalableBloomFilter::from_bytes(&with_stranger).unwrap_err();
-    let mismatch = FormatError::HashMismatch { found, expected: KeyHash::default() };
-    assert_eq!(error, ScalableFormatError::Link { link: 0, start: 64, error: mismatch });
+    let error = ScalableBloomFilter::from_bytes_any_hash(&with_stranger).unwrap_err();
+    let expected = KeyHash::default();
+    let error_of_link = HeaderError::HashMismatch { offset: 11, found, expected }.into();
+    assert_eq!(error, ScalableFormatError::Link { link: 0, start: 64, error: error_of_link });
 }
 
 /// Pins the container, and the sizes of the links: never update it.
@@ -487,7 +501,7 @@ fn the_golden_file_is_what_is_written_and_still_opens() {
         panic!("{path}: {error}; {built} has what was built")
     });
     assert_eq!(stored, filter.to_bytes());
-    let view = ScalableBloomFilter::from_bytes(&stored).unwrap();
+    let view = ScalableBloomFilter::from_bytes_any_hash(&stored).unwrap();
     assert!((0..100_u64).all(|key| view.contains(key.to_le_bytes())));
     assert_eq!(
         (stored.len(), xxh3_64(&stored), view.links().len()),
