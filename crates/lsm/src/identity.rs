@@ -14,11 +14,12 @@ use core::fmt::{self, Display, Formatter};
 /// let filter = FilterOptions::new(Sizing::BitsPerKey(10.0)).empty_filter(100)?;
 /// let stored = filter.to_bytes();
 /// let checksum = u64::from_le_bytes(stored[56..64].try_into()?);
-/// let filter = TableFilter::<Vec<u8>>::from(filter);
+/// let filter = TableFilter::from(filter);
 /// assert_eq!(filter.identity(), FilterIdentity::HeaderChecksum(checksum));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum FilterIdentity {
     /// The checksum that ends the header of the stored form, its bytes 56 to 63. It covers the

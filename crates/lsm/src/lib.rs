@@ -20,10 +20,10 @@
 //! let plan = Plan::for_budget(&[100_000, 1_000_000, 10_000_000].map(Level::new), 12_000_000)?;
 //! println!("{plan}");
 //! let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-//! let policy = FilterPolicy::new(options).with_sizings(plan.sizings());
+//! let policy = FilterPolicy::new(options).with_levels(plan.sizings());
 //!
 //! // Flush: a table of the top level.
-//! let FilterChoice::Whole(options) = policy.for_table(0, 10_000) else {
+//! let FilterChoice::Whole(options) = policy.choose_filter(0, 10_000) else {
 //!     panic!("this plan has filters on all levels")
 //! };
 //! let mut builder = options.builder();
@@ -72,7 +72,7 @@ pub use partition::{
     INDEX_MAGIC, PartitionBuildError, PartitionError, PartitionIndex, PartitionLocation,
     PartitionedFilterBuilder,
 };
-pub use plan::{FilterKind, KindOfLevel, KindPlan, Level, Plan, PlannedLevel, SkipReason};
+pub use plan::{FilterKind, KindPlan, Level, Plan, PlannedKind, PlannedLevel, SkipReason};
 pub use policy::{FilterChoice, FilterPolicy};
 pub use table::{TableFilter, TableFilterError, tables_to_read};
 

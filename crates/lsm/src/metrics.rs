@@ -19,11 +19,11 @@ type Count = u32;
 type Count = u64;
 
 /// Up to this multiple of the predicted rate [`MetricsSnapshot::check`] does not warn.
-const FACTOR: f64 = 2.0;
+const DEFAULT_FACTOR: f64 = 2.0;
 
 /// Natural logarithm of the chance that a filter which keeps its predicted rate is warned about: 3
 /// in ten million, that of five standard deviations.
-const LOG_CHANCE: f64 = -15.0;
+const MAX_LOG_PROBABILITY: f64 = -15.0;
 
 /// Counters of queries and their outcomes, for one filter, one level or the whole engine. Share it
 /// by `&`, in an `Arc` or a `static`.
@@ -232,7 +232,7 @@ impl MetricsSnapshot {
     /// What was counted since `earlier`, a snapshot of the same counters. A counter that was higher
     /// then gives 0.
     #[must_use]
-    pub fn since(&self, earlier: &MetricsSnapshot) -> MetricsSnapshot {
+    pub fn delta_since(&self, earlier: &MetricsSnapshot) -> MetricsSnapshot {
         MetricsSnapshot {
             useful: self.useful.saturating_sub(earlier.useful),
             positives: self.positives.saturating_sub(earlier.positives),
@@ -242,14 +242,14 @@ impl MetricsSnapshot {
     }
 
     /// A warning if absent keys passed at more than twice the predicted rate, and chance does not
-    /// explain it: see [`check_beyond`](Self::check_beyond).
+    /// explain it: see [`check_with_factor`](Self::check_with_factor).
     ///
     /// `predicted_rate` is what [`PlannedLevel`](crate::PlannedLevel::false_positive_rate) or
     /// [`Params`](blocked_bloom::Params::false_positive_rate) gives, 0 to 1; for several filters
     /// under one set of counters, the mean by queries. Do not take the rate of a pass-all filter:
     /// it is 1, and no rate is above it.
     pub fn check(&self, predicted_rate: f64) -> Option<RateWarning> {
-        self.check_beyond(predicted_rate, FACTOR)
+        self.check_with_factor(predicted_rate, DEFAULT_FACTOR)
     }
 
     /// A warning if absent keys passed at more than `factor` times the predicted rate, and chance
@@ -269,29 +269,29 @@ impl MetricsSnapshot {
     /// ```
     /// # let metrics = blocked_bloom_lsm::FilterMetrics::new();
     /// metrics.record_batch(10_000, 150);
-    /// assert!(metrics.snapshot().check_beyond(0.01, 1.2).is_none()); // 2 in 100,000
+    /// assert!(metrics.snapshot().check_with_factor(0.01, 1.2).is_none()); // 2 in 100,000
     /// metrics.record_batch(10_000, 150);
-    /// assert!(metrics.snapshot().check_beyond(0.01, 1.2).is_some());
+    /// assert!(metrics.snapshot().check_with_factor(0.01, 1.2).is_some());
     /// ```
-    pub fn check_beyond(&self, predicted_rate: f64, factor: f64) -> Option<RateWarning> {
+    pub fn check_with_factor(&self, predicted_rate: f64, factor: f64) -> Option<RateWarning> {
         let (false_positives, absent_queries) = (self.false_positives(), self.absent_queries());
-        let is_beyond = |pass_all: u64| {
+        let exceeds = |pass_all: u64| {
             let passed = false_positives.saturating_add(pass_all) as f64;
             let absent = absent_queries.saturating_add(pass_all) as f64;
             let predicted = absent * predicted_rate.max(0.0);
             // With none predicted the quotient is infinite, and so is the bound.
-            let log_chance = passed - predicted - passed * libm::log(passed / predicted);
-            factor >= 1.0 && passed > factor * predicted && log_chance < LOG_CHANCE
+            let log_probability = passed - predicted - passed * libm::log(passed / predicted);
+            factor >= 1.0 && passed > factor * predicted && log_probability < MAX_LOG_PROBABILITY
         };
         // Pass-all lookups only add to the excess, so that this covers the other filters' own.
-        (!predicted_rate.is_nan() && is_beyond(self.pass_all)).then(|| RateWarning {
+        (!predicted_rate.is_nan() && exceeds(self.pass_all)).then(|| RateWarning {
             observed_rate: self.observed_false_positive_rate().unwrap_or(0.0),
             predicted_rate,
             false_positives,
             absent_queries,
             pass_all: self.pass_all,
             queries: self.queries(),
-            filters_are_as_predicted: !is_beyond(0),
+            filters_are_as_predicted: !exceeds(0),
         })
     }
 }

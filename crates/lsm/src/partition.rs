@@ -16,7 +16,7 @@ use blocked_bloom::{
 
 pub use build::{PartitionBuildError, PartitionedFilterBuilder};
 pub(crate) use bytes::header_checksum;
-use bytes::{Facts, Parts};
+use bytes::{Entries, IndexHeader};
 pub use bytes::{INDEX_MAGIC, PartitionLocation};
 
 /// The opened index of a partitioned filter: says which partition a key needs and where it is, and
@@ -54,7 +54,7 @@ pub struct PartitionIndex<B> {
     bytes: B,
     /// Length of the bytes when they were verified.
     length: usize,
-    facts: Facts,
+    header: IndexHeader,
 }
 
 impl<B: AsRef<[u8]>> PartitionIndex<B> {
@@ -68,8 +68,8 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// had no filter.
     pub fn from_bytes(bytes: B) -> Result<Self, PartitionError> {
         let slice = bytes.as_ref();
-        let (length, facts) = (slice.len(), bytes::verify(slice)?);
-        Ok(PartitionIndex { bytes, length, facts })
+        let (length, header) = (slice.len(), bytes::verify(slice)?);
+        Ok(PartitionIndex { bytes, length, header })
     }
 
     /// The same index if its partitions were built with this hash and seed.
@@ -81,7 +81,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     ///
     /// [`FormatError::HashMismatch`] naming both.
     pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
-        match self.facts.key_hash {
+        match self.header.key_hash {
             found if found == expected => Ok(self),
             found => Err(FormatError::HashMismatch { found, expected }),
         }
@@ -102,7 +102,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// bytes, and [`open`](Self::open) fails.
     pub fn locate(&self, key: impl AsRef<[u8]>) -> PartitionLocation {
         let parts = self.parts();
-        let location = parts.and_then(|parts| parts.location(parts.partition_of(key.as_ref())));
+        let location = parts.and_then(|parts| parts.location(parts.find_partition(key.as_ref())));
         let none = PartitionLocation { partition: 0, offset: 0, length: 0, header_checksum: 0 };
         location.unwrap_or(none)
     }
@@ -123,7 +123,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         bytes: C,
     ) -> Result<BloomFilter<Stored<C>>, PartitionError> {
         let found = bytes::header_checksum(bytes.as_ref());
-        self.require(at, found, BloomFilter::from_bytes(bytes)?)
+        self.check_partition(at, found, BloomFilter::from_bytes(bytes)?)
     }
 
     /// [`open`](Self::open) without reading the blocks, as [`BloomFilter::from_bytes_trusted`]: for
@@ -138,11 +138,11 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         bytes: C,
     ) -> Result<BloomFilter<Stored<C>>, PartitionError> {
         let found = bytes::header_checksum(bytes.as_ref());
-        self.require(at, found, BloomFilter::from_bytes_trusted(bytes)?)
+        self.check_partition(at, found, BloomFilter::from_bytes_trusted(bytes)?)
     }
 
     /// `found` is the checksum that ends the header of the filter.
-    fn require<C: AsRef<[u8]>>(
+    fn check_partition<C: AsRef<[u8]>>(
         &self,
         at: &PartitionLocation,
         found: u64,
@@ -159,7 +159,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         if found != expected {
             return Err(PartitionError::OtherPartition { found, expected });
         }
-        Ok(filter.require_key_hash(self.facts.key_hash)?)
+        Ok(filter.require_key_hash(self.header.key_hash)?)
     }
 
     /// Where a partition is, or `None` past the last.
@@ -176,22 +176,26 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
 
     /// Number of partitions, at least 1.
     pub fn partitions(&self) -> usize {
-        self.facts.partitions as usize
+        self.header.partitions as usize
     }
 
     /// Keys of all partitions, equal ones counted once; prefixes are not counted.
     pub fn keys_inserted(&self) -> u64 {
-        self.facts.keys
+        self.header.keys
     }
 
     /// Bytes of all partitions together, without the index.
     pub fn stored_bytes(&self) -> u64 {
-        self.facts.stored_bytes
+        self.header.stored_bytes
     }
 
     /// Bytes of the index itself.
     pub fn index_bytes(&self) -> u64 {
         self.length as u64
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 
     /// The checksum that ends the header of the index itself.
@@ -201,7 +205,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
 
     /// What the keys were hashed with.
     pub fn key_hash(&self) -> KeyHash {
-        self.facts.key_hash
+        self.header.key_hash
     }
 
     /// The hasher of the keys.
@@ -210,26 +214,26 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     ///
     /// [`KeyError::NoHasher`], which an opened index never gives.
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.facts.key_hash.hasher()
+        self.header.key_hash.hasher()
     }
 
     /// What the partitions hold: keys, prefixes of keys, or both.
     pub fn contents(&self) -> FilterContents {
-        self.facts.contents
+        self.header.contents
     }
 
     /// The entries and separators; none if the owner lends other bytes than those that were
     /// verified.
-    fn parts(&self) -> Option<Parts<'_>> {
+    fn parts(&self) -> Option<Entries<'_>> {
         let bytes = self.bytes.as_ref();
-        (bytes.len() == self.length).then(|| Parts::of(bytes, self.facts.partitions))?
+        (bytes.len() == self.length).then(|| Entries::split(bytes, self.header.partitions))?
     }
 }
 
 /// What the header says, without the separators.
 impl<B> fmt::Debug for PartitionIndex<B> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PartitionIndex").field("facts", &self.facts).finish_non_exhaustive()
+        f.debug_struct("PartitionIndex").field("header", &self.header).finish_non_exhaustive()
     }
 }
 

@@ -19,9 +19,9 @@ use blocked_bloom::{MAX_BITS_PER_KEY, Params, ParamsError, Sizing};
 
 use crate::error::PlanError;
 use level::check;
-use size::{blocks_at, bytes_of};
+use size::{blocks_at, level_bytes};
 
-pub use kinds::{FilterKind, KindOfLevel, KindPlan};
+pub use kinds::{FilterKind, KindPlan, PlannedKind};
 pub use level::Level;
 
 /// The sizing of a level that is skipped.
@@ -118,9 +118,9 @@ impl PlannedLevel {
     fn with_blocks(level: &Level, blocks: u32) -> Result<Self, ParamsError> {
         /// A little under 1, so that rounding up does not add a block, not even if a text format
         /// changes the last bit.
-        const UNDER: f64 = 1.0 - 1.0 / (1_u64 << 48) as f64;
+        const ROUND_DOWN: f64 = 1.0 - 1.0 / (1_u64 << 48) as f64;
         let keys = level.keys_per_filter().max(1) as f64;
-        let bits = f64::from(blocks) * f64::from(BLOCK_BITS) / keys * UNDER;
+        let bits = f64::from(blocks) * f64::from(BLOCK_BITS) / keys * ROUND_DOWN;
         PlannedLevel::new(level, Sizing::BitsPerKey(bits.min(MAX_BITS_PER_KEY)))
     }
 
@@ -202,7 +202,7 @@ impl Plan {
     pub fn for_budget(levels: &[Level], bytes: u64) -> Result<Self, PlanError> {
         check(levels)?;
         let blocks = spend::spend(levels, bytes);
-        let plan = Plan::of(levels.iter().zip(blocks), PlannedLevel::with_blocks)?;
+        let plan = Plan::from_levels(levels.iter().zip(blocks), PlannedLevel::with_blocks)?;
         let uniform = Plan::uniform(levels, bytes)?;
         Ok(if uniform.expected_cost() < plan.expected_cost() { uniform } else { plan })
     }
@@ -218,10 +218,12 @@ impl Plan {
         /// Steps of a bit per key: fine enough for 2^28 blocks to differ by few.
         const STEPS: f64 = (1_u64 << 30) as f64;
         check(levels)?;
-        let bits_of = |step: u64| step as f64 / STEPS;
+        let bits_per_key = |step: u64| step as f64 / STEPS;
         let fits = |step: u64| {
-            let total: u128 =
-                levels.iter().map(|level| bytes_of(level, blocks_at(level, bits_of(step)))).sum();
+            let total: u128 = levels
+                .iter()
+                .map(|level| level_bytes(level, blocks_at(level, bits_per_key(step))))
+                .sum();
             total <= u128::from(bytes)
         };
         // `low` fits: without bits there are no filters.
@@ -230,8 +232,8 @@ impl Plan {
             let middle = low.midpoint(high);
             if fits(middle) { low = middle } else { high = middle }
         }
-        let blocks = levels.iter().map(|level| blocks_at(level, bits_of(low)));
-        Plan::of(levels.iter().zip(blocks), PlannedLevel::with_blocks)
+        let blocks = levels.iter().map(|level| blocks_at(level, bits_per_key(low)));
+        Plan::from_levels(levels.iter().zip(blocks), PlannedLevel::with_blocks)
     }
 
     /// The same bits per key for every level, whatever it takes.
@@ -243,11 +245,11 @@ impl Plan {
     pub fn with_bits_per_key(levels: &[Level], bits_per_key: f64) -> Result<Self, PlanError> {
         check(levels)?;
         let sizing = Sizing::BitsPerKey(bits_per_key);
-        Plan::of(levels.iter().map(|level| (level, sizing)), PlannedLevel::new)
+        Plan::from_levels(levels.iter().map(|level| (level, sizing)), PlannedLevel::new)
     }
 
     /// The plan in which each level gets what `decide` makes of it and of the size beside it.
-    fn of<'l, T>(
+    fn from_levels<'l, T>(
         levels: impl Iterator<Item = (&'l Level, T)>,
         decide: fn(&Level, T) -> Result<PlannedLevel, ParamsError>,
     ) -> Result<Self, PlanError> {
@@ -308,6 +310,6 @@ impl TryFrom<StoredPlan> for Plan {
         let levels: Vec<Level> = stored.levels.iter().map(|stored| stored.level).collect();
         check(&levels)?;
         let sizings = stored.levels.iter().map(|stored| stored.sizing);
-        Plan::of(levels.iter().zip(sizings), PlannedLevel::new)
+        Plan::from_levels(levels.iter().zip(sizings), PlannedLevel::new)
     }
 }

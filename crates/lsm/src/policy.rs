@@ -6,6 +6,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use blocked_bloom::{FilterOptions, KeyHash, Sizing};
+use blocked_bloom_ribbon::RibbonOptions;
+
+use crate::plan::FilterKind;
 
 /// An engine's decisions about filters, in one value that it configures at start and consults at
 /// every flush.
@@ -22,11 +25,11 @@ use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 /// let options =
 ///     FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(PrefixExtractor::fixed(4));
 /// let policy = FilterPolicy::new(options)
-///     .with_sizings(plan.sizings())
+///     .with_levels(plan.sizings())
 ///     .with_partitions(1 << 20, 16 << 10);
 ///
 /// // Flush: what this table gets.
-/// match policy.for_table(0, 1_000) {
+/// match policy.choose_filter(0, 1_000) {
 ///     FilterChoice::Whole(options) => {
 ///         let mut builder = options.builder();
 ///         builder.insert("ab12/apple")?;
@@ -49,9 +52,10 @@ use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 )]
 pub struct FilterPolicy {
     options: FilterOptions,
-    /// By level, 0 first; deeper levels have the last. If there is none, that of the options.
+    /// By level, the top level first; deeper levels use the last. If empty, all levels get Bloom
+    /// filters of the sizing in `options`.
     #[cfg_attr(feature = "serde", serde(default))]
-    sizings: Vec<Sizing>,
+    levels: Vec<FilterKind>,
     #[cfg_attr(feature = "serde", serde(default))]
     partitions: Option<Partitions>,
 }
@@ -67,23 +71,25 @@ struct Partitions {
     bytes: u64,
 }
 
-/// What a table gets, as [`FilterPolicy::for_table`] decides it.
+/// What a table gets, as [`FilterPolicy::choose_filter`] decides it.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
 /// use blocked_bloom_lsm::{FilterChoice, FilterPolicy};
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
 /// let policy = FilterPolicy::new(options).with_partitions(1 << 20, 16 << 10);
-/// assert!(matches!(policy.for_table(0, 100_000), FilterChoice::Whole(_)));
-/// assert!(matches!(policy.for_table(0, 10_000_000), FilterChoice::Partitioned { .. }));
+/// assert!(matches!(policy.choose_filter(0, 100_000), FilterChoice::Whole(_)));
+/// assert!(matches!(policy.choose_filter(0, 10_000_000), FilterChoice::Partitioned { .. }));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FilterChoice {
     /// No filter: the level's sizing says that none is worth its memory.
     None,
-    /// One filter, of these options.
+    /// One Bloom filter with these options.
     Whole(FilterOptions),
+    /// One Ribbon filter with these options.
+    Ribbon(RibbonOptions),
     /// A filter in partitions: both are for
     /// [`PartitionedFilterBuilder::new`](crate::PartitionedFilterBuilder::new).
     Partitioned {
@@ -97,17 +103,18 @@ pub enum FilterChoice {
 impl FilterPolicy {
     /// Filters of these options on every level, never in partitions.
     pub fn new(options: FilterOptions) -> Self {
-        FilterPolicy { options, sizings: Vec::new(), partitions: None }
+        FilterPolicy { options, levels: Vec::new(), partitions: None }
     }
 
-    /// A sizing for each level, the top one first, in place of that of the options: those of a
-    /// [plan](crate::Plan::sizings), or the caller's own. Levels past the last have that of the
-    /// last.
+    /// Sets the kind and size of the filters of each level, the top level first: the
+    /// [sizings of a plan](crate::Plan::sizings), the [kinds of a plan](crate::KindPlan::kinds), or
+    /// the caller's own. Deeper levels use the last one.
     ///
-    /// A plan's budget holds for what its levels count: if prefixes are added, count them as keys.
+    /// The budget of a plan holds for the keys that its levels count: if prefixes are added, count
+    /// them as keys.
     #[must_use]
-    pub fn with_sizings(self, sizings: impl IntoIterator<Item = Sizing>) -> Self {
-        FilterPolicy { sizings: sizings.into_iter().collect(), ..self }
+    pub fn with_levels(self, levels: impl IntoIterator<Item = impl Into<FilterKind>>) -> Self {
+        FilterPolicy { levels: levels.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// Cuts filters that are expected to take more than `above` bytes into partitions of at most
@@ -130,9 +137,17 @@ impl FilterPolicy {
     ///
     /// A filter of the caller's hashes, and one that is sized by its bytes, is never cut. A sizing
     /// that is out of range is reported by the builder's `finish`.
-    pub fn for_table(&self, level: usize, expected_keys: u64) -> FilterChoice {
-        let sizing = self.sizings.get(level).or(self.sizings.last());
-        let sizing = sizing.copied().unwrap_or(self.options.sizing());
+    pub fn choose_filter(&self, level: usize, expected_keys: u64) -> FilterChoice {
+        let sizing = match self.levels.get(level).or(self.levels.last()) {
+            None => self.options.sizing(),
+            Some(FilterKind::None) => return FilterChoice::None,
+            Some(&FilterKind::Bloom { sizing }) => sizing,
+            Some(&FilterKind::Ribbon { false_positive_rate }) => {
+                let sizing = Sizing::FalsePositiveRate(false_positive_rate);
+                let options = self.options.clone().with_sizing(sizing);
+                return FilterChoice::Ribbon(RibbonOptions::for_filters(&options));
+            }
+        };
         if sizing.is_pass_all() {
             return FilterChoice::None;
         }

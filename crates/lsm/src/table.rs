@@ -16,7 +16,7 @@ use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex, header_check
 
 /// The remainder of a compact filter's length by 64. Every other container begins with a magic
 /// number, or its length is a multiple of 64.
-const COMPACT_REST: usize = 8;
+const COMPACT_REMAINDER: usize = 8;
 
 /// The opened filter of a table, of any kind that [`FilterPolicy`](crate::FilterPolicy) and
 /// [`KindPlan`](crate::KindPlan) decide on.
@@ -88,7 +88,7 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         } else if stored.starts_with(&INDEX_MAGIC) {
             let index = PartitionIndex::from_bytes(bytes).map_err(TableFilterError::Partition)?;
             TableFilter::Partitioned(index.require_key_hash(key_hash)?)
-        } else if stored.len() % 64 == COMPACT_REST {
+        } else if stored.len() % 64 == COMPACT_REMAINDER {
             TableFilter::Bloom(BloomFilter::from_compact_bytes(bytes)?.require_key_hash(key_hash)?)
         } else {
             let mut found = [0; 8];
@@ -194,31 +194,55 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// The same filter with its blocks in memory of its own, each in one cache line; in stored
-    /// bytes, a block may be in two. Ribbon filters and indexes stay where they are. A Bloom filter
-    /// of RocksDB's is then looked up by hashes alone: a key is answered "maybe".
+    /// Copies the filter into memory of its own, and releases the owner of its stored bytes.
+    ///
+    /// Each block of a Bloom filter then is in one cache line; in stored bytes it may be in two. A
+    /// Bloom filter of RocksDB can then be looked up by hashes only: a key is answered "maybe".
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if there is no memory for the copy.
-    pub fn into_own_memory(self) -> Result<Self, AllocError> {
-        Ok(match self {
-            TableFilter::Bloom(filter) => TableFilter::Owned(filter.to_filter()?),
+    /// [`TableFilterError::Alloc`] if there is no memory for the copy, and the errors of
+    /// [`from_bytes`](Self::from_bytes), which verifies the copies of all kinds but Bloom.
+    pub fn into_own_memory(self) -> Result<TableFilter, TableFilterError> {
+        match self {
+            TableFilter::None(key_hash) => Ok(TableFilter::None(key_hash)),
+            TableFilter::Owned(filter) => Ok(TableFilter::Owned(filter)),
+            TableFilter::Bloom(filter) => Ok(TableFilter::Owned(filter.to_filter()?)),
+            TableFilter::Ribbon(filter) => {
+                TableFilter::from_bytes(copy(filter.as_bytes())?, filter.key_hash())
+            }
+            TableFilter::Partitioned(index) => {
+                TableFilter::from_bytes(copy(index.as_bytes())?, index.key_hash())
+            }
             #[cfg(feature = "rocksdb")]
             TableFilter::Rocksdb(block) => match block.view() {
-                Some(view) => TableFilter::Owned(view.to_filter()?),
-                None => TableFilter::Rocksdb(block),
+                Some(view) => Ok(TableFilter::Owned(view.to_filter()?)),
+                None => TableFilter::from_rocksdb_block(copy(block.as_bytes())?),
             },
-            other => other,
-        })
+        }
     }
 }
 
-/// The tables, in their order, that may have the key with this hash. What the lookups read is
-/// prefetched in the filters of all of them first, so that it comes from memory at the same time.
+fn copy(bytes: &[u8]) -> Result<Vec<u8>, AllocError> {
+    let mut copy = Vec::new();
+    let no_memory = |_| AllocError::new(bytes.len() as u64);
+    copy.try_reserve_exact(bytes.len()).map_err(no_memory)?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
+/// Returns the tables that may contain a key, in their order.
 ///
-/// Cost: from memory less than looking up one after the other, more where all filters are in the
-/// cache (`docs/benchmarks.md` has figures).
+/// `filter_and_hash` returns a table's filter and the key's hash for that filter. If all filters
+/// have one seed, the hash is the same for every table. With a seed per table it is not: a hash
+/// made with another table's seed makes the filter answer "absent" for keys that it contains.
+///
+/// The call prefetches the memory that each lookup reads, in all filters, before the first lookup,
+/// so that the cache misses overlap. It calls `filter_and_hash` once per table for that, and once
+/// more for each table that the iterator reaches.
+///
+/// Cost: less than lookups one by one if the filters are not in the CPU's cache, and more if all
+/// of them are (`docs/benchmarks.md` has figures).
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -235,17 +259,22 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
 ///     tables.push(Table { name, filter: TableFilter::Owned(builder.finish()?) });
 /// }
 /// let hash = options.hasher()?.hash("fig");
-/// let mut to_read = tables_to_read(&tables, |table| &table.filter, hash);
+/// let mut to_read = tables_to_read(&tables, |table| (&table.filter, hash));
 /// assert_eq!(to_read.next().map(|table| table.name), Some("a"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn tables_to_read<'t, T, F: Filter + 't>(
+pub fn tables_to_read<'t, T, F: Filter + ?Sized + 't>(
     tables: &'t [T],
-    filter: impl Fn(&'t T) -> &'t F,
-    hash: u64,
+    filter_and_hash: impl Fn(&'t T) -> (&'t F, u64),
 ) -> impl Iterator<Item = &'t T> {
-    tables.iter().for_each(|table| filter(table).prefetch_hash(hash));
-    tables.iter().filter(move |table| filter(table).contains_hash(hash))
+    for table in tables {
+        let (filter, hash) = filter_and_hash(table);
+        filter.prefetch_hash(hash);
+    }
+    tables.iter().filter(move |table| {
+        let (filter, hash) = filter_and_hash(table);
+        filter.contains_hash(hash)
+    })
 }
 
 /// Cost of a lookup: that of the kind, a cache line for Bloom.
@@ -269,7 +298,7 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
             TableFilter::Ribbon(filter) => filter.contains_hashes_into(hashes, words),
             #[cfg(feature = "rocksdb")]
             TableFilter::Rocksdb(block) => block.contains_hashes_into(hashes, words),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => maybe(hashes.len(), words),
+            TableFilter::None(_) | TableFilter::Partitioned(_) => fill_maybe(hashes.len(), words),
         }
     }
 
@@ -330,7 +359,7 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
             TableFilter::Ribbon(filter) => filter.contains_batch_into(keys, words),
             #[cfg(feature = "rocksdb")]
             TableFilter::Rocksdb(block) => block.contains_batch_into(keys, words),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => maybe(keys.len(), words),
+            TableFilter::None(_) | TableFilter::Partitioned(_) => fill_maybe(keys.len(), words),
         }
     }
 
@@ -341,12 +370,12 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
             TableFilter::Ribbon(filter) => filter.contains_u64s_into(keys, words),
             #[cfg(feature = "rocksdb")]
             TableFilter::Rocksdb(block) => block.contains_u64s_into(keys, words),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => maybe(keys.len(), words),
+            TableFilter::None(_) | TableFilter::Partitioned(_) => fill_maybe(keys.len(), words),
         }
     }
 }
 
-fn maybe(keys: usize, words: &mut [u64]) -> Result<(), LengthError> {
+fn fill_maybe(keys: usize, words: &mut [u64]) -> Result<(), LengthError> {
     check_words(keys, words)?;
     fill_with_hits(words, keys);
     Ok(())
@@ -369,7 +398,7 @@ impl<B: AsRef<[u8]>> fmt::Debug for TableFilter<B> {
 }
 
 /// A filter that was just built.
-impl<B> From<BloomFilter> for TableFilter<B> {
+impl From<BloomFilter> for TableFilter {
     fn from(filter: BloomFilter) -> Self {
         TableFilter::Owned(filter)
     }

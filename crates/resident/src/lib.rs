@@ -50,7 +50,7 @@ pub use options::ResidentOptions;
 pub use planner::ResidentPlanner;
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
-pub use set::{ResidentSet, WantedLoad};
+pub use set::{LoadRequest, ResidentSet};
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
 pub use slot::{Answer, FilterSlot};

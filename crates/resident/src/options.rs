@@ -35,15 +35,15 @@ pub struct ResidentOptions {
 }
 
 /// The least time that is divided by.
-const LEAST_SECONDS: f64 = 1e-3;
+const MIN_SECONDS: f64 = 1e-3;
 
 /// The most of times and numbers, 30 years and a million times what any engine has, so that no
 /// product of them is beyond what a number can be.
-pub(crate) const MOST_SECONDS: f64 = 1e9;
-pub(crate) const MOST_LOOKUPS: f64 = 1e15;
+pub(crate) const MAX_SECONDS: f64 = 1e9;
+pub(crate) const MAX_LOOKUPS: f64 = 1e15;
 
 /// The nearest number from 0 to `most`; 0 for what is no number.
-pub(crate) fn within(value: f64, most: f64) -> f64 {
+pub(crate) fn clamp_to(value: f64, most: f64) -> f64 {
     if value > 0.0 { value.min(most) } else { 0.0 }
 }
 
@@ -82,7 +82,7 @@ impl ResidentOptions {
     /// edge of the budget should see some hundred absent lookups.
     #[must_use]
     pub fn with_half_life(self, half_life: Duration) -> Self {
-        let half_life = half_life.as_secs_f64().clamp(LEAST_SECONDS, MOST_SECONDS);
+        let half_life = half_life.as_secs_f64().clamp(MIN_SECONDS, MAX_SECONDS);
         ResidentOptions { half_life, ..self }
     }
 
@@ -91,7 +91,7 @@ impl ResidentOptions {
     /// shorter one leaves out filters that would have paid.
     #[must_use]
     pub fn with_payback(self, payback: Duration) -> Self {
-        ResidentOptions { payback: payback.as_secs_f64().max(LEAST_SECONDS), ..self }
+        ResidentOptions { payback: payback.as_secs_f64().max(MIN_SECONDS), ..self }
     }
 
     /// What a load costs, in reads of a table: `request`, and one for every `bytes_per_read`, by
@@ -106,7 +106,7 @@ impl ResidentOptions {
     /// on the counts say. It decides only which loads pay back in the first seconds.
     #[must_use]
     pub fn with_expected_lookups(self, per_second: f64) -> Self {
-        ResidentOptions { expected_lookups: within(per_second, MOST_LOOKUPS), ..self }
+        ResidentOptions { expected_lookups: clamp_to(per_second, MAX_LOOKUPS), ..self }
     }
 
     /// Whether filters may be folded to half of their size, as they are by default. Only filters

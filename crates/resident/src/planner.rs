@@ -8,17 +8,17 @@
 //! over the time in which that must pay back: so filters of nearly equal value are not exchanged.
 
 mod knapsack;
+mod state;
 mod traffic;
-mod unit;
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::options::{MOST_LOOKUPS, MOST_SECONDS, ResidentOptions, within};
+use crate::options::{MAX_LOOKUPS, MAX_SECONDS, ResidentOptions, clamp_to};
 use crate::table::{MergeInput, ResidentSize, ResidentTable};
 use knapsack::Knapsack;
+use state::TableState;
 use traffic::Traffic;
-use unit::Unit;
 
 /// Decides which filters are in memory, and in which size, by what they save per byte.
 ///
@@ -47,7 +47,7 @@ use unit::Unit;
 #[derive(Clone, Debug)]
 pub struct ResidentPlanner {
     options: ResidentOptions,
-    units: Vec<Unit>,
+    states: Vec<TableState>,
     free: Vec<u32>,
     resident_bytes: u64,
     traffic: Traffic,
@@ -60,7 +60,7 @@ impl ResidentPlanner {
         ResidentPlanner {
             traffic: Traffic::new(&options),
             options,
-            units: Vec::new(),
+            states: Vec::new(),
             free: Vec::new(),
             resident_bytes: 0,
             knapsack: Knapsack::default(),
@@ -71,26 +71,26 @@ impl ResidentPlanner {
     /// the next.
     pub fn add(&mut self, table: ResidentTable) -> usize {
         let known = table.absent_per_second;
-        let seen = known.unwrap_or(0.0);
-        let unit = Unit {
+        let observed_rate = known.unwrap_or(0.0);
+        let state = TableState {
             table,
             is_alive: true,
             size: ResidentSize::None,
-            seen,
+            observed_rate,
             age: if known.is_some() { self.options.window() } else { 0.0 },
-            fresh: seen * self.traffic.fresh_age,
-            counted: 0.0,
-            wait: 0.0,
+            recent_lookups: observed_rate * self.traffic.recent_age,
+            new_lookups: 0.0,
+            retry_delay: 0.0,
             failures: 0,
         };
         match self.free.pop() {
             Some(index) => {
-                self.units[index as usize] = unit;
+                self.states[index as usize] = state;
                 index as usize
             }
             None => {
-                self.units.push(unit);
-                self.units.len() - 1
+                self.states.push(state);
+                self.states.len() - 1
             }
         }
     }
@@ -104,27 +104,26 @@ impl ResidentPlanner {
     ///
     /// If no table has the index of an input, as after it was removed.
     pub fn add_merged(&mut self, table: ResidentTable, inputs: &[MergeInput<usize>]) -> usize {
-        let (mut seen, mut fresh, mut counted) = (0.0_f32, 0.0_f32, 0.0_f32);
+        let mut merged = [0.0_f32; 3];
         for (i, input) in inputs.iter().enumerate() {
             if inputs[..i].iter().any(|earlier| earlier.run == input.run) {
                 continue;
             }
-            let (mut seen_by_run, mut fresh_of_run, mut counted_of_run) = (0.0, 0.0, 0.0);
+            let mut sums = [0.0_f32; 3];
             for input in inputs.iter().filter(|other| other.run == input.run) {
-                let unit = self.unit(input.table);
-                let share = within(input.share, 1.0);
-                seen_by_run += (unit.absent(self.traffic.expected) * share) as f32;
-                fresh_of_run += unit.fresh * share as f32;
-                counted_of_run += unit.counted * share as f32;
+                let state = self.state(input.table);
+                let share = clamp_to(input.share, 1.0);
+                sums[0] += (state.absent_lookups(self.traffic.prior) * share) as f32;
+                sums[1] += state.recent_lookups * share as f32;
+                sums[2] += state.new_lookups * share as f32;
             }
-            seen = seen.max(seen_by_run);
-            fresh = fresh.max(fresh_of_run);
-            counted = counted.max(counted_of_run);
+            merged = core::array::from_fn(|i| merged[i].max(sums[i]));
         }
         let index = self.add(table);
         if !inputs.is_empty() {
-            let age = self.options.window();
-            self.units[index] = Unit { seen, age, fresh, counted, ..self.units[index] };
+            let state = &mut self.states[index];
+            state.age = self.options.window();
+            [state.observed_rate, state.recent_lookups, state.new_lookups] = merged;
         }
         index
     }
@@ -135,27 +134,27 @@ impl ResidentPlanner {
     ///
     /// As all methods that take an index, if no table has it.
     pub fn remove(&mut self, index: usize) {
-        self.unit_mut(index).is_alive = false;
-        let unit = self.units[index];
-        self.resident_bytes -= unit.bytes(unit.size);
+        self.state_mut(index).is_alive = false;
+        let state = self.states[index];
+        self.resident_bytes -= state.bytes(state.size);
         self.free.push(index as u32);
     }
 
     /// Counts absent lookups of a table: those that its filter answered, and reads that found
     /// nothing.
     pub fn count(&mut self, index: usize, absent: u64) {
-        let unit = self.unit_mut(index);
-        unit.counted = (unit.counted + absent as f32).min(MOST_LOOKUPS as f32);
+        let state = self.state_mut(index);
+        state.new_lookups = (state.new_lookups + absent as f32).min(MAX_LOOKUPS as f32);
     }
 
-    fn unit(&self, index: usize) -> &Unit {
-        let unit = self.units.get(index).filter(|unit| unit.is_alive);
-        unit.unwrap_or_else(|| panic!("no table has the index {index}"))
+    fn state(&self, index: usize) -> &TableState {
+        let state = self.states.get(index).filter(|state| state.is_alive);
+        state.unwrap_or_else(|| panic!("no table has the index {index}"))
     }
 
-    fn unit_mut(&mut self, index: usize) -> &mut Unit {
-        let unit = self.units.get_mut(index).filter(|unit| unit.is_alive);
-        unit.unwrap_or_else(|| panic!("no table has the index {index}"))
+    fn state_mut(&mut self, index: usize) -> &mut TableState {
+        let state = self.states.get_mut(index).filter(|state| state.is_alive);
+        state.unwrap_or_else(|| panic!("no table has the index {index}"))
     }
 
     /// Ages the counts by the time that has passed and plans anew. Returns what is to change: first
@@ -163,26 +162,27 @@ impl ResidentPlanner {
     /// loaded, the most valuable first. Each of these fits, if [`resize`](Self::resize) was called
     /// for all before it.
     pub fn tick(&mut self, elapsed: Duration) -> Vec<(usize, ResidentSize)> {
-        let seconds = elapsed.as_secs_f64().min(MOST_SECONDS);
+        let seconds = elapsed.as_secs_f64().min(MAX_SECONDS);
         if seconds > 0.0 {
-            self.traffic.age(&mut self.units, &self.options, seconds as f32);
+            self.traffic.age(&mut self.states, &self.options, seconds as f32);
         }
         self.plan()
     }
 
     fn plan(&mut self) -> Vec<(usize, ResidentSize)> {
-        self.knapsack.fill(&self.units, &self.options, self.traffic.expected);
+        self.knapsack.fill(&self.states, &self.options, self.traffic.prior);
         let mut changes = Vec::new();
-        for (index, unit) in self.units.iter_mut().enumerate().filter(|(_, unit)| unit.is_alive) {
+        for (index, state) in self.states.iter_mut().enumerate().filter(|(_, state)| state.is_alive)
+        {
             let to = self.knapsack.target(index);
-            if to < unit.size {
-                self.resident_bytes -= unit.bytes(unit.size) - unit.bytes(to);
-                unit.size = to;
+            if to < state.size {
+                self.resident_bytes -= state.bytes(state.size) - state.bytes(to);
+                state.size = to;
                 changes.push((index, to));
             }
         }
         let targets = self.knapsack.targets();
-        changes.extend(targets.filter(|&(index, to)| to > self.units[index].size));
+        changes.extend(targets.filter(|&(index, to)| to > self.states[index].size));
         changes
     }
 
@@ -190,22 +190,23 @@ impl ResidentPlanner {
     /// as resident, and the tables that are returned are to be evicted for it, which the planner
     /// records as done. `None` if what it would displace is worth more.
     pub fn offer(&mut self, index: usize) -> Option<Vec<usize>> {
-        let unit = *self.unit(index);
-        let more = unit.table.bytes - unit.bytes(unit.size);
-        let density = self.density(&unit, ResidentSize::Whole);
+        let state = *self.state(index);
+        let more = state.table.bytes - state.bytes(state.size);
+        let density = self.density(&state, ResidentSize::Whole);
         let mut free = self.options.budget.saturating_sub(self.resident_bytes);
         let mut evicted = Vec::new();
         if free < more {
             // What was not worth a load at the last tick is not worth an eviction.
-            if density <= f64::from(self.knapsack.price) || unit.table.bytes > self.options.budget {
+            if density <= f64::from(self.knapsack.price) || state.table.bytes > self.options.budget
+            {
                 return None;
             }
-            let residents = self.units.iter().enumerate();
-            let residents = residents.filter(|&(other, unit)| {
-                other != index && unit.is_alive && unit.size > ResidentSize::None
+            let residents = self.states.iter().enumerate();
+            let residents = residents.filter(|&(other, state)| {
+                other != index && state.is_alive && state.size > ResidentSize::None
             });
             let mut worth_less: Vec<(u32, usize)> = residents
-                .map(|(other, unit)| (self.density(unit, unit.size), other))
+                .map(|(other, state)| (self.density(state, state.size), other))
                 .filter(|&(other, _)| other < density)
                 .map(|(other, index)| ((other as f32).to_bits(), index))
                 .collect();
@@ -214,7 +215,7 @@ impl ResidentPlanner {
                 if free >= more {
                     break;
                 }
-                free += self.units[other].bytes(self.units[other].size);
+                free += self.states[other].bytes(self.states[other].size);
                 evicted.push(other);
             }
             if free < more {
@@ -228,39 +229,39 @@ impl ResidentPlanner {
     }
 
     /// Reads a second that a byte saves.
-    fn density(&self, unit: &Unit, size: ResidentSize) -> f64 {
-        unit.reads(self.traffic.expected) * unit.saves(size) / unit.bytes(size) as f64
+    fn density(&self, state: &TableState, size: ResidentSize) -> f64 {
+        state.reads(self.traffic.prior) * state.saved_share(size) / state.bytes(size) as f64
     }
 
     /// Records that a filter now has this size in memory: after a load, or because the engine
     /// evicted it. False, and nothing changes, if the budget would be exceeded, or if it is to be
     /// folded and cannot.
     pub fn resize(&mut self, index: usize, size: ResidentSize) -> bool {
-        let unit = *self.unit(index);
-        if size == ResidentSize::Half && unit.table.half_bytes == 0 {
+        let state = *self.state(index);
+        if size == ResidentSize::Half && state.table.half_bytes == 0 {
             return false;
         }
-        let others = self.resident_bytes - unit.bytes(unit.size);
-        let bytes = unit.bytes(size);
+        let others = self.resident_bytes - state.bytes(state.size);
+        let bytes = state.bytes(size);
         let sum = others.checked_add(bytes);
-        let Some(sum) = sum.filter(|&sum| size <= unit.size || sum <= self.options.budget) else {
+        let Some(sum) = sum.filter(|&sum| size <= state.size || sum <= self.options.budget) else {
             return false;
         };
         self.resident_bytes = sum;
-        let unit = &mut self.units[index];
-        unit.size = size;
+        let state = &mut self.states[index];
+        state.size = size;
         if size > ResidentSize::None {
-            (unit.wait, unit.failures) = (0.0, 0);
+            (state.retry_delay, state.failures) = (0.0, 0);
         }
         true
     }
 
     /// A load failed, or its bytes were damaged: the filter is not wanted again for a minute, after
     /// each further failure for twice as long, up to an hour.
-    pub fn failed(&mut self, index: usize) {
-        let unit = self.unit_mut(index);
-        unit.wait = (60.0 * (1_u32 << unit.failures.min(6)) as f32).min(3_600.0);
-        unit.failures += 1;
+    pub fn fail_load(&mut self, index: usize) {
+        let state = self.state_mut(index);
+        state.retry_delay = (60.0 * (1_u32 << state.failures.min(6)) as f32).min(3_600.0);
+        state.failures += 1;
     }
 
     /// Sets the budget. If it is less than what is resident, returns what is to be evicted or
@@ -269,7 +270,7 @@ impl ResidentPlanner {
     pub fn set_budget(&mut self, bytes: u64) -> Vec<(usize, ResidentSize)> {
         self.options.budget = bytes;
         let mut changes = self.plan();
-        changes.retain(|&(index, size)| self.units[index].size == size);
+        changes.retain(|&(index, size)| self.states[index].size == size);
         changes
     }
 
@@ -285,19 +286,19 @@ impl ResidentPlanner {
 
     /// What of a filter is in memory.
     pub fn size(&self, index: usize) -> ResidentSize {
-        self.unit(index).size
+        self.state(index).size
     }
 
     /// What is known of a table, as it was added or as its filter turned out to be.
     pub fn table(&self, index: usize) -> ResidentTable {
-        self.unit(index).table
+        self.state(index).table
     }
 
     /// Absent lookups a second of every table, to be persisted (twelve bytes each) and given back
     /// by [`ResidentTable::with_absent_per_second`] after a restart.
     pub fn statistics(&self) -> impl Iterator<Item = (u64, f32)> {
-        let units = self.units.iter().filter(|unit| unit.is_alive);
-        units.map(|unit| (unit.table.table, unit.absent(self.traffic.expected) as f32))
+        let states = self.states.iter().filter(|state| state.is_alive);
+        states.map(|state| (state.table.table, state.absent_lookups(self.traffic.prior) as f32))
     }
 
     /// Reads a second that the resident filters save, estimated by the last plan, each weighted by
@@ -322,23 +323,26 @@ impl ResidentPlanner {
 impl ResidentPlanner {
     /// Updates what is known of a table by `shape`, once its filter was opened. True if a filter of
     /// another shape was resident, which then counts as evicted.
-    pub(crate) fn describe(
+    pub(crate) fn update_shape(
         &mut self,
         index: usize,
         shape: impl FnOnce(ResidentTable) -> ResidentTable,
     ) -> bool {
-        let unit = *self.unit(index);
-        let table = shape(unit.table);
-        let is_other = table != unit.table && unit.size > ResidentSize::None;
+        let state = *self.state(index);
+        let table = shape(state.table);
+        let is_other = table != state.table && state.size > ResidentSize::None;
         if is_other {
             self.resize(index, ResidentSize::None);
         }
-        self.units[index].table = table;
+        self.states[index].table = table;
         is_other
     }
 
     /// Bytes of every table's filter, and what of it is in memory.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (u64, ResidentSize)> {
-        self.units.iter().filter(|unit| unit.is_alive).map(|unit| (unit.table.bytes, unit.size))
+        self.states
+            .iter()
+            .filter(|state| state.is_alive)
+            .map(|state| (state.table.bytes, state.size))
     }
 }

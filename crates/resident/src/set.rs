@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use blocked_bloom::{Filter, FormatError, KeyHash};
+use blocked_bloom::KeyHash;
 use blocked_bloom_lsm::{FilterIdentity, TableFilter, TableFilterError};
 
 use crate::cell::FilterPin;
@@ -19,7 +19,7 @@ use crate::snapshot::{Counters, ResidentSnapshot};
 use crate::table::{MergeInput, ResidentSize, ResidentTable};
 
 /// A filter that [`ResidentSet::tick`] wants: read its bytes and answer with
-/// [`loaded`](ResidentSet::loaded) or [`failed`](ResidentSet::failed). Until then the filter is not
+/// [`loaded`](ResidentSet::complete_load) or [`failed`](ResidentSet::fail_load). Until then the filter is not
 /// wanted again; if the load is dropped without an answer, it may be.
 ///
 /// ```
@@ -31,19 +31,19 @@ use crate::table::{MergeInput, ResidentSize, ResidentTable};
 /// let slot = set.add(table, FilterIdentity::HeaderChecksum(0x1234));
 /// for load in set.tick(Duration::from_secs(1)) {
 ///     assert_eq!((load.table(), load.bytes()), (7, 1_000));
-///     set.failed(load); // the disk did not answer
+///     set.fail_load(load); // the disk did not answer
 /// }
 /// # drop(slot);
 /// ```
 #[derive(Debug)]
 #[must_use = "a load that is dropped is wanted again by the next tick"]
-pub struct WantedLoad {
+pub struct LoadRequest {
     slot: Arc<FilterSlot>,
     size: ResidentSize,
     bytes: u64,
 }
 
-impl WantedLoad {
+impl LoadRequest {
     /// The number by which the engine knows the table.
     pub fn table(&self) -> u64 {
         self.slot.table()
@@ -56,7 +56,7 @@ impl WantedLoad {
     }
 }
 
-impl Drop for WantedLoad {
+impl Drop for LoadRequest {
     fn drop(&mut self) {
         self.slot.end_load();
     }
@@ -93,13 +93,13 @@ impl Drop for WantedLoad {
 /// for _ in 0..1_000 {
 ///     let pin = FilterPin::new();
 ///     if slot.query(&pin, hash) == Answer::NotResident {
-///         slot.found_nothing(); // the table was read, and had no such key
+///         slot.count_absent(1); // the table was read, and had no such key
 ///     }
 /// }
 /// // Every second: load what has become worth it.
 /// for load in set.tick(Duration::from_secs(1)) {
 ///     assert_eq!(load.table(), 7);
-///     set.loaded(load, stored.clone())?;
+///     set.complete_load(load, stored.clone())?;
 /// }
 /// assert_eq!(slot.query(&FilterPin::new(), hash), Answer::Absent);
 /// assert_eq!(set.snapshot().resident, 1);
@@ -116,7 +116,7 @@ struct Inner {
     /// By the planner's index.
     slots: Vec<Option<Arc<FilterSlot>>>,
     /// The last number read from each slot's counter.
-    taken: Vec<u32>,
+    last_samples: Vec<u32>,
     counters: Counters,
 }
 
@@ -124,8 +124,8 @@ impl Inner {
     /// The index of a slot, unless it was removed or is of another set.
     fn index(&self, slot: &FilterSlot) -> Option<usize> {
         let index = slot.index();
-        let of_index = self.slots.get(index)?.as_ref()?;
-        core::ptr::eq(&**of_index, slot).then_some(index)
+        let stored = self.slots.get(index)?.as_ref()?;
+        core::ptr::eq(&**stored, slot).then_some(index)
     }
 
     fn slot(&self, index: usize) -> &Arc<FilterSlot> {
@@ -136,15 +136,15 @@ impl Inner {
         &mut self,
         index: usize,
         table: u64,
-        identity: FilterIdentity,
+        accepted: (KeyHash, FilterIdentity),
         pinned: &Arc<AtomicUsize>,
     ) -> Arc<FilterSlot> {
-        let slot = Arc::new(FilterSlot::new(index, table, identity, pinned));
+        let slot = Arc::new(FilterSlot::new(index, table, accepted, pinned));
         if index == self.slots.len() {
             self.slots.push(None);
-            self.taken.push(0);
+            self.last_samples.push(0);
         }
-        self.taken[index] = 0;
+        self.last_samples[index] = 0;
         self.slots[index] = Some(Arc::clone(&slot));
         slot
     }
@@ -152,7 +152,8 @@ impl Inner {
     /// Gives the planner what was counted in a slot.
     fn take_counts(&mut self, index: usize) {
         let counted = self.slot(index).samples();
-        let since = counted.wrapping_sub(core::mem::replace(&mut self.taken[index], counted));
+        let since =
+            counted.wrapping_sub(core::mem::replace(&mut self.last_samples[index], counted));
         // A thread that was held up before its store may set the counter back: then the difference
         // says nothing.
         let since = if since > u32::MAX / 2 { 0 } else { since };
@@ -208,8 +209,12 @@ impl ResidentSet {
     pub fn new(options: ResidentOptions) -> Self {
         let key_hash = options.key_hash;
         let planner = ResidentPlanner::new(options.with_sampling(SAMPLE));
-        let inner =
-            Inner { planner, slots: Vec::new(), taken: Vec::new(), counters: Counters::default() };
+        let inner = Inner {
+            planner,
+            slots: Vec::new(),
+            last_samples: Vec::new(),
+            counters: Counters::default(),
+        };
         ResidentSet { key_hash, pinned: Arc::default(), inner: Mutex::new(inner) }
     }
 
@@ -223,7 +228,8 @@ impl ResidentSet {
     pub fn add(&self, table: ResidentTable, identity: FilterIdentity) -> Arc<FilterSlot> {
         let inner = &mut *self.lock();
         let index = inner.planner.add(table);
-        inner.insert(index, table.table, identity, &self.pinned)
+        let key_hash = table.key_hash.unwrap_or(self.key_hash);
+        inner.insert(index, table.table, (key_hash, identity), &self.pinned)
     }
 
     /// [`add`](Self::add) of a table that a compaction wrote: it inherits the lookups of its
@@ -245,7 +251,8 @@ impl ResidentSet {
             inner.take_counts(input.table);
         }
         let index = inner.planner.add_merged(table, &known);
-        inner.insert(index, table.table, identity, &self.pinned)
+        let key_hash = table.key_hash.unwrap_or(self.key_hash);
+        inner.insert(index, table.table, (key_hash, identity), &self.pinned)
     }
 
     /// Forgets a table and frees its filter. Readers that still have the slot get
@@ -262,7 +269,7 @@ impl ResidentSet {
     /// Ages the counts by the time since the last tick, evicts and folds what is worth less than
     /// what it displaces, and returns the loads that are wanted, the most valuable first. Call it
     /// about every second.
-    pub fn tick(&self, elapsed: Duration) -> Vec<WantedLoad> {
+    pub fn tick(&self, elapsed: Duration) -> Vec<LoadRequest> {
         let inner = &mut *self.lock();
         for index in 0..inner.slots.len() {
             if inner.slots[index].is_some() {
@@ -282,7 +289,7 @@ impl ResidentSet {
             inner.counters.wanted_bytes = sum;
             let slot = inner.slot(index);
             if slot.begin_load() {
-                wanted.push(WantedLoad { slot: Arc::clone(slot), size, bytes });
+                wanted.push(LoadRequest { slot: Arc::clone(slot), size, bytes });
             }
         }
         collect();
@@ -300,31 +307,35 @@ impl ResidentSet {
     /// [`TableFilterError`] for the log, of bytes that are no filter, of one of another hash, or of
     /// another than the slot's. The table then answers "maybe", and its filter is not wanted again
     /// for a minute, after each further failure for twice as long, up to an hour.
-    pub fn loaded(&self, load: WantedLoad, bytes: Vec<u8>) -> Result<bool, TableFilterError> {
-        match TableFilter::from_bytes(bytes, self.key_hash) {
-            Ok(filter) => self.loaded_filter(load, filter),
+    pub fn complete_load(
+        &self,
+        load: LoadRequest,
+        bytes: impl AsRef<[u8]>,
+    ) -> Result<bool, TableFilterError> {
+        match TableFilter::from_bytes(bytes.as_ref(), load.slot.key_hash()) {
+            Ok(filter) => self.complete_load_with(load, filter),
             Err(error) => {
-                self.failed(load);
+                self.fail_load(load);
                 Err(error)
             }
         }
     }
 
-    /// [`loaded`](Self::loaded) for a filter that the caller has opened, as RocksDB's blocks must
+    /// [`loaded`](Self::complete_load) for a filter that the caller has opened, as RocksDB's blocks must
     /// be, and as a partition is by its index.
     ///
     /// # Errors
     ///
-    /// As [`loaded`](Self::loaded).
-    pub fn loaded_filter(
+    /// As [`loaded`](Self::complete_load).
+    pub fn complete_load_with<B: AsRef<[u8]>>(
         &self,
-        load: WantedLoad,
-        filter: impl Into<TableFilter>,
+        load: LoadRequest,
+        filter: impl Into<TableFilter<B>>,
     ) -> Result<bool, TableFilterError> {
         match self.keep(&load.slot, filter.into(), Some(load.size)) {
             Ok(is_kept) => Ok(is_kept),
             Err(error) => {
-                self.failed(load);
+                self.fail_load(load);
                 Err(error)
             }
         }
@@ -332,44 +343,40 @@ impl ResidentSet {
 
     /// The bytes of a wanted filter cannot be read: it is not wanted again for a minute, after each
     /// further failure for twice as long, up to an hour.
-    pub fn failed(&self, load: WantedLoad) {
+    pub fn fail_load(&self, load: LoadRequest) {
         let inner = &mut *self.lock();
-        inner.counters.failed_loads += 1;
         if let Some(index) = inner.index(&load.slot) {
-            inner.planner.failed(index);
+            inner.counters.failed_loads += 1;
+            inner.planner.fail_load(index);
         }
     }
 
     /// Offers a filter that is in hand, as after a flush or a compaction, so that it need not be
     /// loaded: it is kept if that is worth more than what it displaces. False if it is not.
     ///
-    /// Cost: as [`loaded`](Self::loaded), of a filter that was just built too.
+    /// Cost: as [`loaded`](Self::complete_load), of a filter that was just built too.
     ///
     /// # Errors
     ///
     /// [`TableFilterError`] for a filter of another hash, for another than the slot's, or if there
     /// is no memory for the copy that is kept.
-    pub fn offer(
+    pub fn offer<B: AsRef<[u8]>>(
         &self,
         slot: &FilterSlot,
-        filter: impl Into<TableFilter>,
+        filter: impl Into<TableFilter<B>>,
     ) -> Result<bool, TableFilterError> {
         self.keep(slot, filter.into(), None)
     }
 
     /// `size`: what is wanted of it, `None` for an offer.
-    fn keep(
+    fn keep<B: AsRef<[u8]>>(
         &self,
         slot: &FilterSlot,
-        filter: TableFilter,
+        filter: TableFilter<B>,
         size: Option<ResidentSize>,
     ) -> Result<bool, TableFilterError> {
-        let found = filter.key_hash();
-        if found != self.key_hash {
-            return Err(FormatError::HashMismatch { found, expected: self.key_hash }.into());
-        }
         slot.check(&filter)?;
-        // What reads the blocks is done before the lock is taken.
+        // What reads the blocks is done before the lock is last_samples.
         let filter = filter.into_own_memory()?;
         let shape = shape(&filter);
         let half = match (&filter, size) {
@@ -378,7 +385,7 @@ impl ResidentSet {
         };
         let inner = &mut *self.lock();
         let Some(index) = inner.index(slot) else { return Ok(false) };
-        if inner.planner.describe(index, shape) {
+        if inner.planner.update_shape(index, shape) {
             slot.put(None);
         }
         let saves = filter.expected_false_positive_rate() < 1.0 && filter.memory_bytes() > 0;
@@ -429,7 +436,7 @@ impl ResidentSet {
     pub fn snapshot(&self) -> ResidentSnapshot {
         collect();
         let inner = &*self.lock();
-        ResidentSnapshot::of(&inner.planner, inner.counters, self.pinned.load(Relaxed) as u64)
+        ResidentSnapshot::new(&inner.planner, inner.counters, self.pinned.load(Relaxed) as u64)
     }
 }
 

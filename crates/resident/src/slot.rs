@@ -7,7 +7,7 @@ use core::fmt::{self, Debug, Formatter};
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
-use blocked_bloom::{Bitmask, Filter, PrefixExtractor};
+use blocked_bloom::{Bitmask, Filter, FormatError, KeyHash, PrefixExtractor};
 use blocked_bloom_lsm::{FilterIdentity, TableFilter, TableFilterError};
 
 use crate::cell::{EpochCell, FilterPin};
@@ -27,7 +27,7 @@ pub(crate) const SAMPLE: u32 = 16;
 pub enum Answer {
     /// Certainly not in the table: read nothing.
     Absent,
-    /// May be in the table. Call [`FilterSlot::found_nothing`] if the read finds nothing.
+    /// May be in the table. Call [`FilterSlot::count_absent`] if the read finds nothing.
     Maybe,
     /// As `Maybe`, since no filter is in memory.
     NotResident,
@@ -43,14 +43,14 @@ impl Answer {
 
 /// A filter in memory. Aligned, so that what a lookup reads of it is in one cache line.
 #[repr(align(64))]
-struct Held {
+struct ResidentFilter {
     filter: TableFilter,
     bytes: usize,
     /// Bytes of this set that were evicted and that readers may still see.
     pinned: Arc<AtomicUsize>,
 }
 
-impl Held {
+impl ResidentFilter {
     /// The kind that nearly all slots hold is inlined, the others are not.
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -67,7 +67,7 @@ fn contains_in_other(filter: &TableFilter, hash: u64) -> bool {
     filter.contains_hash(hash)
 }
 
-impl Drop for Held {
+impl Drop for ResidentFilter {
     fn drop(&mut self) {
         // `put` added it when it took the filter out of its slot, which is before every drop.
         self.pinned.fetch_sub(self.bytes, Relaxed);
@@ -87,15 +87,16 @@ impl Drop for Held {
 /// let identity = FilterIdentity::HeaderChecksum(0x1234); // from the manifest
 /// let slot = set.add(ResidentTable::new(7, 1_000), identity);
 /// assert_eq!(slot.query(&FilterPin::new(), 42), Answer::NotResident); // read the table
-/// slot.found_nothing();
+/// slot.count_absent(1);
 /// ```
 pub struct FilterSlot {
-    held: EpochCell<Held>,
+    held: EpochCell<ResidentFilter>,
     absent: Counter,
     is_loading: AtomicBool,
     index: u32,
     table: u64,
-    /// Of the only filter that it takes.
+    /// Hash and identity of the only filter that the slot accepts.
+    key_hash: KeyHash,
     identity: FilterIdentity,
     pinned: Arc<AtomicUsize>,
 }
@@ -131,7 +132,7 @@ impl FilterSlot {
     pub(crate) fn new(
         index: usize,
         table: u64,
-        identity: FilterIdentity,
+        (key_hash, identity): (KeyHash, FilterIdentity),
         pinned: &Arc<AtomicUsize>,
     ) -> Self {
         FilterSlot {
@@ -140,6 +141,7 @@ impl FilterSlot {
             is_loading: AtomicBool::new(false),
             index: index as u32,
             table,
+            key_hash,
             identity,
             pinned: Arc::clone(pinned),
         }
@@ -149,9 +151,20 @@ impl FilterSlot {
         self.index as usize
     }
 
-    /// An error if this is not the filter that the slot is for. Cost: that of
+    pub(crate) fn key_hash(&self) -> KeyHash {
+        self.key_hash
+    }
+
+    /// Returns an error unless this is the filter that the slot accepts. Cost: that of
     /// [`TableFilter::identity`].
-    pub(crate) fn check(&self, filter: &TableFilter) -> Result<(), TableFilterError> {
+    pub(crate) fn check<B: AsRef<[u8]>>(
+        &self,
+        filter: &TableFilter<B>,
+    ) -> Result<(), TableFilterError> {
+        let (found, expected) = (filter.key_hash(), self.key_hash);
+        if found != expected {
+            return Err(FormatError::HashMismatch { found, expected }.into());
+        }
         let (found, expected) = (filter.identity(), self.identity);
         if found != expected {
             return Err(TableFilterError::OtherFilter { found, expected });
@@ -287,7 +300,7 @@ impl FilterSlot {
         if let Some(held) = self.held.get(&pin) {
             self.pinned.fetch_add(held.bytes, Relaxed);
         }
-        let held = filter.map(|filter| Held {
+        let held = filter.map(|filter| ResidentFilter {
             bytes: filter.memory_bytes() as usize,
             filter,
             pinned: Arc::clone(&self.pinned),
@@ -297,9 +310,13 @@ impl FilterSlot {
 }
 
 impl FilterPin {
-    /// The tables, in their order, that have to be read for the key with this hash: all but those
-    /// whose slot answers [`Answer::Absent`], which is counted. What the lookups read is prefetched
-    /// for all of them first, so that it comes from memory at the same time.
+    /// Returns the tables that must be read for a key, in their order: all whose slot does not
+    /// answer [`Answer::Absent`].
+    ///
+    /// `slot_and_hash` returns a table's slot and the key's hash for the filter of that slot. If
+    /// all filters have one seed, the hash is the same for every table. The call prefetches the
+    /// memory that each lookup reads, in all slots, before the first lookup, so that the cache
+    /// misses overlap. Absent answers are counted.
     ///
     /// Cost: as [`FilterSlot::prefetch`] for all tables, and then [`FilterSlot::query`] up to the
     /// table at which the caller stops.
@@ -313,18 +330,23 @@ impl FilterPin {
     ///     set.add(ResidentTable::new(table, 1_000), identity)
     /// });
     /// let pin = FilterPin::new();
-    /// for slot in pin.tables_to_read(&tables, |slot| slot, 42) {
-    ///     slot.found_nothing(); // the table was read, and had no such key
+    /// for slot in pin.tables_to_read(&tables, |slot| (slot, 42)) {
+    ///     slot.count_absent(1); // the table was read, and had no such key
     /// }
     /// ```
     pub fn tables_to_read<'t, T>(
         &self,
         tables: &'t [T],
-        slot: impl Fn(&'t T) -> &'t FilterSlot,
-        hash: u64,
+        slot_and_hash: impl Fn(&'t T) -> (&'t FilterSlot, u64),
     ) -> impl Iterator<Item = &'t T> {
-        tables.iter().for_each(|table| slot(table).prefetch(self, hash));
-        tables.iter().filter(move |table| slot(table).query(self, hash).must_read())
+        for table in tables {
+            let (slot, hash) = slot_and_hash(table);
+            slot.prefetch(self, hash);
+        }
+        tables.iter().filter(move |table| {
+            let (slot, hash) = slot_and_hash(table);
+            slot.query(self, hash).must_read()
+        })
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) struct Counters {
 }
 
 impl ResidentSnapshot {
-    pub(crate) fn of(planner: &ResidentPlanner, counters: Counters, pinned_bytes: u64) -> Self {
+    pub(crate) fn new(planner: &ResidentPlanner, counters: Counters, pinned_bytes: u64) -> Self {
         let mut snapshot = ResidentSnapshot {
             budget: planner.budget(),
             resident_bytes: planner.resident_bytes(),

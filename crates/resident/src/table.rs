@@ -1,9 +1,9 @@
 //! What an engine says of a table: how large its filter is and what it saves, and which tables it
 //! was compacted from.
 
-use blocked_bloom::Params;
+use blocked_bloom::{KeyHash, Params};
 
-use crate::options::{MOST_LOOKUPS, within};
+use crate::options::{MAX_LOOKUPS, clamp_to};
 
 /// How much of a filter is in memory.
 ///
@@ -24,7 +24,7 @@ pub enum ResidentSize {
 }
 
 /// The most that a read of one table costs, in reads of another.
-const MOST_READ_COST: f64 = 1e9;
+const MAX_READ_COST: f64 = 1e9;
 
 /// What is known about the filter of a table, or about a partition of one, before it is loaded.
 ///
@@ -49,6 +49,7 @@ pub struct ResidentTable {
     pub(crate) half_rate: f32,
     pub(crate) run_share: f32,
     pub(crate) absent_per_second: Option<f32>,
+    pub(crate) key_hash: Option<KeyHash>,
 }
 
 impl ResidentTable {
@@ -65,6 +66,7 @@ impl ResidentTable {
             half_rate: 1.0,
             run_share: 0.0,
             absent_per_second: None,
+            key_hash: None,
         }
     }
 
@@ -86,7 +88,7 @@ impl ResidentTable {
     /// cache, more for one on slow storage. Negative costs and those that are no number count as 0.
     #[must_use]
     pub fn with_read_cost(self, reads: f64) -> Self {
-        ResidentTable { read_cost: within(reads, MOST_READ_COST) as f32, ..self }
+        ResidentTable { read_cost: clamp_to(reads, MAX_READ_COST) as f32, ..self }
     }
 
     /// The share of its run's keys that the table has, 0 to 1: it gives the expected lookups of the
@@ -95,15 +97,22 @@ impl ResidentTable {
     /// counts as 0.
     #[must_use]
     pub fn with_run_share(self, share: f64) -> Self {
-        ResidentTable { run_share: within(share, 1.0) as f32, ..self }
+        ResidentTable { run_share: clamp_to(share, 1.0) as f32, ..self }
     }
 
     /// Absent lookups a second, as [`statistics`](crate::ResidentPlanner::statistics) gave them
     /// before a restart. What is no number counts as 0.
     #[must_use]
     pub fn with_absent_per_second(self, lookups: f32) -> Self {
-        let lookups = within(f64::from(lookups), MOST_LOOKUPS) as f32;
+        let lookups = clamp_to(f64::from(lookups), MAX_LOOKUPS) as f32;
         ResidentTable { absent_per_second: Some(lookups), ..self }
+    }
+
+    /// Sets the hash of this table's filter, if it is not that of the
+    /// [options](crate::ResidentOptions::with_filters): for engines with a seed per table.
+    #[must_use]
+    pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
+        ResidentTable { key_hash: Some(key_hash), ..self }
     }
 
     /// As its filter turned out to be when it was opened: bytes, rate, and both after folding it to

@@ -8,7 +8,7 @@ use blocked_bloom::{
     AllocError, BloomFilter, BloomFilterBuilder, BuildError, FilterOptions, KeyHash, Sizing,
 };
 
-use super::bytes::{Draft, header_checksum};
+use super::bytes::{IndexBuilder, header_checksum};
 
 /// Builds a filter of ascending keys in partitions, each an ordinary filter, and an index that says
 /// which one a key needs.
@@ -44,11 +44,11 @@ use super::bytes::{Draft, header_checksum};
 pub struct PartitionedFilterBuilder {
     options: FilterOptions,
     /// Most additions to a partition.
-    most: u64,
+    max_additions: u64,
     /// Most additions that come with a key.
-    per_key: u64,
+    additions_per_key: u64,
     /// Keys that certainly fit the current partition.
-    fits: u64,
+    keys_left: u64,
     current: BloomFilterBuilder,
     /// Keys in the current partition.
     current_keys: u64,
@@ -59,7 +59,7 @@ pub struct PartitionedFilterBuilder {
     position: u64,
     /// Different keys.
     keys: u64,
-    index: Draft,
+    index: IndexBuilder,
     failed: bool,
 }
 
@@ -83,24 +83,25 @@ impl PartitionedFilterBuilder {
             return Err(PartitionBuildError::SizedByBytes { bytes });
         }
         let smallest = options.params(1).map_err(BuildError::from)?.stored_bytes();
-        let most = options.most_additions(partition_bytes).map_err(BuildError::from)?;
-        if most == 0 {
+        let max_additions = options.most_additions(partition_bytes).map_err(BuildError::from)?;
+        if max_additions == 0 {
             return Err(PartitionBuildError::TooFewBytes { bytes: partition_bytes, smallest });
         }
         let contents = options.contents();
-        let per_key = u64::from(contents.whole_keys()) + u64::from(contents.extractor().is_some());
+        let additions_per_key =
+            u64::from(contents.whole_keys()) + u64::from(contents.extractor().is_some());
         Ok(PartitionedFilterBuilder {
             current: options.builder(),
             options,
-            most,
-            per_key,
-            fits: 0,
+            max_additions,
+            additions_per_key,
+            keys_left: 0,
             current_keys: 0,
             separator: Vec::new(),
             last_key: Vec::new(),
             position: 0,
             keys: 0,
-            index: Draft::default(),
+            index: IndexBuilder::default(),
             failed: false,
         })
     }
@@ -137,16 +138,16 @@ impl PartitionedFilterBuilder {
 
     fn add(&mut self, key: &[u8]) -> Result<Option<BloomFilter>, PartitionBuildError> {
         let mut full = None;
-        if self.fits == 0 {
+        if self.keys_left == 0 {
             // The capacity left is computed here and not at every key, since that is slow.
             if self.capacity_left() == 0 && self.current_keys > 0 {
                 full = Some(self.cut(key)?);
             }
             // A partition has a key at least, even where that and the neighbours' prefixes are more
             // than fit.
-            self.fits = self.capacity_left().max(1);
+            self.keys_left = self.capacity_left().max(1);
         }
-        self.fits -= 1;
+        self.keys_left -= 1;
         self.current.insert(key).map_err(BuildError::from)?;
         self.current_keys += 1;
         self.keys += 1;
@@ -155,8 +156,9 @@ impl PartitionedFilterBuilder {
     }
 
     fn capacity_left(&self) -> u64 {
-        let for_neighbour = u64::from(self.options.extractor().is_some());
-        self.most.saturating_sub(self.current.len() + for_neighbour) / self.per_key
+        let neighbour_prefix = u64::from(self.options.extractor().is_some());
+        self.max_additions.saturating_sub(self.current.len() + neighbour_prefix)
+            / self.additions_per_key
     }
 
     /// Finishes the partition before `key`.
@@ -229,7 +231,7 @@ impl fmt::Debug for PartitionedFilterBuilder {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartitionedFilterBuilder")
             .field("options", &self.options)
-            .field("most_per_partition", &self.most)
+            .field("most_per_partition", &self.max_additions)
             .field("keys", &self.keys)
             .field("partitions", &self.index.partitions())
             .field("failed", &self.failed)

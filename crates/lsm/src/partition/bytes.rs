@@ -22,7 +22,7 @@ pub(super) const HEADER_CHECKSUM: usize = 56;
 
 /// What the header of an index says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct IndexHeader {
     pub(super) key_hash: KeyHash,
     pub(super) contents: FilterContents,
     pub(super) partitions: u32,
@@ -63,14 +63,14 @@ type Entry = [u8; ENTRY_BYTES];
 
 /// Entries and separators while a filter is built.
 #[derive(Clone, Default)]
-pub(super) struct Draft {
+pub(super) struct IndexBuilder {
     entries: Vec<Entry>,
     separators: Vec<u8>,
     /// Bytes of the partitions so far.
     end: u64,
 }
 
-impl Draft {
+impl IndexBuilder {
     /// Records the next partition.
     pub(super) fn push(
         &mut self,
@@ -156,7 +156,7 @@ fn field(
 }
 
 /// Checks an index: the steps of the document, in its order.
-pub(super) fn verify(bytes: &[u8]) -> Result<Facts, HeaderError> {
+pub(super) fn verify(bytes: &[u8]) -> Result<IndexHeader, HeaderError> {
     let header = Header::read(bytes, INDEX_MAGIC, VERSION)?;
     let (hash, flags, extractor) = (header.u8_at(10), header.u8_at(11), header.u64_at(40));
     // Partitions are found by keys, so the caller's hashes are none of the index's.
@@ -182,27 +182,27 @@ pub(super) fn verify(bytes: &[u8]) -> Result<Facts, HeaderError> {
     let found = bytes.len() as u64;
     let fixed = HEADER_BYTES as u64 + u64::from(partitions) * ENTRY_BYTES as u64;
     let expected = fixed.saturating_add(header.u64_at(32));
-    let parts = Parts::of(bytes, partitions).filter(|_| found == expected);
+    let parts = Entries::split(bytes, partitions).filter(|_| found == expected);
     let Some(parts) = parts else { return Err(HeaderError::Length { found, expected }) };
     header.check_body(BODY_CHECKSUM, &bytes[HEADER_BYTES..])?;
     let stored_bytes = parts.verify()?;
-    Ok(Facts { key_hash, contents, partitions, keys: header.u64_at(24), stored_bytes })
+    Ok(IndexHeader { key_hash, contents, partitions, keys: header.u64_at(24), stored_bytes })
 }
 
 /// The entries and the separators of an index.
 #[derive(Clone, Copy)]
-pub(super) struct Parts<'a> {
+pub(super) struct Entries<'a> {
     /// At least one.
     entries: &'a [Entry],
     separators: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
+impl<'a> Entries<'a> {
     /// `None` if there are too few bytes.
-    pub(super) fn of(bytes: &'a [u8], partitions: u32) -> Option<Self> {
+    pub(super) fn split(bytes: &'a [u8], partitions: u32) -> Option<Self> {
         let length = usize::try_from(partitions).ok()?.checked_mul(ENTRY_BYTES)?;
         let (entries, separators) = bytes.get(HEADER_BYTES..)?.split_at_checked(length)?;
-        Some(Parts { entries: entries.as_chunks().0, separators })
+        Some(Entries { entries: entries.as_chunks().0, separators })
     }
 
     /// Checks every entry; returns the bytes of all partitions.
@@ -268,7 +268,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The last partition whose separator is not greater than the key. That of the first is empty.
-    pub(super) fn partition_of(&self, key: &[u8]) -> usize {
+    pub(super) fn find_partition(&self, key: &[u8]) -> usize {
         let (mut found, mut beyond) = (0, self.entries.len());
         while beyond - found > 1 {
             let middle = found + (beyond - found) / 2;

@@ -11,13 +11,13 @@ use blocked_bloom::Sizing;
 use super::size::{most_blocks, stored_bytes};
 
 /// Up to this many keys the rate is computed for exactly that number; for more, for the next power
-/// of two up to [`LARGE`], with as many bits per key. The two rates differ as those of two binomial
+/// of two up to [`MAX_KEYS`], with as many bits per key. The two rates differ as those of two binomial
 /// distributions of the same mean: by under 1 %, which moves a plan by less than the rounding to
 /// blocks.
-const EXACT: u64 = 1_024;
+const MAX_EXACT_KEYS: u64 = 1_024;
 
 /// Keys of the largest filters whose rate is computed: from here on only bits per key matter.
-const LARGE: u64 = 1 << 20;
+const MAX_KEYS: u64 = 1 << 20;
 
 /// A number of blocks and the rate they give.
 #[derive(Clone, Copy, Debug)]
@@ -35,10 +35,10 @@ pub(super) struct Curve {
 impl Curve {
     /// The number of keys whose curve serves filters of `keys` keys.
     pub(super) fn class(keys: u64) -> u64 {
-        if keys <= EXACT {
+        if keys <= MAX_EXACT_KEYS {
             keys
         } else {
-            keys.checked_next_power_of_two().map_or(LARGE, |power| power.min(LARGE))
+            keys.checked_next_power_of_two().map_or(MAX_KEYS, |power| power.min(MAX_KEYS))
         }
     }
 

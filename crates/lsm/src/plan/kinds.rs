@@ -18,7 +18,7 @@ use crate::error::PlanError;
 const STEPS: u32 = 4;
 
 /// Most bits per key of a Bloom filter, and the lowest rate of a Ribbon filter as halvings.
-const MOST: u32 = 30;
+const MAX_BITS: u32 = 30;
 
 /// A kind of filter, and what to build it with.
 ///
@@ -30,6 +30,11 @@ const MOST: u32 = 30;
 /// # Ok::<(), blocked_bloom_lsm::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 #[non_exhaustive]
 pub enum FilterKind {
     /// No filter pays.
@@ -46,6 +51,12 @@ pub enum FilterKind {
     },
 }
 
+impl From<Sizing> for FilterKind {
+    fn from(sizing: Sizing) -> Self {
+        FilterKind::Bloom { sizing }
+    }
+}
+
 /// What a [`KindPlan`] decided for one level.
 ///
 /// ```
@@ -57,7 +68,7 @@ pub enum FilterKind {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct KindOfLevel {
+pub struct PlannedKind {
     /// What was given.
     pub level: Level,
     /// What to build each of its filters with.
@@ -88,7 +99,7 @@ pub struct KindOfLevel {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindPlan {
-    levels: Vec<KindOfLevel>,
+    levels: Vec<PlannedKind>,
 }
 
 impl KindPlan {
@@ -118,7 +129,7 @@ impl KindPlan {
             if fits(f64::from_bits(middle)) { high = middle } else { low = middle }
         }
         let price = if fits(0.0) { 0.0 } else { f64::from_bits(high) };
-        let mut levels: Vec<KindOfLevel> =
+        let mut levels: Vec<PlannedKind> =
             choices.iter().map(|choices| best(choices, price)).collect();
         spend_rest(&mut levels, &choices, u128::from(bytes));
         Ok(KindPlan { levels })
@@ -143,8 +154,14 @@ impl KindPlan {
     }
 
     /// What was decided for each level, in the order they were given.
-    pub fn levels(&self) -> &[KindOfLevel] {
+    pub fn levels(&self) -> &[PlannedKind] {
         &self.levels
+    }
+
+    /// The kind and size of each level's filters, in the same order, for
+    /// [`FilterPolicy::with_levels`](crate::FilterPolicy::with_levels).
+    pub fn kinds(&self) -> impl Iterator<Item = FilterKind> {
+        self.levels.iter().map(|level| level.kind)
     }
 
     /// Bytes of all stored filters.
@@ -159,15 +176,15 @@ impl KindPlan {
 }
 
 /// What each level could get; first no filter.
-fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<KindOfLevel>>, PlanError> {
+fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<PlannedKind>>, PlanError> {
     check(levels)?;
-    if !(0.0..=level::MOST).contains(&ribbon_query_cost) {
+    if !(0.0..=level::MAX_NUMBER).contains(&ribbon_query_cost) {
         return Err(PlanError::RibbonQueryCost { cost: ribbon_query_cost });
     }
     // Kind, bytes of a filter, rate.
     let mut filters: BTreeMap<u64, Vec<(FilterKind, u64, f64)>> = BTreeMap::new();
-    let of_level = |level: &Level| {
-        let none = KindOfLevel {
+    let level_choices = |level: &Level| {
+        let none = PlannedKind {
             level: *level,
             kind: FilterKind::None,
             bytes: 0,
@@ -179,12 +196,12 @@ fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<KindOfLev
             return choices;
         }
         let keys = level.keys_per_filter();
-        for &(kind, bytes, rate) in &*filters.entry(keys).or_insert_with(|| filters_of(keys)) {
+        for &(kind, bytes, rate) in &*filters.entry(keys).or_insert_with(|| filter_sizes(keys)) {
             let query_cost = match kind {
                 FilterKind::Ribbon { .. } => ribbon_query_cost,
                 _ => level.query_cost,
             };
-            choices.push(KindOfLevel {
+            choices.push(PlannedKind {
                 level: *level,
                 kind,
                 bytes: u128::from(level.filters()) * u128::from(bytes),
@@ -194,13 +211,14 @@ fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<KindOfLev
         }
         choices
     };
-    Ok(levels.iter().map(of_level).collect())
+    Ok(levels.iter().map(level_choices).collect())
 }
 
 /// Every size of both kinds of filters of this many keys.
-fn filters_of(keys: u64) -> Vec<(FilterKind, u64, f64)> {
-    let steps =
-        |first: u32| (first * STEPS..=MOST * STEPS).map(|step| f64::from(step) / f64::from(STEPS));
+fn filter_sizes(keys: u64) -> Vec<(FilterKind, u64, f64)> {
+    let steps = |first: u32| {
+        (first * STEPS..=MAX_BITS * STEPS).map(|step| f64::from(step) / f64::from(STEPS))
+    };
     let bloom = steps(1).filter_map(|bits| {
         let sizing = Sizing::BitsPerKey(bits);
         let params = sizing.params(keys).ok()?;
@@ -216,8 +234,8 @@ fn filters_of(keys: u64) -> Vec<(FilterKind, u64, f64)> {
 }
 
 /// The choice of the least cost at this price of a byte; of equal ones the smallest.
-fn best(choices: &[KindOfLevel], price: f64) -> KindOfLevel {
-    let cost = |choice: &KindOfLevel| choice.expected_cost + price * choice.bytes as f64;
+fn best(choices: &[PlannedKind], price: f64) -> PlannedKind {
+    let cost = |choice: &PlannedKind| choice.expected_cost + price * choice.bytes as f64;
     let mut best = choices[0];
     for choice in &choices[1..] {
         let order = cost(choice).total_cmp(&cost(&best)).then(choice.bytes.cmp(&best.bytes));
@@ -228,15 +246,15 @@ fn best(choices: &[KindOfLevel], price: f64) -> KindOfLevel {
     best
 }
 
-fn total(choices: &[Vec<KindOfLevel>], price: f64) -> u128 {
+fn total(choices: &[Vec<PlannedKind>], price: f64) -> u128 {
     choices.iter().map(|choices| best(choices, price).bytes).sum()
 }
 
 /// Spends what is left on larger filters, each time on the one that saves most.
-fn spend_rest(levels: &mut [KindOfLevel], choices: &[Vec<KindOfLevel>], budget: u128) {
+fn spend_rest(levels: &mut [PlannedKind], choices: &[Vec<PlannedKind>], budget: u128) {
     loop {
         let rest = budget - levels.iter().map(|level| level.bytes).sum::<u128>();
-        let mut most: Option<(usize, KindOfLevel, f64)> = None;
+        let mut most: Option<(usize, PlannedKind, f64)> = None;
         for (i, (level, choices)) in levels.iter().zip(choices).enumerate() {
             for choice in choices.iter().filter(|choice| choice.bytes <= level.bytes + rest) {
                 let saved = level.expected_cost - choice.expected_cost;

@@ -7,7 +7,7 @@
 use crate::error::PlanError;
 
 /// Largest number of lookups and largest cost: products and sums of them stay finite.
-pub(super) const MOST: f64 = 1e15;
+pub(super) const MAX_NUMBER: f64 = 1e15;
 
 /// Most levels of a plan: each takes some ten thousand bytes and a tenth of a millisecond.
 const MAX_LEVELS: usize = 4_096;
@@ -116,11 +116,11 @@ impl Level {
     }
 
     fn check(&self, level: usize) -> Result<(), PlanError> {
-        if !(0.0..=MOST).contains(&self.lookups) {
+        if !(0.0..=MAX_NUMBER).contains(&self.lookups) {
             return Err(PlanError::LookupsOutOfRange { level, lookups: self.lookups });
         }
         if let Some(cost) =
-            [self.cost, self.query_cost].into_iter().find(|c| !(0.0..=MOST).contains(c))
+            [self.cost, self.query_cost].into_iter().find(|c| !(0.0..=MAX_NUMBER).contains(c))
         {
             return Err(PlanError::CostOutOfRange { level, cost });
         }

@@ -30,7 +30,7 @@ pub(super) fn stored_bytes(blocks: u32) -> u64 {
 }
 
 /// Stored bytes of all filters of a level, if each has this many blocks.
-pub(super) fn bytes_of(level: &Level, blocks: u32) -> u128 {
+pub(super) fn level_bytes(level: &Level, blocks: u32) -> u128 {
     match blocks {
         0 => 0,
         _ => u128::from(level.filters()) * u128::from(stored_bytes(blocks)),

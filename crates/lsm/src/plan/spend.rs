@@ -12,7 +12,7 @@ use blocked_bloom::probe::BLOCK_BYTES;
 
 use super::curve::{Curve, Point, rate};
 use super::level::Level;
-use super::size::bytes_of;
+use super::size::level_bytes;
 
 /// Equal levels, which grow together.
 struct Group {
@@ -154,8 +154,8 @@ fn groups(levels: &[Level]) -> Vec<Group> {
 impl Group {
     /// Bytes of the next step, per member.
     fn step_bytes(&self) -> u128 {
-        let now = bytes_of(&self.level, self.size.blocks);
-        bytes_of(&self.level, self.corners[self.next].blocks) - now
+        let now = level_bytes(&self.level, self.size.blocks);
+        level_bytes(&self.level, self.corners[self.next].blocks) - now
     }
 
     /// What the next step saves, per member: reads, less the cost of the queries if there was no

@@ -7,13 +7,13 @@ use core::fmt::{self, Display, Formatter};
 
 use super::Plan;
 
-const HEADS: [&str; 7] =
+const HEADINGS: [&str; 7] =
     ["level", "keys", "bits/key", "probes", "stored bytes", "false positives", "wasted reads"];
 
 /// A line for each level and one for the whole. Wasted reads are per lookup.
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut rows: Vec<[String; 7]> = Vec::from([HEADS.map(String::from)]);
+        let mut rows: Vec<[String; 7]> = Vec::from([HEADINGS.map(String::from)]);
         for (index, planned) in self.levels.iter().enumerate() {
             let (bits, probes, rate) = match planned.skipped {
                 Some(reason) => ("no filter".into(), "-".into(), reason.to_string()),
