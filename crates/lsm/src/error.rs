@@ -1,11 +1,11 @@
-//! Why there is no plan: one variant per cause, each carrying the value at fault.
+//! Errors of planning: one variant per cause, with the value at fault.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::ParamsError;
 
-/// Why no plan can be made. A budget is never at fault: too little memory gives a plan with fewer
-/// filters, or none.
+/// The reason why a plan cannot be made. A budget is never at fault: with too little memory, the
+/// plan has fewer filters, or none.
 ///
 /// ```
 /// use blocked_bloom_lsm::{Level, Plan, PlanError};
@@ -19,52 +19,52 @@ use blocked_bloom::ParamsError;
 pub enum PlanError {
     /// More levels than one plan can have.
     TooManyLevels {
-        /// Levels given.
+        /// Number of levels.
         levels: usize,
-        /// The most.
+        /// Maximum number of levels.
         limit: usize,
     },
-    /// Not 0 to 10^15 lookups.
+    /// The lookups of a level are not a number from 0 to 10^15.
     LookupsOutOfRange {
-        /// Which level, from 0.
+        /// Index of the level, from 0.
         level: usize,
-        /// What was given.
+        /// The number of lookups.
         lookups: f64,
     },
-    /// A read or a query costs less than 0 or more than 10^15.
+    /// The cost of a read or query is not a number from 0 to 10^15.
     CostOutOfRange {
-        /// Which level, from 0.
+        /// Index of the level, from 0.
         level: usize,
-        /// What was given.
+        /// The cost.
         cost: f64,
     },
-    /// A fraction that is not 0 to 1.
+    /// The fraction of present keys is not from 0 to 1.
     PresentOutOfRange {
-        /// Which level, from 0.
+        /// Index of the level, from 0.
         level: usize,
-        /// What was given.
+        /// The fraction.
         present: f64,
     },
-    /// A level without a run, or a run without a table.
+    /// A level with keys, but without runs or tables.
     NoTables {
-        /// Which level, from 0.
+        /// Index of the level, from 0.
         level: usize,
     },
-    /// A query of a Ribbon filter costs less than 0 or more than 10^15.
+    /// The cost of a query of a Ribbon filter is not a number from 0 to 10^15.
     RibbonQueryCost {
-        /// What was given.
+        /// The cost.
         cost: f64,
     },
-    /// A byte of memory costs less than 0, or no finite number.
+    /// The price of memory is negative or not finite.
     MemoryPrice {
-        /// What was given for a byte.
+        /// The price of a byte.
         price: f64,
     },
-    /// A filter cannot have as many bits per key.
+    /// No filter can have this sizing.
     Params {
-        /// Which level, from 0.
+        /// Index of the level, from 0.
         level: usize,
-        /// What is wrong with it.
+        /// The reason.
         error: ParamsError,
     },
 }

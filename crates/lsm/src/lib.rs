@@ -1,16 +1,16 @@
-//! What an LSM engine decides about its Bloom filters, for filters of [`blocked_bloom`]: how a
-//! memory budget is shared among levels, what each table gets, and whether the filters do what was
-//! predicted.
+//! An LSM engine's decisions about its [`blocked_bloom`] filters: sizes for each level under a
+//! memory budget, a kind of filter for each table, partitions, and metrics.
 //!
-//! - [`Plan`]: sizes for the filters of all [`Level`]s, so that lookups waste the fewest reads.
-//! - [`FilterPolicy`]: sizes by level, options and partitions in one value, consulted at every
-//!   flush.
+//! - [`Plan`]: sizes for the filters of all [`Level`]s, chosen so that lookups waste the fewest
+//!   reads.
+//! - [`FilterPolicy`]: kinds and sizes by level, options and partitions in one value, consulted at
+//!   every flush.
 //! - [`PartitionedFilterBuilder`], [`PartitionIndex`]: the filter of a large table in partitions
-//!   that the engine loads one by one, and the index that says which bytes a key needs.
-//! - [`TableFilter`]: the opened filter of a table, whatever its kind; [`FilterIdentity`] tells it
-//!   from those of other tables.
-//! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning when absent
-//!   keys pass too often.
+//!   that the engine loads one by one, and the index that locates the partition of a key.
+//! - [`TableFilter`]: the opened filter of a table, of any kind. [`FilterIdentity`] tells it from
+//!   the filters of other tables.
+//! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning if absent keys
+//!   pass too often.
 //!
 //! ```
 //! use blocked_bloom::{Bitmask, FilterOptions, Sizing};
@@ -43,11 +43,11 @@
 //!
 //! # Features
 //!
-//! | feature | default | what it adds |
+//! | feature | default | adds |
 //! |---|---|---|
 //! | `std` | yes | `std` in the core; without it both crates are `no_std` with `alloc` |
-//! | `rocksdb` | no | filter blocks of RocksDB as filters of tables |
-//! | `serde` | no | `Serialize` and `Deserialize` for levels, plans and policies |
+//! | `rocksdb` | no | RocksDB's filter blocks as filters of tables |
+//! | `serde` | no | `Serialize` and `Deserialize` for levels, plans, policies and identities |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -76,7 +76,7 @@ pub use plan::{FilterKind, KindPlan, Level, Plan, PlannedKind, PlannedLevel, Ski
 pub use policy::{FilterChoice, FilterPolicy};
 pub use table::{TableFilter, TableFilterError, tables_to_read};
 
-/// The code in the README compiles and runs.
+/// Tests the code in the README.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

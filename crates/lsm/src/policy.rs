@@ -1,5 +1,4 @@
-//! What an engine decides once about its filters: how large on which level, of what, whole or in
-//! partitions.
+//! An engine's decisions about its filters: kind and size by level, whole or in partitions.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,11 +9,12 @@ use blocked_bloom_ribbon::RibbonOptions;
 
 use crate::plan::FilterKind;
 
-/// An engine's decisions about filters, in one value that it configures at start and consults at
-/// every flush.
+/// An engine's decisions about filters in one value, configured at start and consulted at every
+/// flush.
 ///
-/// [`FilterOptions`] for every filter, a sizing for each level, and from which size on a filter is
-/// cut into partitions. With the feature `serde` it is part of a configuration file.
+/// It contains the [`FilterOptions`] of all filters, a kind and size for each level, and the size
+/// from which a filter is cut into partitions. With the feature `serde` it can be part of a
+/// configuration file.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, FilterOptions, PrefixExtractor, Sizing};
@@ -71,7 +71,7 @@ struct Partitions {
     bytes: u64,
 }
 
-/// What a table gets, as [`FilterPolicy::choose_filter`] decides it.
+/// The filter of one table, chosen by [`FilterPolicy::choose_filter`].
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -84,24 +84,24 @@ struct Partitions {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FilterChoice {
-    /// No filter: the level's sizing says that none is worth its memory.
+    /// No filter: the level's plan says that none is worth its memory.
     None,
     /// One Bloom filter with these options.
     Whole(FilterOptions),
     /// One Ribbon filter with these options.
     Ribbon(RibbonOptions),
-    /// A filter in partitions: both are for
+    /// A Bloom filter in partitions: the arguments of
     /// [`PartitionedFilterBuilder::new`](crate::PartitionedFilterBuilder::new).
     Partitioned {
         /// The options of every partition.
         options: FilterOptions,
-        /// Most bytes of a partition.
+        /// Maximum bytes of a partition.
         partition_bytes: u64,
     },
 }
 
 impl FilterPolicy {
-    /// Filters of these options on every level, never in partitions.
+    /// Creates a policy with Bloom filters of these options on every level, never in partitions.
     pub fn new(options: FilterOptions) -> Self {
         FilterPolicy { options, levels: Vec::new(), partitions: None }
     }
@@ -117,26 +117,29 @@ impl FilterPolicy {
         FilterPolicy { levels: levels.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Cuts filters that are expected to take more than `above` bytes into partitions of at most
+    /// Cuts Bloom filters that would take more than `above` bytes into partitions of at most
     /// `partition_bytes`.
     #[must_use]
     pub fn with_partitions(self, above: u64, partition_bytes: u64) -> Self {
         FilterPolicy { partitions: Some(Partitions { above, bytes: partition_bytes }), ..self }
     }
 
-    /// The options of all filters but for their sizes: hash and contents. Whoever opens filters
-    /// takes the hash from here.
+    /// Returns the options that all filters share, apart from their sizes: hash and contents. Take
+    /// the hash for opening filters from here.
     pub fn options(&self) -> &FilterOptions {
         &self.options
     }
 
-    /// What a table of this level gets, 0 being the top one, that is expected to have this many
-    /// keys, and prefixes if those are added. The number decides between one filter and partitions,
-    /// and is what a builder of one filter sizes for if it reaches the options' [memory
-    /// limit](FilterOptions::with_memory_limit); else it sizes for the keys it gets.
+    /// Chooses the filter of a table from its level, 0 being the top level, and its expected number
+    /// of keys (plus prefixes, if they are added).
     ///
-    /// A filter of the caller's hashes, and one that is sized by its bytes, is never cut. A sizing
-    /// that is out of range is reported by the builder's `finish`.
+    /// The number decides between one filter and partitions. A builder that reaches the [memory
+    /// limit](FilterOptions::with_memory_limit) of the options sizes the filter for it; otherwise
+    /// the builder counts the keys.
+    ///
+    /// Ribbon filters, filters of caller-supplied hashes, and filters sized by bytes are never cut
+    /// into partitions. A Ribbon filter contains no prefixes, so it never rules out a scan. If a
+    /// sizing is out of range, the builder's `finish` returns the error.
     pub fn choose_filter(&self, level: usize, expected_keys: u64) -> FilterChoice {
         let sizing = match self.levels.get(level).or(self.levels.last()) {
             None => self.options.sizing(),
@@ -162,11 +165,13 @@ impl FilterPolicy {
         }
     }
 
-    /// A name for all that decides whether a filter can answer: the version of the format, the
-    /// probe scheme, the hash and its seed, what is added, and last the extractor, whose name may
-    /// have any characters; `docs/adapter.md` has the same scheme. Sizes and partitions are not in
-    /// it: they may change between tables. Filters carry all of this in their bytes; the name is
-    /// for engines that record a policy's name beside a table.
+    /// Returns a name for everything that filters must agree on to be looked up together: format
+    /// version, probe scheme, hash and seed, contents, and last the prefix rule, whose name may
+    /// contain any characters. `docs/adapter.md` uses the same scheme.
+    ///
+    /// Kinds, sizes and partitions are not part of the name, because they may differ between
+    /// tables. Stored filters contain all of this themselves; the name is for engines that record a
+    /// policy's name with each table.
     ///
     /// ```
     /// # use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};

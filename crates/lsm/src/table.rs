@@ -277,41 +277,35 @@ pub fn tables_to_read<'t, T, F: Filter + ?Sized + 't>(
     })
 }
 
-/// Cost of a lookup: that of the kind, a cache line for Bloom.
+/// Evaluates `$call` for the filter, or `$maybe` for a table without a filter for hashes.
+macro_rules! match_filter {
+    ($table:ident, $filter:ident => $call:expr, $maybe:expr) => {
+        match $table {
+            TableFilter::Owned($filter) => $call,
+            TableFilter::Bloom($filter) => $call,
+            TableFilter::Ribbon($filter) => $call,
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb($filter) => $call,
+            TableFilter::None(_) | TableFilter::Partitioned(_) => $maybe,
+        }
+    };
+}
+
+/// Cost of a lookup: that of the filter's kind, for Bloom one cache line.
 impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        match self {
-            TableFilter::Owned(filter) => filter.contains_hash(hash),
-            TableFilter::Bloom(filter) => filter.contains_hash(hash),
-            TableFilter::Ribbon(filter) => filter.contains_hash(hash),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.contains_hash(hash),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => true,
-        }
+        match_filter!(self, filter => filter.contains_hash(hash), true)
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        match self {
-            TableFilter::Owned(filter) => filter.contains_hashes_into(hashes, words),
-            TableFilter::Bloom(filter) => filter.contains_hashes_into(hashes, words),
-            TableFilter::Ribbon(filter) => filter.contains_hashes_into(hashes, words),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.contains_hashes_into(hashes, words),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => fill_maybe(hashes.len(), words),
-        }
+        let keys = hashes.len();
+        match_filter!(self, f => f.contains_hashes_into(hashes, words), fill_maybe(keys, words))
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        match self {
-            TableFilter::Owned(filter) => filter.prefetch_hash(hash),
-            TableFilter::Bloom(filter) => filter.prefetch_hash(hash),
-            TableFilter::Ribbon(filter) => filter.prefetch_hash(hash),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.prefetch_hash(hash),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => {}
-        }
+        match_filter!(self, filter => filter.prefetch_hash(hash), ());
     }
 
     #[inline]
@@ -338,14 +332,7 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
 
     #[inline]
     fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self {
-            TableFilter::Owned(filter) => filter.contains(key),
-            TableFilter::Bloom(filter) => filter.contains(key),
-            TableFilter::Ribbon(filter) => filter.contains(key),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.contains(key),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => true,
-        }
+        match_filter!(self, filter => filter.contains(key), true)
     }
 
     fn contains_batch_into<K: AsRef<[u8]>>(
@@ -353,25 +340,13 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        match self {
-            TableFilter::Owned(filter) => filter.contains_batch_into(keys, words),
-            TableFilter::Bloom(filter) => filter.contains_batch_into(keys, words),
-            TableFilter::Ribbon(filter) => filter.contains_batch_into(keys, words),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.contains_batch_into(keys, words),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => fill_maybe(keys.len(), words),
-        }
+        let count = keys.len();
+        match_filter!(self, f => f.contains_batch_into(keys, words), fill_maybe(count, words))
     }
 
     fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        match self {
-            TableFilter::Owned(filter) => filter.contains_u64s_into(keys, words),
-            TableFilter::Bloom(filter) => filter.contains_u64s_into(keys, words),
-            TableFilter::Ribbon(filter) => filter.contains_u64s_into(keys, words),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.contains_u64s_into(keys, words),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => fill_maybe(keys.len(), words),
-        }
+        let count = keys.len();
+        match_filter!(self, f => f.contains_u64s_into(keys, words), fill_maybe(count, words))
     }
 }
 

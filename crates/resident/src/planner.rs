@@ -1,11 +1,11 @@
-//! Which filters are worth their memory, and in which size. Pure: no clock, no I/O, no threads, no
+//! Plans which filters to keep in memory, and at which size. No clock, no I/O, no threads and no
 //! filters.
 //!
-//! A filter saves the reads that lookups of absent keys would make: their number a second, times
-//! the cost of a read of its table, less its false positives. `traffic` estimates the first,
-//! `knapsack` chooses for each filter the size with which all of them save most within the budget.
-//! A filter that is not in memory is credited with what it saves less the cost of its load, spread
-//! over the time in which that must pay back: so filters of nearly equal value are not exchanged.
+//! The value of a filter is the number of reads per second that it saves: the absent lookups of its
+//! table, times the cost of a read, less its false positives. `traffic` estimates the lookups, and
+//! `knapsack` chooses the sizes with the greatest total value within the budget. A filter that is
+//! not in memory also has to pay for its load, which prevents filters of nearly equal value from
+//! displacing each other in turn.
 
 mod knapsack;
 mod state;
@@ -20,14 +20,14 @@ use knapsack::Knapsack;
 use state::TableState;
 use traffic::Traffic;
 
-/// Decides which filters are in memory, and in which size, by what they save per byte.
+/// Decides which filters to keep in memory, and at which size, by the reads that they save per
+/// byte.
 ///
-/// It holds a few numbers per table and no filters: `ResidentSet` puts filters, slots and threads
-/// around it, and a simulation or an engine with a cache of its own may use it alone. Tables are
-/// known by the index that [`add`](Self::add) gives.
+/// The planner stores a few numbers per table and no filters. `ResidentSet` adds the filters, the
+/// slots and the locking. A simulation, or an engine with a cache of its own, can use the planner
+/// alone. Methods identify a table by the index that [`add`](Self::add) returns.
 ///
-/// Cost: some 100 bytes a table; a tick of 20,000 tables takes 0.9 ms
-/// (`cargo bench --bench resident`).
+/// Cost: about 100 bytes per table. `cargo bench --bench resident` measures a tick.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,7 +55,7 @@ pub struct ResidentPlanner {
 }
 
 impl ResidentPlanner {
-    /// Nothing resident, no tables.
+    /// Creates a planner without tables.
     pub fn new(options: ResidentOptions) -> Self {
         ResidentPlanner {
             traffic: Traffic::new(&options),
@@ -67,8 +67,8 @@ impl ResidentPlanner {
         }
     }
 
-    /// Adds a table whose filter is not resident, and gives its index: that of a removed table, or
-    /// the next.
+    /// Adds a table whose filter is not in memory, and returns its index. Indices of removed tables
+    /// are reused.
     pub fn add(&mut self, table: ResidentTable) -> usize {
         let known = table.absent_per_second;
         let observed_rate = known.unwrap_or(0.0);
@@ -95,14 +95,16 @@ impl ResidentPlanner {
         }
     }
 
-    /// Adds a table that a compaction wrote. It inherits the lookups of its inputs: of each run the
-    /// sum over its tables, each weighted by the share of it that is in the new table; of the runs
-    /// that were merged the maximum, since a lookup visited all of them and will visit one table.
-    /// Remove the inputs afterwards. Without inputs it is [`add`](Self::add).
+    /// Adds a table that a compaction wrote; it inherits the lookups of its inputs. Remove the
+    /// inputs afterwards. Without inputs this is [`add`](Self::add).
+    ///
+    /// Each input counts with the share of its keys that went into the new table. Tables of the
+    /// same run are summed. The new table gets the maximum over the runs, not the sum: a lookup
+    /// visited one table of every input run, and now visits one table.
     ///
     /// # Panics
     ///
-    /// If no table has the index of an input, as after it was removed.
+    /// Panics if an input's index belongs to no table, for example because the table was removed.
     pub fn add_merged(&mut self, table: ResidentTable, inputs: &[MergeInput<usize>]) -> usize {
         let mut merged = [0.0_f32; 3];
         for (i, input) in inputs.iter().enumerate() {
@@ -128,11 +130,11 @@ impl ResidentPlanner {
         index
     }
 
-    /// Forgets a table, and what it has in memory. Its index may be given out again.
+    /// Removes a table and its filter. [`add`](Self::add) may return the index again.
     ///
     /// # Panics
     ///
-    /// As all methods that take an index, if no table has it.
+    /// Like all methods that take an index, panics if it belongs to no table.
     pub fn remove(&mut self, index: usize) {
         self.state_mut(index).is_alive = false;
         let state = self.states[index];
@@ -140,8 +142,8 @@ impl ResidentPlanner {
         self.free.push(index as u32);
     }
 
-    /// Counts absent lookups of a table: those that its filter answered, and reads that found
-    /// nothing.
+    /// Counts absent lookups of a table: those that its filter answered, and reads that did not
+    /// find the key.
     pub fn count(&mut self, index: usize, absent: u64) {
         let state = self.state_mut(index);
         state.new_lookups = (state.new_lookups + absent as f32).min(MAX_LOOKUPS as f32);
@@ -157,10 +159,11 @@ impl ResidentPlanner {
         state.unwrap_or_else(|| panic!("no table has the index {index}"))
     }
 
-    /// Ages the counts by the time that has passed and plans anew. Returns what is to change: first
-    /// the filters to be evicted or folded, which the planner records as done; then those to be
-    /// loaded, the most valuable first. Each of these fits, if [`resize`](Self::resize) was called
-    /// for all before it.
+    /// Ages the counts by the elapsed time, plans anew, and returns the changes.
+    ///
+    /// Filters to evict or fold come first; the planner already counts them as evicted or folded.
+    /// Then come the filters to load, the most valuable first. Each load fits into the budget if
+    /// [`resize`](Self::resize) was called for all loads before it.
     pub fn tick(&mut self, elapsed: Duration) -> Vec<(usize, ResidentSize)> {
         let seconds = elapsed.as_secs_f64().min(MAX_SECONDS);
         if seconds > 0.0 {
@@ -186,9 +189,11 @@ impl ResidentPlanner {
         changes
     }
 
-    /// Offers a filter that is in hand, as after a flush. If it is worth keeping whole, it counts
-    /// as resident, and the tables that are returned are to be evicted for it, which the planner
-    /// records as done. `None` if what it would displace is worth more.
+    /// Offers a filter that the engine already has in memory, for example after a flush.
+    ///
+    /// If the whole filter is worth keeping, it counts as resident, and the returned tables, which
+    /// already count as evicted, must be evicted. Returns `None` if the filters that it would
+    /// displace are worth more.
     pub fn offer(&mut self, index: usize) -> Option<Vec<usize>> {
         let state = *self.state(index);
         let more = state.table.bytes - state.bytes(state.size);
@@ -196,7 +201,7 @@ impl ResidentPlanner {
         let mut free = self.options.budget.saturating_sub(self.resident_bytes);
         let mut evicted = Vec::new();
         if free < more {
-            // What was not worth a load at the last tick is not worth an eviction.
+            // A filter that was not worth a load at the last tick does not justify an eviction.
             if density <= f64::from(self.knapsack.price) || state.table.bytes > self.options.budget
             {
                 return None;
@@ -228,14 +233,14 @@ impl ResidentPlanner {
         self.resize(index, ResidentSize::Whole).then_some(evicted)
     }
 
-    /// Reads a second that a byte saves.
+    /// Returns the reads per second that one byte of the filter saves.
     fn density(&self, state: &TableState, size: ResidentSize) -> f64 {
         state.reads(self.traffic.prior) * state.saved_share(size) / state.bytes(size) as f64
     }
 
-    /// Records that a filter now has this size in memory: after a load, or because the engine
-    /// evicted it. False, and nothing changes, if the budget would be exceeded, or if it is to be
-    /// folded and cannot.
+    /// Records the size that a filter now has in memory, after a load or an eviction by the engine.
+    /// Returns false and changes nothing if the filter would exceed the budget, or cannot be
+    /// folded.
     pub fn resize(&mut self, index: usize, size: ResidentSize) -> bool {
         let state = *self.state(index);
         if size == ResidentSize::Half && state.table.half_bytes == 0 {
@@ -256,17 +261,17 @@ impl ResidentPlanner {
         true
     }
 
-    /// A load failed, or its bytes were damaged: the filter is not wanted again for a minute, after
-    /// each further failure for twice as long, up to an hour.
+    /// Records that a filter could not be read or was damaged. The planner asks for it again after
+    /// one minute; each further failure doubles the delay, up to one hour.
     pub fn fail_load(&mut self, index: usize) {
         let state = self.state_mut(index);
         state.retry_delay = (60.0 * (1_u32 << state.failures.min(6)) as f32).min(3_600.0);
         state.failures += 1;
     }
 
-    /// Sets the budget. If it is less than what is resident, returns what is to be evicted or
-    /// folded, which the planner records as done; what a larger budget makes worth loading is
-    /// returned by the next tick.
+    /// Sets the budget. If the resident filters exceed it, returns the filters to evict or fold,
+    /// which already count as evicted or folded. If the budget grows, the next tick returns the
+    /// filters to load.
     pub fn set_budget(&mut self, bytes: u64) -> Vec<(usize, ResidentSize)> {
         self.options.budget = bytes;
         let mut changes = self.plan();
@@ -274,55 +279,56 @@ impl ResidentPlanner {
         changes
     }
 
-    /// Most bytes of filters in memory.
+    /// Returns the maximum number of bytes of filters in memory.
     pub fn budget(&self) -> u64 {
         self.options.budget
     }
 
-    /// Bytes of filters in memory: never more than the budget.
+    /// Returns the bytes of filters in memory, which never exceed the budget.
     pub fn resident_bytes(&self) -> u64 {
         self.resident_bytes
     }
 
-    /// What of a filter is in memory.
+    /// Returns the size of a table's filter in memory.
     pub fn size(&self, index: usize) -> ResidentSize {
         self.state(index).size
     }
 
-    /// What is known of a table, as it was added or as its filter turned out to be.
+    /// Returns what the planner knows about a table, updated when its filter was opened.
     pub fn table(&self, index: usize) -> ResidentTable {
         self.state(index).table
     }
 
-    /// Absent lookups a second of every table, to be persisted (twelve bytes each) and given back
-    /// by [`ResidentTable::with_absent_per_second`] after a restart.
+    /// Returns the absent lookups per second of every table. Persist them (twelve bytes per table),
+    /// and pass them to [`ResidentTable::with_absent_per_second`] after a restart.
     pub fn statistics(&self) -> impl Iterator<Item = (u64, f32)> {
         let states = self.states.iter().filter(|state| state.is_alive);
         states.map(|state| (state.table.table, state.absent_lookups(self.traffic.prior) as f32))
     }
 
-    /// Reads a second that the resident filters save, estimated by the last plan, each weighted by
-    /// its table's read cost.
+    /// Returns the reads per second that the resident filters save, as the last plan estimated
+    /// them. Each read is weighted by the read cost of its table.
     pub fn saved_reads(&self) -> f64 {
         self.knapsack.savings.saved
     }
 
-    /// Reads a second that all filters would save if all were in memory.
+    /// Returns the reads per second that all filters would save if all were in memory.
     pub fn savable_reads(&self) -> f64 {
         self.knapsack.savings.savable
     }
 
-    /// Reads a second that a further MiB of budget would save; 0 if all filters fit that pay back.
+    /// Returns the reads per second that one more MiB of budget would save; 0 if all worthwhile
+    /// filters fit.
     pub fn saved_reads_per_mib(&self) -> f64 {
         self.knapsack.savings.per_mib
     }
 }
 
-/// What the set needs.
+/// Methods for `ResidentSet`.
 #[cfg(feature = "std")]
 impl ResidentPlanner {
-    /// Updates what is known of a table by `shape`, once its filter was opened. True if a filter of
-    /// another shape was resident, which then counts as evicted.
+    /// Updates what the planner knows about a table after its filter was opened. Returns true if a
+    /// filter of another shape was resident; it then counts as evicted.
     pub(crate) fn update_shape(
         &mut self,
         index: usize,
@@ -338,7 +344,7 @@ impl ResidentPlanner {
         is_other
     }
 
-    /// Bytes of every table's filter, and what of it is in memory.
+    /// Returns the bytes of each table's filter, and its size in memory.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (u64, ResidentSize)> {
         self.states
             .iter()

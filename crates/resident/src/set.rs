@@ -1,4 +1,4 @@
-//! The resident set: one lock around what decides which slots hold a filter.
+//! The resident set: one lock around the decisions which slots contain a filter.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,9 +18,9 @@ use crate::slot::{FilterSlot, SAMPLE};
 use crate::snapshot::{Counters, ResidentSnapshot};
 use crate::table::{MergeInput, ResidentSize, ResidentTable};
 
-/// A filter that [`ResidentSet::tick`] wants: read its bytes and answer with
-/// [`loaded`](ResidentSet::complete_load) or [`failed`](ResidentSet::fail_load). Until then the filter is not
-/// wanted again; if the load is dropped without an answer, it may be.
+/// A filter to load, returned by [`ResidentSet::tick`]. Read its bytes and call
+/// [`complete_load`](ResidentSet::complete_load), or [`fail_load`](ResidentSet::fail_load) if the
+/// read fails. Until then the filter is not requested again. Dropping the request cancels it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,13 +44,13 @@ pub struct LoadRequest {
 }
 
 impl LoadRequest {
-    /// The number by which the engine knows the table.
+    /// Returns the engine's number for the table.
     pub fn table(&self) -> u64 {
         self.slot.table()
     }
 
-    /// Bytes of the stored filter, as far as they are known. All are to be read, even if it is then
-    /// folded.
+    /// Returns the bytes of the stored filter, as far as known. Read all of them, even if the set
+    /// then folds the filter.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -62,15 +62,18 @@ impl Drop for LoadRequest {
     }
 }
 
-/// Filters of tables. Those that save most reads for their bytes are in memory.
+/// The filters of tables, of which those that save the most reads per byte are in memory.
 ///
-/// It does no I/O and has no threads or clock. Every second or so the engine calls
-/// [`tick`](Self::tick), which evicts and folds at once, and reads the filters that it returns;
-/// readers look up the [slots](FilterSlot) without a lock. `docs/resident.md` has an engine's side
-/// whole, and when it pays.
+/// The set does no I/O and has no threads and no clock. About once a second the engine calls
+/// [`tick`](Self::tick), which evicts and folds filters and returns the filters to read. Readers
+/// look up the [slots](FilterSlot) without a lock. `docs/resident.md` shows the code of an engine,
+/// and when a resident set pays.
 ///
-/// Cost: a tick of 20,000 slots takes 0.6 to 1.6 ms, with counts and loads 0.9 to 1.4 (Zen 4,
-/// 2026-11-23), and what it folds; some 200 bytes a slot, beside the filters.
+/// The set copies each filter into its own memory, so that the budget covers exactly what it keeps,
+/// whatever owned the bytes.
+///
+/// Cost: about 200 bytes per slot in addition to the filters. `cargo bench --bench resident`
+/// measures a tick.
 ///
 /// ```
 /// use std::time::Duration;
@@ -96,7 +99,7 @@ impl Drop for LoadRequest {
 ///         slot.count_absent(1); // the table was read, and had no such key
 ///     }
 /// }
-/// // Every second: load what has become worth it.
+/// // Every second: load the requested filters.
 /// for load in set.tick(Duration::from_secs(1)) {
 ///     assert_eq!(load.table(), 7);
 ///     set.complete_load(load, stored.clone())?;
@@ -113,7 +116,7 @@ pub struct ResidentSet {
 
 struct Inner {
     planner: ResidentPlanner,
-    /// By the planner's index.
+    /// Indexed like the planner's tables.
     slots: Vec<Option<Arc<FilterSlot>>>,
     /// The last number read from each slot's counter.
     last_samples: Vec<u32>,
@@ -121,7 +124,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// The index of a slot, unless it was removed or is of another set.
+    /// Returns the index of a slot, unless it was removed or belongs to another set.
     fn index(&self, slot: &FilterSlot) -> Option<usize> {
         let index = slot.index();
         let stored = self.slots.get(index)?.as_ref()?;
@@ -129,7 +132,7 @@ impl Inner {
     }
 
     fn slot(&self, index: usize) -> &Arc<FilterSlot> {
-        self.slots[index].as_ref().expect("what the planner knows has a slot")
+        self.slots[index].as_ref().expect("every table of the planner has a slot")
     }
 
     fn insert(
@@ -149,18 +152,18 @@ impl Inner {
         slot
     }
 
-    /// Gives the planner what was counted in a slot.
+    /// Reports the lookups that a slot counted to the planner.
     fn take_counts(&mut self, index: usize) {
         let counted = self.slot(index).samples();
-        let since =
+        let new =
             counted.wrapping_sub(core::mem::replace(&mut self.last_samples[index], counted));
-        // A thread that was held up before its store may set the counter back: then the difference
-        // says nothing.
-        let since = if since > u32::MAX / 2 { 0 } else { since };
-        self.planner.count(index, u64::from(since) * u64::from(SAMPLE));
+        // A thread that was suspended before its store can set the counter back. The difference is
+        // then meaningless.
+        let new = if new > u32::MAX / 2 { 0 } else { new };
+        self.planner.count(index, u64::from(new) * u64::from(SAMPLE));
     }
 
-    /// Evicts or folds a filter that the planner has recorded as evicted or folded.
+    /// Evicts or folds a filter that the planner already counts as evicted or folded.
     fn shrink(&mut self, index: usize, size: ResidentSize) {
         let slot = Arc::clone(self.slot(index));
         let pin = FilterPin::new();
@@ -172,7 +175,7 @@ impl Inner {
             Some(_) => self.counters.folds += 1,
             None => {
                 self.counters.evictions += 1;
-                // If it was to be folded, there was no memory for that.
+                // If it was to be folded, there was not enough memory.
                 self.planner.resize(index, ResidentSize::None);
             }
         }
@@ -180,18 +183,18 @@ impl Inner {
     }
 }
 
-/// Bytes and rate of a filter, and both after folding it to half.
-fn shape(filter: &TableFilter) -> impl FnOnce(ResidentTable) -> ResidentTable + use<> {
-    /// Rates of ten bits a key, for blocks whose number of keys is not known.
-    const UNCOUNTED: (f64, f64) = (0.01, 0.12);
+/// Returns the bytes and rate of a filter, whole and folded to half.
+fn measured_shape(filter: &TableFilter) -> impl FnOnce(ResidentTable) -> ResidentTable + use<> {
+    /// Rates at ten bits per key, for filters whose number of keys is not known.
+    const DEFAULT_RATES: (f64, f64) = (0.01, 0.12);
     let bytes = filter.memory_bytes();
     let (rate, half) = match filter {
         TableFilter::Owned(filter) if filter.is_pass_all() => (1.0, None),
         TableFilter::Owned(filter) => {
             let (params, keys) = (filter.params(), filter.keys_inserted());
             let rates = match keys {
-                0 => UNCOUNTED,
-                // Half of the blocks have the load that all have with twice the keys.
+                0 => DEFAULT_RATES,
+                // Half of the blocks have the same load as all blocks with twice the keys.
                 _ => (
                     params.false_positive_rate_at(keys),
                     params.false_positive_rate_at(keys.saturating_mul(2)),
@@ -205,7 +208,7 @@ fn shape(filter: &TableFilter) -> impl FnOnce(ResidentTable) -> ResidentTable + 
 }
 
 impl ResidentSet {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new(options: ResidentOptions) -> Self {
         let key_hash = options.key_hash;
         let planner = ResidentPlanner::new(options.with_sampling(SAMPLE));
@@ -222,9 +225,9 @@ impl ResidentSet {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a table, or a partition of one, whose filter is not in memory. Its slot takes the
-    /// filter with this identity, and refuses every other, which would answer "absent" for keys
-    /// that are there.
+    /// Adds a table, or a partition of one, whose filter is not in memory. Its slot accepts only
+    /// the filter with this identity: any other would answer "absent" for keys that the table
+    /// contains.
     pub fn add(&self, table: ResidentTable, identity: FilterIdentity) -> Arc<FilterSlot> {
         let inner = &mut *self.lock();
         let index = inner.planner.add(table);
@@ -232,9 +235,9 @@ impl ResidentSet {
         inner.insert(index, table.table, (key_hash, identity), &self.pinned)
     }
 
-    /// [`add`](Self::add) of a table that a compaction wrote: it inherits the lookups of its
-    /// inputs, as [`ResidentPlanner::add_merged`] says. [`offer`](Self::offer) its filter after the
-    /// inputs were [removed](Self::remove).
+    /// Adds a table that a compaction wrote. It inherits the lookups of its inputs, as
+    /// [`ResidentPlanner::add_merged`] describes. [Remove](Self::remove) the inputs, and then
+    /// [`offer`](Self::offer) the new filter.
     pub fn add_merged(
         &self,
         table: ResidentTable,
@@ -255,7 +258,7 @@ impl ResidentSet {
         inner.insert(index, table.table, (key_hash, identity), &self.pinned)
     }
 
-    /// Forgets a table and frees its filter. Readers that still have the slot get
+    /// Removes a table and frees its filter. Readers that still have the slot get
     /// [`Answer::NotResident`](crate::Answer::NotResident).
     pub fn remove(&self, slot: &FilterSlot) {
         let inner = &mut *self.lock();
@@ -266,9 +269,9 @@ impl ResidentSet {
         }
     }
 
-    /// Ages the counts by the time since the last tick, evicts and folds what is worth less than
-    /// what it displaces, and returns the loads that are wanted, the most valuable first. Call it
-    /// about every second.
+    /// Ages the counts by the time since the last tick, evicts and folds filters that are worth
+    /// less than others, and returns the filters to load, the most valuable first. Call it about
+    /// once a second.
     pub fn tick(&self, elapsed: Duration) -> Vec<LoadRequest> {
         let inner = &mut *self.lock();
         for index in 0..inner.slots.len() {
@@ -292,21 +295,21 @@ impl ResidentSet {
                 wanted.push(LoadRequest { slot: Arc::clone(slot), size, bytes });
             }
         }
-        collect();
+        free_replaced();
         wanted
     }
 
-    /// Takes the stored bytes of a filter that was wanted, verifies and keeps it. False if it is
-    /// not kept: the table was removed, it does not fit the budget any more, or it is a filter that
-    /// answers "maybe" to everything.
+    /// Verifies the bytes of a requested filter and keeps a copy. Returns false if the filter is
+    /// not kept: the table was removed, the filter no longer fits into the budget, or it answers
+    /// "maybe" to every key.
     ///
-    /// Cost: reads the bytes twice, before it takes the lock.
+    /// Cost: reads the bytes twice (a Ribbon filter three times) before taking the lock.
     ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for the log, of bytes that are no filter, of one of another hash, or of
-    /// another than the slot's. The table then answers "maybe", and its filter is not wanted again
-    /// for a minute, after each further failure for twice as long, up to an hour.
+    /// [`TableFilterError`] if the bytes are not a filter, have another hash, or are not the filter
+    /// of this slot. The table then answers "maybe", and the filter is requested again after one
+    /// minute; each further failure doubles the delay, up to one hour.
     pub fn complete_load(
         &self,
         load: LoadRequest,
@@ -321,12 +324,12 @@ impl ResidentSet {
         }
     }
 
-    /// [`loaded`](Self::complete_load) for a filter that the caller has opened, as RocksDB's blocks must
-    /// be, and as a partition is by its index.
+    /// Keeps a copy of a requested filter that the caller has opened: needed for RocksDB's blocks,
+    /// and possible for a partition opened by its index.
     ///
     /// # Errors
     ///
-    /// As [`loaded`](Self::complete_load).
+    /// As [`complete_load`](Self::complete_load).
     pub fn complete_load_with<B: AsRef<[u8]>>(
         &self,
         load: LoadRequest,
@@ -341,8 +344,9 @@ impl ResidentSet {
         }
     }
 
-    /// The bytes of a wanted filter cannot be read: it is not wanted again for a minute, after each
-    /// further failure for twice as long, up to an hour.
+    /// Reports that a requested filter could not be read. It is requested again after one minute;
+    /// each further failure doubles the delay, up to one hour. The failure of a removed table is
+    /// ignored.
     pub fn fail_load(&self, load: LoadRequest) {
         let inner = &mut *self.lock();
         if let Some(index) = inner.index(&load.slot) {
@@ -351,15 +355,16 @@ impl ResidentSet {
         }
     }
 
-    /// Offers a filter that is in hand, as after a flush or a compaction, so that it need not be
-    /// loaded: it is kept if that is worth more than what it displaces. False if it is not.
+    /// Offers a filter that the engine already has in memory, for example after a flush or a
+    /// compaction. The set keeps a copy if the filter is worth more than those that it displaces;
+    /// returns whether it does.
     ///
-    /// Cost: as [`loaded`](Self::complete_load), of a filter that was just built too.
+    /// Cost: as [`complete_load`](Self::complete_load).
     ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for a filter of another hash, for another than the slot's, or if there
-    /// is no memory for the copy that is kept.
+    /// [`TableFilterError`] if the filter has another hash, is not the filter of this slot, or
+    /// cannot be copied for lack of memory.
     pub fn offer<B: AsRef<[u8]>>(
         &self,
         slot: &FilterSlot,
@@ -368,7 +373,7 @@ impl ResidentSet {
         self.keep(slot, filter.into(), None)
     }
 
-    /// `size`: what is wanted of it, `None` for an offer.
+    /// `size` is the requested size, or `None` for an offer.
     fn keep<B: AsRef<[u8]>>(
         &self,
         slot: &FilterSlot,
@@ -376,9 +381,9 @@ impl ResidentSet {
         size: Option<ResidentSize>,
     ) -> Result<bool, TableFilterError> {
         slot.check(&filter)?;
-        // What reads the blocks is done before the lock is last_samples.
+        // Everything that reads the blocks happens before the lock is taken.
         let filter = filter.into_own_memory()?;
-        let shape = shape(&filter);
+        let shape = measured_shape(&filter);
         let half = match (&filter, size) {
             (TableFilter::Owned(filter), Some(ResidentSize::Half)) => filter.folded(2).ok(),
             _ => None,
@@ -415,34 +420,35 @@ impl ResidentSet {
         Ok(is_kept)
     }
 
-    /// Sets the budget, and evicts or folds at once what exceeds it. What a larger one makes worth
-    /// loading is wanted by the next tick.
+    /// Sets the budget, and evicts or folds filters at once until they fit. If the budget grows,
+    /// the next tick requests more filters.
     pub fn set_budget(&self, bytes: u64) {
         let inner = &mut *self.lock();
         for (index, size) in inner.planner.set_budget(bytes) {
             inner.shrink(index, size);
         }
-        collect();
+        free_replaced();
     }
 
-    /// Absent lookups a second of every table, twelve bytes each: persist them, and give them back
-    /// after a restart by [`ResidentTable::with_absent_per_second`], so that the first tick loads
-    /// what was resident before.
+    /// Returns the absent lookups per second of every table. Persist them (twelve bytes per table),
+    /// and pass them to [`ResidentTable::with_absent_per_second`] after a restart, so that the
+    /// first tick loads what was resident before.
     pub fn statistics(&self) -> Vec<(u64, f32)> {
         self.lock().planner.statistics().collect()
     }
 
-    /// What is in memory, what it saves, and what more memory would.
+    /// Returns what is in memory, the reads that it saves, and the reads that more memory would
+    /// save.
     pub fn snapshot(&self) -> ResidentSnapshot {
-        collect();
+        free_replaced();
         let inner = &*self.lock();
         ResidentSnapshot::new(&inner.planner, inner.counters, self.pinned.load(Relaxed) as u64)
     }
 }
 
-/// Frees what readers are done with: epochs advance one at a time, and what was replaced in one is
-/// freed two epochs later.
-fn collect() {
+/// Frees replaced filters that no reader uses. Epochs advance one at a time, and a filter is freed
+/// two epochs after it was replaced.
+fn free_replaced() {
     for _ in 0..3 {
         FilterPin::new().collect();
     }

@@ -1,5 +1,5 @@
-//! What an engine says of a table: how large its filter is and what it saves, and which tables it
-//! was compacted from.
+//! What an engine tells the planner about a table: the size and rate of its filter, and the inputs
+//! of a compaction.
 
 use blocked_bloom::{KeyHash, Params};
 
@@ -16,17 +16,17 @@ pub enum ResidentSize {
     /// Nothing.
     #[default]
     None,
-    /// The filter folded to half of its blocks: a tenth of the absent keys pass instead of a
+    /// The filter folded to half of its blocks. About a tenth of the absent keys pass instead of a
     /// hundredth.
     Half,
-    /// All of it.
+    /// The whole filter.
     Whole,
 }
 
-/// The most that a read of one table costs, in reads of another.
+/// Upper limit of the read cost.
 const MAX_READ_COST: f64 = 1e9;
 
-/// What is known about the filter of a table, or about a partition of one, before it is loaded.
+/// A table, or one partition of a table, as the planner knows it before its filter is loaded.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -53,9 +53,10 @@ pub struct ResidentTable {
 }
 
 impl ResidentTable {
-    /// A filter of this many bytes, under a number by which the engine knows it. Its rate is taken
-    /// to be 1 %, and it is never folded, until it was loaded or [`with_params`](Self::with_params)
-    /// says otherwise.
+    /// Describes a table by the engine's number for it and the bytes of its filter.
+    ///
+    /// Until the filter is loaded, or [`with_params`](Self::with_params) is called, the planner
+    /// assumes a rate of 1 % and does not fold the filter.
     pub fn new(table: u64, bytes: u64) -> Self {
         ResidentTable {
             table,
@@ -70,13 +71,13 @@ impl ResidentTable {
         }
     }
 
-    /// The filter's shape: its predicted rate, and if its number of blocks is even, that after
-    /// folding to half. Half of more bytes than the table's filter is said to have is not folded.
+    /// Sets the filter's predicted rate and, if its number of blocks is even, the rate after
+    /// folding to half. A half that is not smaller than the filter's bytes is ignored.
     #[must_use]
     pub fn with_params(self, params: &Params) -> Self {
         let blocks = params.blocks();
         let can_fold = blocks.is_multiple_of(2) && !params.is_pass_all();
-        // Half of the blocks have the load that all have with twice the keys.
+        // Half of the blocks have the same load as all blocks with twice the keys.
         let folded = params.false_positive_rate_at(params.expected_items().saturating_mul(2));
         let half_bytes = if can_fold { u64::from(blocks / 2) * 64 } else { 0 };
         let half_bytes = if half_bytes < self.bytes { half_bytes } else { 0 };
@@ -84,39 +85,39 @@ impl ResidentTable {
         ResidentTable { rate, half_rate: folded as f32, half_bytes, ..self }
     }
 
-    /// What a read of the table costs, 1 by default: less for a table whose blocks are mostly in a
-    /// cache, more for one on slow storage. Negative costs and those that are no number count as 0.
+    /// Sets the cost of a read of this table. Default: 1. Use less if most of its blocks are
+    /// cached, and more for slow storage. Negative numbers and NaN count as 0.
     #[must_use]
     pub fn with_read_cost(self, reads: f64) -> Self {
         ResidentTable { read_cost: clamp_to(reads, MAX_READ_COST) as f32, ..self }
     }
 
-    /// The share of its run's keys that the table has, 0 to 1: it gives the expected lookups of the
-    /// table until they are counted. Lookups of a run are taken to be spread evenly over its keys.
-    /// A run is a sorted sequence of tables: a level, a tier, a table of level 0. What is no number
-    /// counts as 0.
+    /// Sets this table's share of the keys of its run, 0 to 1. Until its lookups are counted, the
+    /// planner expects the lookups of a run to be spread evenly over its keys.
+    ///
+    /// A run is a sorted sequence of tables: a level, a tier, or one table of level 0. NaN counts
+    /// as 0.
     #[must_use]
     pub fn with_run_share(self, share: f64) -> Self {
         ResidentTable { run_share: clamp_to(share, 1.0) as f32, ..self }
     }
 
-    /// Absent lookups a second, as [`statistics`](crate::ResidentPlanner::statistics) gave them
-    /// before a restart. What is no number counts as 0.
+    /// Sets the absent lookups per second that [`statistics`](crate::ResidentPlanner::statistics)
+    /// returned before a restart. NaN counts as 0.
     #[must_use]
     pub fn with_absent_per_second(self, lookups: f32) -> Self {
         let lookups = clamp_to(f64::from(lookups), MAX_LOOKUPS) as f32;
         ResidentTable { absent_per_second: Some(lookups), ..self }
     }
 
-    /// Sets the hash of this table's filter, if it is not that of the
+    /// Sets the hash of this table's filter, if it differs from that of the
     /// [options](crate::ResidentOptions::with_filters): for engines with a seed per table.
     #[must_use]
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         ResidentTable { key_hash: Some(key_hash), ..self }
     }
 
-    /// As its filter turned out to be when it was opened: bytes, rate, and both after folding it to
-    /// half.
+    /// Replaces bytes and rates with those of the opened filter, whole and folded to half.
     #[cfg(feature = "std")]
     pub(crate) fn with_shape(self, bytes: u64, rate: f64, half: Option<(u64, f64)>) -> Self {
         let (half_bytes, half_rate) = half.unwrap_or((0, 1.0));
@@ -124,18 +125,18 @@ impl ResidentTable {
         ResidentTable { bytes: bytes.max(1), rate, half_bytes, half_rate, ..self }
     }
 
-    /// The number by which the engine knows it.
+    /// Returns the engine's number for the table.
     pub fn table(&self) -> u64 {
         self.table
     }
 
-    /// Bytes of the whole filter.
+    /// Returns the bytes of the whole filter.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// A table that went into a compaction, and how much of it came out in one new table.
+/// An input of a compaction, and the share of it that went into one new table.
 ///
 /// ```
 /// use blocked_bloom_resident::MergeInput;
@@ -148,8 +149,8 @@ pub struct MergeInput<T> {
     /// The input: its index in a [`ResidentPlanner`](crate::ResidentPlanner), or its slot in a
     /// `ResidentSet`.
     pub table: T,
-    /// Which sorted run it was of: a lookup visits one table of a run.
+    /// The sorted run of the input. A lookup visits one table of each run.
     pub run: u64,
-    /// The part of its keys, 0 to 1, that is in the range of the new table.
+    /// Share of the input's keys, 0 to 1, in the key range of the new table.
     pub share: f64,
 }

@@ -269,12 +269,12 @@ impl<'a> Entries<'a> {
 
     /// The last partition whose separator is not greater than the key. That of the first is empty.
     pub(super) fn find_partition(&self, key: &[u8]) -> usize {
-        let (mut found, mut beyond) = (0, self.entries.len());
-        while beyond - found > 1 {
-            let middle = found + (beyond - found) / 2;
+        let (mut found, mut end) = (0, self.entries.len());
+        while end - found > 1 {
+            let middle = found + (end - found) / 2;
             match self.separator(middle) {
                 Some(separator) if separator <= key => found = middle,
-                _ => beyond = middle,
+                _ => end = middle,
             }
         }
         found

@@ -93,11 +93,11 @@ pub(super) fn spend(levels: &[Level], bytes: u64) -> Vec<u32> {
                 heap.extend(group.step(index));
             }
             // Tries both: one more of them, smaller than it should be, or these bytes for others.
-            let (blocks, with_it) = group.smaller(rest);
-            if saved + with_it > best.as_ref().map_or(saved, |(best, _)| *best) {
-                let mut sizes: Vec<Size> = groups.iter().map(Group::outcome).collect();
+            let (blocks, extra) = group.size_for(rest);
+            if saved + extra > best.as_ref().map_or(saved, |(best, _)| *best) {
+                let mut sizes: Vec<Size> = groups.iter().map(Group::final_size).collect();
                 sizes[index].last = blocks;
-                best = Some((saved + with_it, sizes));
+                best = Some((saved + extra, sizes));
             }
         } else {
             saved += group.grow_within(&mut rest);
@@ -105,7 +105,7 @@ pub(super) fn spend(levels: &[Level], bytes: u64) -> Vec<u32> {
     }
     let sizes = match best {
         Some((best, sizes)) if best > saved => sizes,
-        _ => groups.iter().map(Group::outcome).collect(),
+        _ => groups.iter().map(Group::final_size).collect(),
     };
     let mut blocks = alloc::vec![0; levels.len()];
     for (group, size) in groups.iter().zip(sizes) {
@@ -195,7 +195,7 @@ impl Group {
     }
 
     /// Blocks of one more member that is given all of `rest`, and what that saves.
-    fn smaller(&self, rest: u128) -> (u32, f64) {
+    fn size_for(&self, rest: u128) -> (u32, f64) {
         let blocks = (rest / self.bytes_per_block()).saturating_sub(1) as u32;
         (blocks, self.weight * (1.0 - rate(self.keys, blocks)) - self.level.cost_of_queries())
     }
@@ -221,7 +221,7 @@ impl Group {
         u128::from(self.level.filters()) * BLOCK_BYTES as u128
     }
 
-    fn outcome(&self) -> Size {
+    fn final_size(&self) -> Size {
         match self.size {
             // Its first step was never taken: no member has a filter.
             size if size.blocks == 0 => Size { active: 0, ..size },

@@ -1,8 +1,9 @@
-//! How a budget is spent: a multiple-choice knapsack, in which each filter gets one of its sizes.
+//! Spends the budget as a multiple-choice knapsack: each filter gets one of its sizes.
 //!
-//! The sizes on the upper convex hull of a filter's savings over its bytes are taken as steps. The
-//! steps of all filters are taken in descending order of savings per byte as long as they fit; this
-//! is at most one step short of the optimum of the linear relaxation.
+//! A step leads from one size of a filter to the next. Only sizes on the upper convex hull of
+//! savings over bytes count. The steps of all filters are taken in descending order of savings per
+//! byte while they fit. The result is at most one step worse than the optimum of the linear
+//! relaxation.
 
 use alloc::vec::Vec;
 
@@ -10,45 +11,45 @@ use super::state::{Prior, TableState};
 use crate::options::ResidentOptions;
 use crate::table::ResidentSize;
 
-/// After this many steps that did not fit, no further step is tried.
+/// Number of steps that did not fit after which the search ends.
 const MAX_MISSES: u32 = 1_000;
 
-/// The lookups of a filter are expected to stay as they are for at least this part of the time for
-/// which they have been so. Chosen by the simulation of `compare/resident`, in multiples of the
-/// offline optimum's cost: uniform traffic, 16 partitions, 50 % of the bytes 1.046 of the smallest
-/// levels first, with 0.75 1.055; 50 % present, 50 % of the bytes 1.027, with 0.75 1.022.
+/// Share of its age for which a filter's traffic is expected to stay the same. Chosen by a
+/// simulation; costs as multiples of the offline optimum. Uniform traffic, 16 partitions, 50 % of
+/// the bytes: 1.046 times the smallest levels first with 0.5, 1.055 with 0.75. With 50 % present
+/// and 50 % of the bytes: 1.027 with 0.5, 1.022 with 0.75.
 const STABLE_SHARE: f64 = 0.5;
 
-/// What a resident byte is worth beside the reads that it saves: a filter is kept while nothing
-/// else needs its memory.
+/// Value of a resident byte in addition to the reads that it saves: a filter stays in memory while
+/// nothing else needs the space.
 const KEEP_VALUE: f64 = 1e-12;
 
-/// Reads a second that filters save, each weighted by its table's read cost.
+/// Reads per second that filters save, each weighted by the read cost of its table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Savings {
-    /// By the filters in memory before the budget was spent anew.
+    /// Saved by the filters that were in memory before the last `fill`.
     pub(super) saved: f64,
-    /// If all filters were in memory.
+    /// Saved if all filters were in memory.
     pub(super) savable: f64,
-    /// By a further MiB.
+    /// Saved by one more MiB of budget.
     pub(super) per_mib: f64,
 }
 
-/// The sizes that filters are to have. Its memory is used again for the next plan.
+/// The planned size of each filter. The vectors are reused for the next plan.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knapsack {
-    /// Descending.
+    /// Encoded steps, in descending order.
     steps: Vec<u64>,
-    /// By the index of the filter.
+    /// Indexed by filter.
     targets: Vec<Target>,
-    /// Reads a second that a byte of the best step that did not fit would save, less the cost of
-    /// its load; 0 if all fit.
+    /// Reads per second that one byte of the best step that did not fit would save, less the cost
+    /// of its load; 0 if all steps fit.
     pub(super) price: f32,
     pub(super) savings: Savings,
 }
 
-/// The size that a filter has got so far. It is final if a step did not fit: the filter's further
-/// steps are skipped, and do not count as misses.
+/// Planned size of a filter so far. It is final if a step did not fit: further steps of the filter
+/// are skipped and do not count as misses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Target {
     size: ResidentSize,
@@ -56,7 +57,7 @@ struct Target {
 }
 
 impl Knapsack {
-    /// Spends the budget anew.
+    /// Plans anew with the whole budget.
     pub(super) fn fill(&mut self, states: &[TableState], options: &ResidentOptions, prior: Prior) {
         self.steps.clear();
         self.savings = Savings::default();
@@ -70,7 +71,8 @@ impl Knapsack {
         self.take_steps(states, options.budget, prior);
     }
 
-    /// Adds the steps of a filter; without it there would be `reads` a second.
+    /// Adds the steps of one filter, whose absent lookups cause `reads` per second without a
+    /// filter.
     fn add_steps(
         &mut self,
         index: usize,
@@ -79,8 +81,8 @@ impl Knapsack {
         reads: f64,
     ) {
         use ResidentSize::{Half, Whole};
-        // A load has to pay back in the time that the options give, or in that for which lookups
-        // are expected to stay as they are, if that is longer.
+        // A load must pay back within the time that the options set, or within the time for which
+        // the traffic should stay the same, whichever is longer.
         let load =
             load_cost(state, options) / options.payback.max(f64::from(state.age) * STABLE_SHARE);
         let gain = |size: ResidentSize| {
@@ -95,7 +97,7 @@ impl Knapsack {
         let mut from = (0.0, 0.0);
         if options.folding && state.table.half_bytes > 0 {
             let half = gain(Half);
-            // On the hull: it gains more per byte than what lies beyond.
+            // On the hull: the step to half saves more per byte than the step to the whole filter.
             if half.1 > 0.0 && half.1 * bytes > whole * half.0 {
                 self.steps.push(encode_step(half.1 / half.0, index, Half));
                 from = half;
@@ -138,12 +140,12 @@ impl Knapsack {
         }
     }
 
-    /// What a filter is to have.
+    /// Returns the planned size of a filter.
     pub(super) fn target(&self, index: usize) -> ResidentSize {
         self.targets[index].size
     }
 
-    /// The filters that are to have something, the densest step first.
+    /// Returns the filters with a planned size above none, densest step first.
     pub(super) fn targets(&self) -> impl Iterator<Item = (usize, ResidentSize)> {
         let steps = self.steps.iter().map(|&step| decode_step(step));
         let last = steps.filter(|&(_, index, to)| to == self.targets[index].size);
@@ -151,14 +153,13 @@ impl Knapsack {
     }
 }
 
-/// What a load costs, in reads: the whole filter is loaded, whatever part is kept.
+/// Returns the cost of a load in reads. The whole filter is read even if only half is kept.
 fn load_cost(state: &TableState, options: &ResidentOptions) -> f64 {
     options.request_cost + state.table.bytes as f64 / options.bytes_per_read
 }
 
-/// A step from one size of a filter to the next, as a number that sorts by density: the bits of a
-/// positive `f32`, below them the index and the size that it leads to, inverted, so that of equal
-/// densities the lower index is greater.
+/// Encodes a step as a number that sorts by density: the bits of a positive `f32`, and below them
+/// the inverted index and size, so that the lower index comes first among equal densities.
 fn encode_step(density: f64, index: usize, to: ResidentSize) -> u64 {
     let density = u64::from((density as f32).to_bits());
     density << 32 | u64::from(!((index as u32) << 1 | u32::from(to == ResidentSize::Whole)))

@@ -1,26 +1,27 @@
-//! How often each filter is looked up: means over all that was counted. Where traffic has changed,
-//! the past is forgotten.
+//! Estimates how often each filter is looked up, as means over its whole history. A filter whose
+//! traffic has changed forgets its history.
 //!
-//! The constants were chosen by the simulation of `compare/resident`. Figures beside them are costs
-//! of whole filters by value, as multiples of those of the offline optimum, with the constant and
-//! with another.
+//! The constants were chosen by a simulation. The figures next to them are read costs of the policy
+//! "whole filters by value" as multiples of the offline optimum, with the constant and with another
+//! value.
 
 use super::state::{Prior, TableState};
 use crate::options::ResidentOptions;
 
-/// The longest time that a mean covers, in windows of recent lookups.
+/// Longest time that a mean covers, in averaging windows.
 const MAX_WINDOWS: f32 = 32.0;
 
-/// The weight of what is expected, in counted events. For skewed traffic it would be one or less,
-/// but most filters are more alike than the few hot ones. After shifts, 50 % of the bytes: 1.244,
-/// with 1 1.268; with 6 1.248, and with 16 partitions at 10 % 1.293 in place of 1.238.
+/// Weight of the prior, in counted events. Skewed traffic alone would want 1 or less, but most
+/// filters are more alike than the few hot ones. After shifts, with memory for 50 % of the bytes:
+/// 1.244 with 3, 1.268 with 1, 1.248 with 6. With 16 partitions and 10 %: 1.238 with 3, 1.293 with
+/// 6.
 const PRIOR_EVENTS: f64 = 3.0;
 
-/// What is known of all filters' lookups together.
+/// What the planner knows about the lookups of all filters together.
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
     pub(super) prior: Prior,
-    /// Seconds since counts were begun anew, to be compared with those before.
+    /// Seconds since `recent_lookups` of all filters were reset.
     pub(super) recent_age: f32,
 }
 
@@ -31,22 +32,24 @@ impl Traffic {
         Traffic { prior: Prior { per_run, weight }, recent_age: 0.0 }
     }
 
-    /// Adds what was counted in the seconds that have passed to the means. These cover all that was
-    /// seen, so that filters of few lookups can be told apart. Where recent counts differ from
-    /// those before by more than chance explains, a filter forgets the past; if many filters differ
-    /// within one tick, all do.
+    /// Adds the lookups of the last `seconds` to the means.
+    ///
+    /// The means cover the whole history, so that filters with few lookups can be told apart. A
+    /// filter forgets its history if its recent lookups differ from the earlier ones by more than
+    /// chance explains. If many filters differ within one tick, all of them forget.
     pub(super) fn age(
         &mut self,
         states: &mut [TableState],
         options: &ResidentOptions,
         seconds: f32,
     ) {
-        /// Standard deviations that chance explains: many, since every filter is tested at every
-        /// tick. 50 % present, 50 % of the bytes: 1.022 with three quarters as `STABLE_SHARE`, 1.026 with
-        /// 4, 1.021 with 6; after shifts the same.
+        /// Deviations up to this many standard deviations are taken for chance. The limit is high
+        /// because every filter is tested at every tick. With 50 % present and 50 % of the bytes:
+        /// 1.022 with 5, 1.026 with 4, 1.021 with 6 (all with a `STABLE_SHARE` of 0.75); no
+        /// difference after shifts.
         const MAX_DEVIATIONS: f32 = 5.0;
-        /// Weight of the expected lookups, where a second in which all runs were counted has nearly
-        /// one.
+        /// Weight of the expected lookups. One second in which every run was looked up has a weight
+        /// of nearly 1.
         const PRIOR_SHARE: f64 = 5e-4;
         let window = options.window();
         let has_shifted = self.has_shifted(states, options, seconds);
@@ -77,9 +80,8 @@ impl Traffic {
         for state in states.iter_mut().filter(|state| state.is_alive) {
             if let Some(due) = expected_lookups(state, recent_age, seconds) {
                 let unchanged = volume.unchanged(state.recent_lookups, due);
-                // Twice the difference of the roots has a standard deviation of 1 for Poisson
-                // distributions of any mean. A count of `n` lookups is of so many events, each of
-                // which stands for `sampling`.
+                // For Poisson distributions of any mean, twice the difference of the square roots
+                // has a standard deviation of 1. A sampled event stands for `sampling` lookups.
                 let deviation = 2.0 * (libm::sqrtf(state.recent_lookups) - libm::sqrtf(unchanged));
                 let variance = options.sampling * state.age / (state.age - recent_age);
                 if deviation * deviation > MAX_DEVIATIONS * MAX_DEVIATIONS * variance {
@@ -93,23 +95,24 @@ impl Traffic {
                 shares += f64::from(state.table.run_share) * weight;
             }
         }
-        // What was expected has a small weight, so that a tick right after the start does not take
-        // silence for evidence.
+        // The expectation keeps a small weight, so that a tick right after the start does not
+        // mistake missing lookups for low traffic.
         self.prior.per_run =
             (lookups + PRIOR_SHARE * options.expected_lookups) / (shares + PRIOR_SHARE);
     }
 
-    /// Whether the traffic of this tick is new: of the filters with enough lookups to show it in
-    /// one tick, many have at least twice or at most half of the lookups that were due.
+    /// Returns true if the traffic of all filters has shifted: among the filters with enough
+    /// lookups in this tick, many had at least twice or at most half of the expected lookups.
     fn has_shifted(&self, states: &[TableState], options: &ResidentOptions, seconds: f32) -> bool {
-        /// Events of a filter in a tick that show a change. After shifts, 16 partitions, 10 %:
-        /// 1.238, with 32 1.253.
+        /// Least events in a tick for a filter to be tested. After shifts, with 16 partitions and
+        /// 10 %: 1.238 with 8, 1.253 with 32.
         const MIN_EVENTS: f32 = 8.0;
-        /// As many unchanged filters are added to those tested, since a share of few says nothing.
+        /// Unchanged filters added to those tested, because a share of few filters means little.
         const UNCHANGED_EXTRA: f32 = 10.0;
-        /// The share of changed filters. After shifts, 50 %: 1.244, with 0.6 1.261. With 0.3, or if
-        /// 1.5 times the lookups were a change and not 2, a walk over the keys looks like a shift:
-        /// at 10 % 1.25 and not 1.13, worse than the smallest levels first.
+        /// Share of changed filters that counts as a shift. After shifts, with 50 % of the bytes:
+        /// 1.244 with 0.45, 1.261 with 0.6. With 0.3, or with a factor of 1.5 instead of 2, a scan
+        /// in key order looks like a shift: 1.25 instead of 1.13 at 10 %, which is worse than
+        /// keeping the smallest levels.
         const CHANGED_SHARE: f32 = 0.45;
         let known = states.iter().filter(|state| state.is_alive);
         let known = known.filter(|state| state.age * 4.0 > options.window());
@@ -130,15 +133,15 @@ impl Traffic {
     }
 }
 
-/// The absent lookups that were due in the last `recent_age` seconds by the rate before them; `None`
-/// if there was no tick before.
+/// Returns the absent lookups of the last `recent_age` seconds that the earlier rate predicts, or
+/// `None` if there was no earlier tick.
 fn expected_lookups(state: &TableState, recent_age: f32, tick: f32) -> Option<f32> {
     let before = state.age - recent_age;
     let counted_before = (state.observed_rate * state.age - state.recent_lookups).max(0.0);
     (before >= tick).then(|| counted_before * recent_age / before)
 }
 
-/// Absent lookups of all filters: what was counted, and what was due.
+/// Absent lookups of all filters together, counted and predicted.
 #[derive(Clone, Copy, Debug, Default)]
 struct Volume {
     counted: f64,
@@ -150,9 +153,11 @@ impl Volume {
         (self.counted, self.due) = (self.counted + f64::from(counted), self.due + f64::from(due));
     }
 
-    /// The count of a filter without a change of its own: the number nearest to its count between
-    /// what was due and its share of all that was counted. So a filter has changed if both its
-    /// lookups and its share have. If traffic stops, none has, and nothing is forgotten.
+    /// Returns the count of this filter if only the total traffic had changed: the value nearest to
+    /// `counted` between the predicted count and the filter's share of all counted lookups.
+    ///
+    /// So a filter counts as changed only if both its lookups and its share have changed. If all
+    /// traffic stops, no filter has changed, and none forgets its history.
     fn unchanged(&self, counted: f32, due: f32) -> f32 {
         let proportional =
             if self.due > 0.0 { due * (self.counted / self.due) as f32 } else { due };
