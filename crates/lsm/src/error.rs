@@ -11,7 +11,7 @@ use blocked_bloom::ParamsError;
 /// use blocked_bloom_lsm::{Level, Plan, PlanError};
 /// let error = Plan::for_budget(&[Level::new(1_000).present(1.5)], 1 << 20).unwrap_err();
 /// assert!(matches!(error, PlanError::PresentOutOfRange { level: 0, .. }));
-/// let text = "level 0: 1.5 of its lookups find their key: give a fraction of 0 to 1";
+/// let text = "level 0: fraction 1.5 of present keys: must be between 0 and 1";
 /// assert_eq!(error.to_string(), text);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,29 +73,31 @@ impl Display for PlanError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooManyLevels { levels, limit } => {
-                write!(f, "{levels} levels: plan at most {limit} at once")
+                write!(f, "{levels} levels: a plan can have at most {limit}")
             }
             Self::LookupsOutOfRange { level, lookups } => {
-                write!(f, "level {level}: {lookups} lookups: give a number of 0 to 1e15")
+                write!(f, "level {level}: {lookups:?} lookups: must be between 0 and 1e15")
             }
             Self::CostOutOfRange { level, cost } => {
-                write!(f, "level {level}: a cost of {cost}: give a number of 0 to 1e15")
+                write!(f, "level {level}: cost {cost:?}: must be between 0 and 1e15")
             }
             Self::PresentOutOfRange { level, present } => {
                 write!(
                     f,
-                    "level {level}: {present} of its lookups find their key: give a fraction of 0 \
-                     to 1"
+                    "level {level}: fraction {present:?} of present keys: must be between 0 and 1"
                 )
             }
             Self::NoTables { level } => {
-                write!(f, "level {level}: 0 runs or tables: give at least 1 of each, or 0 keys")
+                write!(
+                    f,
+                    "level {level}: 0 runs or tables: must be at least 1 if the level has keys"
+                )
             }
             Self::RibbonQueryCost { cost } => {
-                write!(f, "a query of a Ribbon filter costs {cost}: give a number of 0 to 1e15")
+                write!(f, "Ribbon query cost {cost:?}: must be between 0 and 1e15")
             }
             Self::MemoryPrice { price } => {
-                write!(f, "a byte of memory costs {price}: give a finite number of 0 or more")
+                write!(f, "memory price {price:?} per byte: must be finite and at least 0")
             }
             Self::Params { level, error } => write!(f, "level {level}: {error}"),
         }

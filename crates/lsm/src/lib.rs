@@ -30,12 +30,12 @@
 //! builder.extend((0..10_000_u32).map(u32::to_le_bytes))?;
 //! let filter = builder.finish_verified()?;
 //!
-//! // MultiGet: count what the filter saved, and check it against its prediction now and then.
+//! // MultiGet: count the saved reads, and compare them with the prediction from time to time.
 //! let (metrics, mut hits) = (FilterMetrics::new(), Bitmask::new());
 //! let keys: Vec<[u8; 4]> = (9_900..14_000_u32).map(u32::to_le_bytes).collect();
 //! filter.contains_batch(&keys, &mut hits);
 //! metrics.record(&hits);
-//! metrics.record_true_positives(100); // what the reads found
+//! metrics.record_true_positives(100); // keys that the reads found
 //! let predicted = plan.levels()[0].false_positive_rate();
 //! assert_eq!(metrics.snapshot().check(predicted), None);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -53,7 +53,7 @@ const MAX_LOG_PROBABILITY: f64 = -15.0;
 /// let mut hits = Bitmask::new();
 /// filter.contains_batch(&["apple", "cherry", "damson"], &mut hits);
 /// METRICS.record(&hits);
-/// let found = hits.hits().count(); // here: read the blocks, count the keys that are there
+/// let found = hits.hits().count(); // an engine reads the blocks and counts the keys it finds
 /// METRICS.record_true_positives(found);
 ///
 /// let counts = METRICS.snapshot();
@@ -87,7 +87,7 @@ impl FilterMetrics {
         self.record_batch(hits.len(), hits.count_hits());
     }
 
-    /// Counts `queried` keys, of which `positives` may be present: for an engine that has counted
+    /// Counts `queried` keys and the `positives` among them: for an engine that has counted
     /// the hits already, and for single queries. `positives` is limited to `queried`.
     #[inline]
     pub fn record_batch(&self, queried: usize, positives: usize) {

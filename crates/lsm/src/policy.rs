@@ -28,19 +28,19 @@ use crate::plan::FilterKind;
 ///     .with_levels(plan.sizings())
 ///     .with_partitions(1 << 20, 16 << 10);
 ///
-/// // Flush: what this table gets.
+/// // Flush: choose the filter of this table.
 /// match policy.choose_filter(0, 1_000) {
 ///     FilterChoice::Whole(options) => {
 ///         let mut builder = options.builder();
 ///         builder.insert("ab12/apple")?;
 ///         let stored = builder.finish()?.to_bytes();
-///         // Open: a damaged filter is one that answers "maybe", and a line in the log.
+///         // Open: a damaged filter answers "maybe", and returns an error to log.
 ///         let key_hash = policy.options().key_hash();
 ///         let (filter, error) = BloomFilter::open_or_pass_all(stored, key_hash);
 ///         assert!(error.is_none() && filter.contains("ab12/apple"));
 ///     }
-///     FilterChoice::Partitioned { .. } => unreachable!("a thousand keys do not fill 1 MiB"),
-///     _ => {} // no filter is worth its memory here
+///     FilterChoice::Partitioned { .. } => unreachable!("a thousand keys fit into 1 MiB"),
+///     _ => {} // no filter, or a Ribbon filter
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

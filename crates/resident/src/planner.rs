@@ -294,7 +294,7 @@ impl ResidentPlanner {
         self.state(index).size
     }
 
-    /// Returns what the planner knows about a table, updated when its filter was opened.
+    /// Returns the description of a table, updated when its filter was opened.
     pub fn table(&self, index: usize) -> ResidentTable {
         self.state(index).table
     }
@@ -327,7 +327,7 @@ impl ResidentPlanner {
 /// Methods for `ResidentSet`.
 #[cfg(feature = "std")]
 impl ResidentPlanner {
-    /// Updates what the planner knows about a table after its filter was opened. Returns true if a
+    /// Updates the description of a table after its filter was opened. Returns true if a
     /// filter of another shape was resident; it then counts as evicted.
     pub(crate) fn update_shape(
         &mut self,

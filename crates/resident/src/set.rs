@@ -62,7 +62,7 @@ impl Drop for LoadRequest {
     }
 }
 
-/// The filters of tables, of which those that save the most reads per byte are in memory.
+/// Keeps the filters in memory that save the most reads per byte.
 ///
 /// The set does no I/O and has no threads and no clock. About once a second the engine calls
 /// [`tick`](Self::tick), which evicts and folds filters and returns the filters to read. Readers
@@ -70,7 +70,7 @@ impl Drop for LoadRequest {
 /// and when a resident set pays.
 ///
 /// The set copies each filter into its own memory, so that the budget covers exactly what it keeps,
-/// whatever owned the bytes.
+/// and the owner of the bytes is released.
 ///
 /// Cost: about 200 bytes per slot in addition to the filters. `cargo bench --bench resident`
 /// measures a tick.
@@ -155,8 +155,7 @@ impl Inner {
     /// Reports the lookups that a slot counted to the planner.
     fn take_counts(&mut self, index: usize) {
         let counted = self.slot(index).samples();
-        let new =
-            counted.wrapping_sub(core::mem::replace(&mut self.last_samples[index], counted));
+        let new = counted.wrapping_sub(core::mem::replace(&mut self.last_samples[index], counted));
         // A thread that was suspended before its store can set the counter back. The difference is
         // then meaningless.
         let new = if new > u32::MAX / 2 { 0 } else { new };
@@ -432,13 +431,12 @@ impl ResidentSet {
 
     /// Returns the absent lookups per second of every table. Persist them (twelve bytes per table),
     /// and pass them to [`ResidentTable::with_absent_per_second`] after a restart, so that the
-    /// first tick loads what was resident before.
+    /// first tick loads the same filters again.
     pub fn statistics(&self) -> Vec<(u64, f32)> {
         self.lock().planner.statistics().collect()
     }
 
-    /// Returns what is in memory, the reads that it saves, and the reads that more memory would
-    /// save.
+    /// Returns the figures of the set: filters in memory, saved reads, counters.
     pub fn snapshot(&self) -> ResidentSnapshot {
         free_replaced();
         let inner = &*self.lock();

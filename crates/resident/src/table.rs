@@ -32,7 +32,7 @@ const MAX_READ_COST: f64 = 1e9;
 /// use blocked_bloom::{FilterOptions, Sizing};
 /// use blocked_bloom_resident::ResidentTable;
 /// let params = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable().params(1_000_000)?;
-/// // One of 40 tables of its run, on a disk of which a read costs as much as the others'.
+/// // One of 40 tables of its run; a read costs as much as for other tables.
 /// let table = ResidentTable::new(17, params.stored_bytes())
 ///     .with_params(&params)
 ///     .with_run_share(1.0 / 40.0);

@@ -1,4 +1,4 @@
-//! A plan as text. Sizes are in bytes, whatever their magnitude.
+//! Prints a plan as text. Sizes are in bytes.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,7 +10,7 @@ use super::Plan;
 const HEADINGS: [&str; 7] =
     ["level", "keys", "bits/key", "probes", "stored bytes", "false positives", "wasted reads"];
 
-/// A line for each level and one for the whole. Wasted reads are per lookup.
+/// Prints a line for each level and one for the total. Wasted reads are per lookup.
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut rows: Vec<[String; 7]> = Vec::from([HEADINGS.map(String::from)]);

@@ -271,7 +271,7 @@ fn errors_say_what_was_found() {
     assert_eq!(error, TableFilterError::Unknown { found: [1, 2, 3, 0, 0, 0, 0, 0], length: 3 });
     assert_eq!(
         error.to_string(),
-        "3 bytes that begin with 0102030000000000: no filter of a kind that is known"
+        "3 bytes starting with 0102030000000000: not a known kind of filter"
     );
     let mut stored = bloom(&options()).to_bytes();
     stored[70] ^= 1;

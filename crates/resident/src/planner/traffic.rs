@@ -17,7 +17,7 @@ const MAX_WINDOWS: f32 = 32.0;
 /// 6.
 const PRIOR_EVENTS: f64 = 3.0;
 
-/// What the planner knows about the lookups of all filters together.
+/// The lookups of all filters together.
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
     pub(super) prior: Prior,
