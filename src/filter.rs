@@ -44,7 +44,7 @@ pub use traits::Filter;
 ///
 /// | type | where the blocks are | made by |
 /// |---|---|---|
-/// | `BloomFilter` | in memory of its own; it can be added to, folded, merged | a [builder](crate::FilterOptions::builder), [`FilterOptions::empty_filter`](crate::FilterOptions::empty_filter), [`new`](Self::new) |
+/// | `BloomFilter` | in memory of its own; it can be added to, folded, merged | a [builder](crate::FilterOptions::builder), [`FilterOptions::empty_filter`](crate::FilterOptions::empty_filter), [`with_params`](Self::with_params) |
 /// | `BloomFilter<Stored<B>>` | in stored bytes that `B` holds: a mapped file, an `Arc<[u8]>`, a `Vec<u8>` | [`from_bytes`](BloomFilter::from_bytes), [`open_or_pass_all`](BloomFilter::open_or_pass_all) |
 /// | `BloomFilter<&[Block]>` | borrowed from another filter, `Copy` | [`view`](Self::view), [`from_blocks`](BloomFilter::from_blocks), [`pass_all`](BloomFilter::pass_all) |
 ///

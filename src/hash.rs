@@ -181,7 +181,7 @@ fn leb128(length: usize) -> ([u8; 10], usize) {
 /// ```
 /// use blocked_bloom::{BloomFilter, KeyError, KeyHash, Sizing};
 /// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
-/// let mut filter = BloomFilter::new(params, KeyHash::Caller { tag: 7 })?;
+/// let mut filter = BloomFilter::with_params(params, KeyHash::Caller { tag: 7 })?;
 /// assert_eq!(filter.insert("apple"), Err(KeyError::NoHasher { tag: 7 }));
 /// assert_eq!(filter.insert_hash(0x9c1c_34f1_0a4e_7ab3), Ok(true));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

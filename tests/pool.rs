@@ -63,7 +63,7 @@ fn only_the_methods_par_start_the_global_pool() {
     // A pool that was started cannot be built: that it can be says that none was.
     rayon::ThreadPoolBuilder::new().num_threads(2).build_global().expect("no pool was started");
     assert!(rayon::ThreadPoolBuilder::new().build_global().is_err(), "one was started now");
-    let mut same = BloomFilter::new(params, KeyHash::default()).unwrap();
+    let mut same = BloomFilter::with_params(params, KeyHash::default()).unwrap();
     same.par_insert_hashes(&hashes).unwrap();
     assert!(same == inputs[1] && builder.par_finish().unwrap() == same);
 }

@@ -55,7 +55,7 @@ impl Naive {
 }
 
 fn empty(params: Params) -> BloomFilter {
-    BloomFilter::new(params, KeyHash::Caller { tag: 1 }).unwrap()
+    BloomFilter::with_params(params, KeyHash::Caller { tag: 1 }).unwrap()
 }
 
 /// The filter holds the caller's hashes: it takes no keys.

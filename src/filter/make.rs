@@ -18,7 +18,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// [`AllocError`] if there is no memory for the blocks.
-    pub fn new(params: Params, key_hash: KeyHash) -> Result<Self, AllocError> {
+    pub fn with_params(params: Params, key_hash: KeyHash) -> Result<Self, AllocError> {
         let blocks = BlockBuffer::zeroed(params.blocks(), true)?;
         Ok(BloomFilter::empty(blocks, params, key_hash))
     }

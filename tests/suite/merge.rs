@@ -82,7 +82,7 @@ fn strangers_are_refused_and_change_nothing() {
     let probes = filled(40, 7, 2).0;
     let seeded = {
         let params = Sizing::BitsPerKey(10.0).params(2_040).unwrap();
-        BloomFilter::new(params, KeyHash::Xxh3 { seed: 9 }).unwrap()
+        BloomFilter::with_params(params, KeyHash::Xxh3 { seed: 9 }).unwrap()
     };
     let of = |key_hash| BloomFilter::pass_all(key_hash).to_filter().unwrap();
     let seeded_pass_all = of(KeyHash::Xxh3 { seed: 9 });

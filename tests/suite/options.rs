@@ -215,7 +215,7 @@ fn an_empty_filter_has_the_shape_and_the_hash_of_the_options() {
         let options = FilterOptions::new(TEN).with_key_hash(key_hash).foldable().with_probes(7);
         for keys in [0, 1, 5_000] {
             let empty = options.empty_filter(keys).unwrap();
-            let expected = BloomFilter::new(options.params(keys).unwrap(), key_hash).unwrap();
+            let expected = BloomFilter::with_params(options.params(keys).unwrap(), key_hash).unwrap();
             assert_eq!(empty, expected);
             assert!(empty.is_empty());
         }
