@@ -17,7 +17,7 @@ use crate::kernel::Kernel;
 /// [`BloomFilter`](crate::BloomFilter) has these methods itself, except `contains_*_into`; for all
 /// other types, also those of other packages, import the trait. `&F`, `Box<F>` and `Arc<F>` are
 /// filters if `F` is, also if `F` is `dyn Filter`: they look up batches of keys by hashing them
-/// first.
+/// first. A plain `&dyn Filter` has [`contains_key`](Self::contains_key) for `contains`.
 ///
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, Sizing};
@@ -77,17 +77,21 @@ pub trait Filter {
         self.key_hash().hasher()
     }
 
-    /// Whether the key may be present: false means certainly absent. A filter of the caller's
-    /// hashes cannot hash a key, and answers true.
+    /// Whether the key with these bytes may be present: false means certainly absent. A filter of
+    /// the caller's hashes cannot hash a key, and answers true. This is [`contains`](Self::contains)
+    /// for `&dyn Filter`.
+    #[inline]
+    fn contains_key(&self, key: &[u8]) -> bool {
+        self.hash_key(key).is_none_or(|hash| self.contains_hash(hash))
+    }
+
+    /// Whether the key may be present, as [`contains_key`](Self::contains_key).
     #[inline]
     fn contains(&self, key: impl Key) -> bool
     where
         Self: Sized,
     {
-        match self.hash_key(key.as_ref()) {
-            Some(hash) => self.contains_hash(hash),
-            None => true,
-        }
+        self.contains_key(key.as_ref())
     }
 
     /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly
@@ -183,20 +187,6 @@ macro_rules! filter_for_pointers {
 filter_for_pointers!(&F, Box<F>);
 #[cfg(target_has_atomic = "ptr")]
 filter_for_pointers!(Arc<F>);
-
-/// Implements `contains` for trait objects: the trait's own method needs a sized type.
-macro_rules! contains_for_objects {
-    ($($object:ty),*) => {$(
-        impl $object {
-            /// Whether the key may be present, as [`Filter::contains`].
-            #[inline]
-            pub fn contains(&self, key: impl Key) -> bool {
-                Filter::contains(&self, key)
-            }
-        }
-    )*};
-}
-contains_for_objects!(dyn Filter + '_, dyn Filter + Send + '_, dyn Filter + Send + Sync + '_);
 
 fn by_hash<K>(
     filter: &impl Filter,
