@@ -44,7 +44,7 @@ pub use traits::Filter;
 ///
 /// | type | where the blocks are | made by |
 /// |---|---|---|
-/// | `BloomFilter` | in memory of its own; it can be added to, folded, merged | a [builder](crate::FilterOptions::builder), [`FilterOptions::empty_filter`](crate::FilterOptions::empty_filter), [`with_params`](Self::with_params) |
+/// | `BloomFilter` | in memory of its own; it can be added to, folded, merged | a [builder](crate::FilterOptions::builder), [`FilterOptions::empty_filter`](crate::FilterOptions::empty_filter), [`new`](Self::new) |
 /// | `BloomFilter<Stored<B>>` | in stored bytes that `B` holds: a mapped file, an `Arc<[u8]>`, a `Vec<u8>` | [`from_bytes`](BloomFilter::from_bytes), [`open_or_pass_all`](BloomFilter::open_or_pass_all) |
 /// | `BloomFilter<&[Block]>` | borrowed from another filter, `Copy` | [`view`](Self::view), [`from_blocks`](BloomFilter::from_blocks), [`pass_all`](BloomFilter::pass_all) |
 ///
@@ -90,20 +90,10 @@ impl Meta {
         Meta { key_hash, keys_inserted: 0, probes, pass_all, contents }
     }
 
-    /// Whether keys can be added by their hashes: not to a filter that holds prefixes, since a
-    /// key's prefix cannot be told from its hash.
-    #[inline]
-    pub(crate) fn check_insert(&self) -> Result<(), KeyError> {
-        match self.contents {
-            FilterContents::WholeKeys => Ok(()),
-            contents => Err(KeyError::NoPrefix { contents }),
-        }
-    }
-
     /// The hasher of the keys, if keys can be added.
     pub(crate) fn hasher_to_insert(&self) -> Result<KeyHasher, KeyError> {
         let hasher = self.key_hash.hasher()?;
-        self.check_insert().map(|()| hasher)
+        self.contents.check_insert().map(|()| hasher)
     }
 }
 

@@ -24,7 +24,11 @@ use crate::prefix::FilterContents;
 /// assert_eq!(KeyHash::default(), KeyHash::Xxh3 { seed: 0 });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 #[non_exhaustive]
 pub enum KeyHash {
     /// XXH3-64 of the key's bytes under `seed`. The default, with seed 0.
@@ -32,9 +36,10 @@ pub enum KeyHash {
         /// Seed of XXH3-64.
         seed: u64,
     },
-    /// The caller supplies 64-bit hashes of its own. Both halves must be well mixed: the low half
-    /// picks the block, the high half the bits. The filter cannot hash a key itself: adding one is
-    /// an error, looking one up answers "maybe".
+    /// The caller supplies 64-bit hashes. Both halves must be well mixed: the low half selects the
+    /// block, the high half the bits. Builders check a sample of the hashes when they finish
+    /// ([`BuildError::UnmixedHashes`](crate::BuildError::UnmixedHashes)). The filter cannot hash a
+    /// key itself: inserting one is an error, looking one up answers "maybe".
     Caller {
         /// Any number that tells the caller's hash from others; compared, never interpreted.
         tag: u64,
@@ -213,10 +218,22 @@ impl Display for KeyError {
             }
             Self::NoPrefix { contents } => write!(
                 f,
-                "the filter holds {contents}, and only a builder that is given keys knows their \
-                 prefixes: build the filter by FilterOptions::builder, or make one of whole keys \
-                 with FilterOptions::new(sizing).with_key_hash(key_hash)"
+                "the filter holds {contents}, and a hash alone has no prefix: use \
+                 FilterOptions::builder with insert, or insert_hash_with_prefix for hashes, or make \
+                 a filter of whole keys with FilterOptions::new(sizing).with_key_hash(key_hash)"
             ),
+        }
+    }
+}
+
+impl FilterContents {
+    /// Whether keys can be added by their hashes alone: not next to prefixes, since a hash does not
+    /// tell the key's prefix.
+    #[inline]
+    pub(crate) fn check_insert(self) -> Result<(), KeyError> {
+        match self {
+            FilterContents::WholeKeys => Ok(()),
+            contents => Err(KeyError::NoPrefix { contents }),
         }
     }
 }

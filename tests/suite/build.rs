@@ -50,7 +50,8 @@ fn batches_of_keys_of_any_length_insert_what_single_keys_do() {
     for kernel in kernels() {
         for length in (0..=70).chain([511, 512, 513, 1_024, 2_000]) {
             let params = TEN.params(2_000).unwrap();
-            let empty = BloomFilter::with_params(params, KeyHash::default()).unwrap().with_kernel(kernel);
+            let empty =
+                BloomFilter::with_params(params, KeyHash::default()).unwrap().with_kernel(kernel);
             let (mut batch, mut single) = (empty.clone(), empty);
             batch.insert_batch(&keys[..length]).unwrap();
             keys[..length].iter().for_each(|key| _ = single.insert(key).unwrap());
@@ -343,7 +344,8 @@ mod parallel {
                 builder.par_finish()
             });
             assert_eq!(filter.unwrap(), expected);
-            let mut known = BloomFilter::with_params(expected.params(), KeyHash::default()).unwrap();
+            let mut known =
+                BloomFilter::with_params(expected.params(), KeyHash::default()).unwrap();
             in_pool(threads, || known.par_insert_batch(&keys)).unwrap();
             assert_eq!(known.blocks(), expected.blocks());
             assert_eq!(known.keys_inserted(), 150_000);

@@ -19,7 +19,8 @@ fn caller_hashed() -> BloomFilter {
 
 #[test]
 fn insert_says_whether_the_key_was_certainly_new() {
-    let mut filter = BloomFilter::with_params(TEN.params(100).unwrap(), KeyHash::default()).unwrap();
+    let mut filter =
+        BloomFilter::with_params(TEN.params(100).unwrap(), KeyHash::default()).unwrap();
     let mut certainly_new = 0;
     for key in 0..100_u32 {
         let absent = !filter.contains(key.to_le_bytes());
@@ -455,7 +456,8 @@ fn every_number_of_threads_builds_the_same_bytes() {
     let mut distinct = hashes.clone();
     distinct.dedup();
     let mut expected =
-        BloomFilter::with_params(TEN.params(distinct.len() as u64).unwrap(), KeyHash::default()).unwrap();
+        BloomFilter::with_params(TEN.params(distinct.len() as u64).unwrap(), KeyHash::default())
+            .unwrap();
     for &hash in &distinct {
         expected.insert_hash(hash).unwrap();
     }
