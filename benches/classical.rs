@@ -5,8 +5,8 @@
 //! last; `key` goes one by one without divisions; `batch` is prefetched. Keys have 8 bytes and
 //! rates are 1 %. `redis_chain` has four links, for 1, 2, 4 and 8 of 15 keys.
 //!
-//! `cargo bench --bench classical` takes a minute and 400 MB of memory; `-- guava/80M` measures a
-//! part.
+//! `cargo bench -p blocked-bloom-benches --bench classical` takes a minute and 400 MB of memory;
+//! `-- guava/80M` measures a part.
 
 use benches::clock::{Case, Named};
 use benches::rows::{Given, ITERATION, Size};

@@ -11,8 +11,8 @@
 //! bits, both written here after their descriptions. The partitioned tables have 200,000 keys in
 //! filters of 4 KiB: the index is searched by the key, and then the opened partition is tested.
 //!
-//! `cargo bench --bench engine` takes a minute and 500 MB of memory. Times are ns per key in 20
-//! tables.
+//! `cargo bench -p blocked-bloom-benches --bench engine` takes a minute and 500 MB of memory. Times
+//! are ns per key in 20 tables.
 
 use std::cell::Cell;
 

@@ -4,8 +4,8 @@
 //! `batch` is `contains_hashes`, `every_link` looks everything up in every filter of the chain,
 //! `moved` moves what is left after each, `single` is `contains_hash`.
 //!
-//! `cargo bench --bench growing` takes half a minute and 110 MB of memory; `docs/growing.md` has
-//! figures.
+//! `cargo bench -p blocked-bloom-benches --bench growing` takes half a minute and 110 MB of memory;
+//! `docs/growing.md` has figures.
 
 use std::hint::black_box;
 

@@ -2,8 +2,8 @@
 //! a lookup in a filter of 100,000 keys; all absent. The first row of each table hashes key after
 //! key.
 //!
-//! `cargo bench --bench hashing` takes half a minute; with `BLOCKED_BLOOM_KERNEL=avx2` it measures
-//! that kernel. Times are ns per key.
+//! `cargo bench -p blocked-bloom-benches --bench hashing` takes half a minute; with
+//! `BLOCKED_BLOOM_KERNEL=avx2` it measures that kernel. Times are ns per key.
 
 use benches::clock::{Case, Named};
 use benches::rows::{Given, Size};

@@ -10,8 +10,8 @@
 //! The row `as it is` has loads without a prefetch, and lookups and insertions as the library
 //! prefetches, 1,024 a call; the other rows are of this program started anew with
 //! `BLOCKED_BLOOM_PREFETCH_THRESHOLD`. For each filter both run three times in turn: a figure is
-//! the least of three medians. `cargo bench --bench prefetch` takes a minute and 300 MB. A table of
-//! another CPU is welcome in `benches/results`.
+//! the least of three medians. `cargo bench -p blocked-bloom-benches --bench prefetch` takes a
+//! minute and 300 MB. A table of another CPU is welcome in `benches/results`.
 
 #![allow(missing_docs, reason = "a bench")]
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]

@@ -8,9 +8,9 @@
 //! per key and test nothing. Names differ from machine to machine only where a CPU lacks a kernel,
 //! since criterion finds a stored time by name.
 //!
-//! `cargo bench --bench query` takes two minutes and 300 MB of memory, `-- 'query/avx2/10k'`
-//! measures a part. `blocked-bloom bench` measures in interleaved rounds, other mixes, probes and
-//! batches, single keys, whole keys, and whole filters.
+//! `cargo bench -p blocked-bloom-benches --bench query` takes two minutes and 300 MB of memory, `--
+//! 'query/avx2/10k'` measures a part. `blocked-bloom bench` measures in interleaved rounds, other
+//! mixes, probes and batches, single keys, whole keys, and whole filters.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 

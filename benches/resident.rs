@@ -5,7 +5,7 @@
 //! counts, `RwLock` clones an `Arc` from under one and counts each. On one thread and on two, which
 //! look up the same slots; ns per table.
 //!
-//! `cargo bench --bench resident` takes 20 seconds.
+//! `cargo bench -p blocked-bloom-benches --bench resident` takes 20 seconds.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,7 +1,8 @@
 //! What sizing takes: a row for each of some sizings and numbers of keys, the median and, in
 //! brackets, the least of 25 rounds of some 10 microseconds.
 //!
-//! `cargo bench --bench sizing` takes some seconds; `-- rates` runs only a part.
+//! `cargo bench -p blocked-bloom-benches --bench sizing` takes some seconds; `-- rates` runs only a
+//! part.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 

@@ -8,8 +8,8 @@
 //! may be present; `contains_hash` the same loop with a call of the kernel for each. Ten bits per
 //! value; sizes are powers of two.
 //!
-//! `cargo bench --bench split_block` takes half a minute and 300 MB of memory; `-- fill` or `--
-//! rows` measures a part.
+//! `cargo bench -p blocked-bloom-benches --bench split_block` takes half a minute and 300 MB of
+//! memory; `-- fill` or `-- rows` measures a part.
 
 use benches::clock::{Case, Named};
 use benches::rows::{Given, ITERATION, SIZES, Size};

@@ -1,13 +1,13 @@
-//! Opens stored filters from mapped files: verified, trusted, damaged, and as an engine does that
-//! must go on.
+//! Opens stored filters from mapped files: verified, trusted, damaged, and in the way of an engine
+//! that must continue despite damage.
 //!
 //! ```text
 //! cargo run --release --example mmap_open
 //! ```
 //!
-//! Prints how long each way of opening takes, the error of each kind of damage and what trusting it
-//! would lose, and that the pass-all filter in a damaged one's place keeps every key and spares no
-//! read.
+//! Prints the time of each way to open a filter. For each kind of damage, prints the error and the
+//! number of keys that would be lost if the filter were trusted. Also shows that the pass-all
+//! filter that replaces a damaged one loses no key and avoids no read.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
 use std::error::Error;
@@ -21,7 +21,7 @@ use memmap2::Mmap;
 
 const KEYS: u64 = 1_000_000;
 
-/// What happens to the bytes of a filter that is stored.
+/// A kind of damage to the bytes of a stored filter.
 type Damage = (&'static str, fn(&mut Vec<u8>));
 
 const DAMAGES: [Damage; 6] = [
@@ -91,14 +91,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn map(path: &Path) -> io::Result<Mmap> {
     let file = File::open(path)?;
-    // SAFETY: the file is this program's own, and is not written to once it is mapped.
+    // SAFETY: the file belongs to this program, which does not write to it after mapping it.
     #[expect(unsafe_code, reason = "mapping a file is unsafe in Rust, whatever is done with it")]
     unsafe {
         Mmap::map(&file)
     }
 }
 
-/// How many of the keys a filter says are absent.
+/// Counts the keys for which the filter answers "absent".
 fn lost(filter: BloomFilter<&[Block]>, keys: &[[u8; 8]]) -> usize {
     let mut hits = Bitmask::new();
     filter.contains_batch(keys, &mut hits);

@@ -1,14 +1,14 @@
-//! Scans of all keys that start with some bytes: which tables must be read, by filters that know
-//! the prefixes of their keys.
+//! Scans all keys that start with given bytes, and uses filters of key prefixes to find the tables
+//! that must be read.
 //!
 //! ```text
 //! cargo run --release --example prefix_scan
 //! ```
 //!
-//! The keys are file paths, the prefix of one is its directory, such as `/usr/share/doc/bash/`.
-//! Each directory is in one table of eight, and a third of them is in none. Prints how large
-//! filters of paths, of both, and of directories are, and for three kinds of scans how many tables
-//! are read. Every scan must find what a scan of all keys finds.
+//! The keys are file paths. The prefix of a key is its directory, such as `/usr/share/doc/bash/`.
+//! Each directory is in one of eight tables, except for a third of the directories, which are in no
+//! table. Prints the sizes of filters of paths, of directories, and of both, and for three kinds of
+//! scans the number of tables read. Every scan must find the same keys as a scan of all keys.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use blocked_bloom::{
 const PATHS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/paths.txt");
 const TABLES: usize = 8;
 
-/// The sorted keys of a table, or of all.
+/// The sorted keys of one table, or of all tables.
 type Run<'k> = BTreeSet<&'k [u8]>;
 
 fn scan<'k>(run: &Run<'k>, start: &[u8]) -> usize {
@@ -56,16 +56,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let some: Vec<Vec<u8>> = whole.iter().map(|start| [start, &b"lib"[..]].concat()).collect();
     let many = vec![b"/usr/share/".to_vec(), b"/usr/include/".to_vec()];
     let (read, in_vain) = scan_all("a directory", &whole, &rule, &both, &runs, &all);
-    // At 10 bits per key, 1 % of the tables without a directory pass for one that has it.
+    // At 10 bits per key, 1 % of the tables that do not have the directory are false positives.
     assert!(in_vain > 0 && in_vain < TABLES * whole.len() / 50);
-    // Names in one directory have the same prefix. Of a scan of many directories no filter knows
-    // anything.
+    // All names in a directory have the same prefix. Filters cannot help a scan of many
+    // directories.
     assert_eq!(scan_all("names in a directory", &some, &rule, &both, &runs, &all).0, read);
     let (read, _) = scan_all("many directories", &many, &rule, &both, &runs, &all);
     assert_eq!(read, TABLES * many.len());
 
-    // Without directories, and by a rule that was changed, the answer is "maybe"; so it is about
-    // paths if there are only directories.
+    // A filter without directories, or with another prefix rule, answers "maybe" to scans. A filter
+    // of directories only answers "maybe" to lookups of paths.
     assert!(paths.iter().all(|filter| filter.contains_prefix(&rule, "/a/b/c/d/")));
     let changed = PrefixExtractor::delimiter(b'/', 3);
     assert!(both.iter().all(|filter| filter.contains_prefix(&changed, "/a/b/c/d/")));
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The filters of all tables, of these options.
+/// Builds the filters of all tables with these options.
 fn filters(
     what: &str,
     runs: &[Run<'_>],
@@ -91,8 +91,8 @@ fn filters(
     filters
 }
 
-/// Runs each scan on the tables whose filters say "maybe". Returns how many were read, and how many
-/// of these had nothing.
+/// Runs each scan on the tables whose filters answer "maybe". Returns the number of tables read,
+/// and how many of those had no matching key.
 fn scan_all(
     what: &str,
     starts: &[Vec<u8>],

@@ -1,15 +1,16 @@
-//! Fills, folds, merges, stores and maps one filter of any size, and at every step looks up keys
-//! that are there and keys that are not.
+//! Fills, folds, merges, stores and maps a filter of any size, and at every step looks up present
+//! and absent keys.
 //!
 //! ```text
 //! cargo run --release --example soak                                   20 M keys, 25 MB
 //! cargo run --release --example soak -- --keys 500M --queries 1G       625 MB; takes 1.3 GB
 //! ```
 //!
-//! Keys are numbers, made as they are needed: no list of them, of hashes or of truths is kept. Half
-//! of the queries of a step are of keys that were added, each of which must be found; the other
-//! half of keys that were not, of which as many must be found as the formula says, within 2 % and
-//! five standard deviations of the count. The program fails at the first step that does not hold.
+//! Keys are numbers that are generated as needed; no list of keys, hashes or expected answers is
+//! kept. In each step, half of the queries look up keys that were added, and all of these must be
+//! found. The other half look up absent keys. The number of false positives must agree with the
+//! formula, within 2 % plus five standard deviations of the count. The program stops at the first
+//! step that fails.
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a program for the command line")]
 
 use std::error::Error;
@@ -25,9 +26,9 @@ use blocked_bloom::{
 use clap::{Parser, value_parser};
 use memmap2::Mmap;
 
-/// Keys added or looked up in one call.
+/// Number of keys added or looked up per call.
 const BATCH: u64 = 1 << 14;
-/// Numbers from here up are never added.
+/// Numbers from this one upwards are never added.
 const ABSENT: u64 = 1 << 63;
 
 /// Fills, folds, merges, stores and maps one filter, and looks up keys in it at every step.
@@ -37,7 +38,7 @@ struct Args {
     #[arg(long, value_name = "N", default_value = "20M")]
     #[arg(value_parser = number::<100_000, 4_000_000_000>)]
     keys: u64,
-    /// Queries of the first step, 1M to 3G; a quarter as many of each later one
+    /// Queries of the first step, 1M to 3G; each later step has a quarter as many
     #[arg(long, value_name = "N", default_value = "40M")]
     #[arg(value_parser = number::<1_000_000, 3_000_000_000>)]
     queries: u64,
@@ -45,12 +46,12 @@ struct Args {
     #[arg(long, value_name = "B", default_value_t = 10)]
     #[arg(value_parser = value_parser!(u8).range(5..=30))]
     bits_per_key: u8,
-    /// Where the filter is stored for a while [default: the folder of temporary files]
+    /// Folder in which the filter is stored temporarily [default: the system's temporary folder]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
 
-fn number<const FROM: u64, const TO: u64>(text: &str) -> Result<u64, String> {
+fn number<const MIN: u64, const MAX: u64>(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1_000),
         Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
@@ -59,8 +60,8 @@ fn number<const FROM: u64, const TO: u64>(text: &str) -> Result<u64, String> {
     };
     let value = digits.parse::<u64>().ok().and_then(|value| value.checked_mul(unit));
     value
-        .filter(|value| (FROM..=TO).contains(value))
-        .ok_or_else(|| format!("give a whole number of {FROM} to {TO}, such as 20M"))
+        .filter(|value| (MIN..=MAX).contains(value))
+        .ok_or_else(|| format!("give a whole number of {MIN} to {MAX}, such as 20M"))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -116,14 +117,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn map(path: &Path, key_hash: KeyHash) -> Result<BloomFilter<Stored<Mmap>>, Box<dyn Error>> {
     let file = File::open(path)?;
-    // SAFETY: the file is this program's own, and nobody shortens it.
+    // SAFETY: the file belongs to this program, which does not shorten it.
     #[expect(unsafe_code, reason = "mapping a file is unsafe in Rust, whatever is done with it")]
     let map = unsafe { Mmap::map(&file)? };
     Ok(BloomFilter::from_bytes(map, key_hash)?)
 }
 
-/// Calls `each` with the keys of `count` numbers in batches, and says every few seconds how far
-/// that is.
+/// Calls `each` with the keys of `count` numbers in batches, and prints progress every few seconds.
 fn batches(name: &str, count: u64, number: impl Fn(u64) -> u64, mut each: impl FnMut(&[[u8; 8]])) {
     let mut keys = Vec::with_capacity(BATCH as usize);
     let (start, mut told) = (Instant::now(), Duration::from_secs(5));
@@ -148,8 +148,8 @@ fn add(filter: &mut BloomFilter, keys: Range<u64>) -> Result<(), KeyError> {
     added
 }
 
-/// Looks up keys that were added, spread over all of them, and as many that were not. Returns how
-/// many of the latter were found.
+/// Looks up keys that were added, evenly spread over all of them, and as many absent keys. Returns
+/// the number of absent keys that were found.
 fn look_up(
     name: &str,
     filter: BloomFilter<&[Block]>,
@@ -159,7 +159,7 @@ fn look_up(
     let (present, absent) = (queries - queries / 2, queries / 2);
     let (mut missing, mut found, mut hits) = (0, 0, Bitmask::new());
     timed(name, queries, || {
-        // From as many queries as keys up, each key is looked up.
+        // With at least as many queries as keys, every key is looked up.
         let spread = |i| i * keys / present;
         batches(name, present, spread, |batch| {
             filter.contains_batch(batch, &mut hits);
@@ -191,7 +191,7 @@ fn look_up(
     Ok(found)
 }
 
-/// Runs a step and prints what it took, with the memory of the process after it.
+/// Runs a step and prints its time, and the memory of the process after it.
 fn timed<T>(step: &str, items: u64, run: impl FnOnce() -> T) -> T {
     eprintln!("{step}");
     let start = Instant::now();
@@ -203,8 +203,8 @@ fn timed<T>(step: &str, items: u64, run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Resident memory of the process now, and at its largest. Linux only, and zero elsewhere. A mapped
-/// file counts while it is read.
+/// Current and largest resident memory of the process; zero on systems other than Linux. A mapped
+/// file counts while it is being read.
 fn memory_mb() -> io::Result<[u64; 2]> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     Ok(["VmRSS:", "VmHWM:"].map(|name| {

@@ -1,13 +1,14 @@
-//! An asynchronous writer of tables, with a filter that is built beside the records.
+//! An asynchronous writer of tables that builds the filter while it writes the records.
 //!
 //! ```text
 //! cargo run --release --example sst_flush
 //! ```
 //!
-//! Four tables of dictionary words are flushed at once on tokio's current thread: each record is
-//! written and its key given to the builder, the filter is made on a thread for blocking work, and
-//! the file gets its name when all of it is stored. Then each table is opened, and the words in it
-//! and those in no table are looked up. Prints the bytes of each filter and what it lets pass.
+//! Flushes four tables of dictionary words at the same time on tokio's current thread. It writes
+//! each record and passes its key to the builder, finishes the filter on a thread for blocking
+//! work, and renames the file to its final name after everything is stored. Then it opens each
+//! table and looks up the words in it and words that are in no table. Prints the size of each
+//! filter and its false-positive rate.
 //!
 //! ```text
 //! table    records | filter | start of the filter, u64
@@ -29,9 +30,9 @@ use tokio::task;
 const WORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/words.txt");
 const TABLES: usize = 4;
 
-/// What writers and readers must agree on is stated once.
+/// The settings on which writers and readers must agree.
 fn options() -> FilterOptions {
-    // Past 16 MiB of hashes the keys go straight into a filter for the number that is expected.
+    // Beyond 16 MiB of hashes, keys go directly into a filter for the expected number of keys.
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
     options.with_memory_limit(16 << 20).with_expected_items(5_000_000)
 }
@@ -59,10 +60,10 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Stores the filter behind the records. A writer that is dropped before leaves a `.tmp` and no
-    /// table. No table has had the name before, so that there is no mode of a file to keep.
+    /// Stores the filter after the records. If a writer is dropped earlier, it leaves a `.tmp` file
+    /// and no table. No earlier table had this name, so no file mode must be preserved.
     async fn finish(mut self) -> io::Result<()> {
-        // Milliseconds for a large table: too long for a thread that runs other tasks.
+        // Takes milliseconds for a large table: too long for a thread that runs other tasks.
         let build = task::spawn_blocking(|| self.filter.finish_verified_or_pass_all());
         let (filter, error) = build.await?.map_err(io::Error::other)?;
         error.inspect(|error| eprintln!("{}: no filter: {error}", self.path.display()));
@@ -87,13 +88,13 @@ async fn open_filter(path: &Path) -> io::Result<BloomFilter<Stored<Vec<u8>>>> {
     let filter = bytes
         .split_last_chunk()
         .and_then(|(bytes, start)| bytes.get(usize::try_from(u64::from_le_bytes(*start)).ok()?..));
-    // A damaged table gives no bytes, which are no filter.
+    // For a damaged table this is an empty slice, which does not open as a filter.
     let filter = filter.unwrap_or_default().to_vec();
     BloomFilter::from_bytes(filter, options().key_hash()).map_err(io::Error::other)
 }
 
 async fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
-    // The sorted words of each table, and behind them those of none.
+    // The sorted words of each table, followed by the words that are in no table.
     let mut runs: [Vec<String>; TABLES + 1] = Default::default();
     for word in fs::read_to_string(WORDS).await?.lines() {
         let random = KeyHasher::default().hash(word) as usize;

@@ -8,7 +8,7 @@ use crate::hash::HashKeys;
 use crate::kernel::GROUP;
 
 /// Keys that are hashed at a time if nothing is prefetched: 8 KiB of stack.
-const AT_ONCE: usize = 1024;
+const CHUNK_KEYS: usize = 1024;
 
 /// Groups between the one that is prefetched and the one that is looked up.
 const GROUPS_AHEAD: usize = 2;
@@ -102,8 +102,8 @@ fn look_up_many<K>(
     hash: impl HashKeys<K>,
     contains: impl Fn(&[u64], &mut [u64]),
 ) {
-    let mut memory = [MaybeUninit::uninit(); AT_ONCE];
-    for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / GROUP)) {
+    let mut memory = [MaybeUninit::uninit(); CHUNK_KEYS];
+    for (keys, words) in keys.chunks(CHUNK_KEYS).zip(words.chunks_mut(CHUNK_KEYS / GROUP)) {
         contains(hash.hash_keys(keys, &mut memory), words);
     }
 }

@@ -68,13 +68,16 @@ impl Bitmask {
 
     /// Indices of the keys that may be present, ascending. Cost: one step per hit and per 64 keys.
     pub fn hits(&self) -> impl Iterator<Item = usize> {
-        self.words.iter().enumerate().flat_map(|(i, &word)| ones(word, i))
+        self.words.iter().enumerate().flat_map(|(i, &word)| bit_positions(word, i))
     }
 
     /// Indices of the keys that are absent, ascending. Cost: one step per miss and per 64 keys.
     pub fn misses(&self) -> impl Iterator<Item = usize> {
         let len = self.len;
-        self.words.iter().enumerate().flat_map(move |(i, &word)| ones(!word & used(len, i), i))
+        self.words
+            .iter()
+            .enumerate()
+            .flat_map(move |(i, &word)| bit_positions(!word & used(len, i), i))
     }
 
     /// Becomes the answers to `len` keys: `write` gets one word per 64 keys, rounded up, whose
@@ -134,7 +137,7 @@ pub(crate) fn used(len: usize, i: usize) -> u64 {
 }
 
 /// Positions of the ones of word `i`.
-fn ones(mut word: u64, i: usize) -> impl Iterator<Item = usize> {
+fn bit_positions(mut word: u64, i: usize) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let bit = word.trailing_zeros() as usize;
         word &= word.wrapping_sub(1);

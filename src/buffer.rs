@@ -1,8 +1,8 @@
-//! Memory for the blocks of an owned filter, aligned to cache lines, and on Linux advised to be on
-//! huge pages where it is large.
+//! Memory for the blocks of an owned filter, aligned to cache lines. On Linux, large buffers are
+//! advised to use huge pages.
 //!
-//! The only place outside the kernels with casts from bytes to blocks and to atomic words. A size
-//! that cannot be had is an error, never an abort.
+//! Outside the kernels, only this file casts bytes to blocks and to atomic words. A failed
+//! allocation is an error, never an abort.
 
 #![expect(unsafe_code, reason = "aligned zeroed allocation has no safe form")]
 
@@ -19,13 +19,13 @@ use core::sync::atomic::Ordering;
 
 use crate::probe::{BLOCK_BYTES, Block};
 
-/// Zeroed blocks of 64 bytes on 64-byte boundaries, so that each is one cache line: the memory of
-/// owned filters, for packages that make others.
+/// Zeroed blocks of 64 bytes, each aligned to a cache line: the memory of owned filters, also for
+/// filters of other packages.
 ///
-/// From 2 MiB on, on Linux, whole huge pages of it are advised to be such, unless told not to: a
-/// large filter then misses the translation cache less (`benches/NOTES.md`). It is advice: where it
-/// is not taken, nothing else changes. From 64 MiB on memory comes as pages of zeros where the
-/// allocator has them (`calloc`): making it takes microseconds, and a page costs when first used.
+/// On Linux, buffers of 2 MiB or more are advised to use huge pages unless the caller opts out,
+/// which reduces misses of the translation cache. The system may ignore the advice. Buffers of
+/// 64 MiB or more come from `calloc`, which returns zeroed pages where the allocator has them:
+/// creation takes microseconds, and each page costs time when it is first used.
 ///
 /// ```
 /// use blocked_bloom::parts::BlockBuffer;
@@ -36,30 +36,32 @@ use crate::probe::{BLOCK_BYTES, Block};
 /// # Ok::<(), blocked_bloom::AllocError>(())
 /// ```
 pub struct BlockBuffer {
-    /// Start of `allocated` blocks, all initialised, of which the first `len` are in use. Owned.
+    /// Start of `allocated` owned blocks, all initialised; the first `len` are in use.
     start: NonNull<Block>,
     len: u32,
     allocated: u32,
-    /// Bytes of the allocation before `start`: 0 below [`LAZY`].
-    before: u32,
+    /// Bytes of the allocation before `start`; 0 for buffers smaller than [`LAZY`].
+    padding: u32,
     huge_pages: bool,
 }
 
-// SAFETY: the buffer alone refers to its bytes; `[u8; 64]` may go to another thread.
+// SAFETY: only the buffer refers to its bytes, and `[u8; 64]` is `Send`.
 unsafe impl Send for BlockBuffer {}
-// SAFETY: a shared buffer only lends `&[Block]`, which threads may share.
+// SAFETY: a shared buffer only lends `&[Block]`, and `[u8; 64]` is `Sync`.
 unsafe impl Sync for BlockBuffer {}
 
 /// Size and alignment of a huge page on x86-64 and aarch64.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// From this size on memory comes from `calloc`. One huge page more is allocated, at most a 32nd,
-/// so that the blocks can start on the boundary of one.
+/// Smallest size of memory that is allocated with `calloc`. One huge page more is allocated, at
+/// most 3 %, so that the blocks can start on the boundary of a huge page.
 const LAZY: usize = 32 * HUGE_PAGE;
 
-/// The memory for this many blocks. From 2 MiB on it is aligned to a huge page, so that its first
-/// page is whole. From 64 MiB on it is a huge page longer instead and aligned as `calloc` does it:
-/// for larger alignments Rust's system allocator clears the memory, which touches all of it.
+/// Returns the layout for this many blocks.
+///
+/// Memory of 2 MiB or more is aligned to a huge page, so that its first page is whole. Memory of
+/// 64 MiB or more has the alignment of `calloc` and is one huge page longer instead: for larger
+/// alignments, Rust's system allocator clears the memory itself, which touches all of it.
 fn layout(blocks: u32) -> Result<Layout, AllocError> {
     let bytes = u64::from(blocks) * BLOCK_BYTES as u64;
     let error = AllocError { bytes };
@@ -72,8 +74,8 @@ fn layout(blocks: u32) -> Result<Layout, AllocError> {
     Layout::from_size_align(size, align).map_err(|_| error)
 }
 
-/// Advises huge pages before the memory is first touched: for whole pages only, since others may
-/// own the rest of the last one.
+/// Advises huge pages before the memory is first touched. Only whole pages are advised, since the
+/// rest of the last page may belong to other allocations.
 fn advise(start: NonNull<u8>, bytes: usize) {
     #[cfg(target_os = "linux")]
     if bytes >= HUGE_PAGE {
@@ -87,25 +89,27 @@ fn advise(start: NonNull<u8>, bytes: usize) {
 }
 
 impl BlockBuffer {
-    /// `blocks` blocks of zeros, at least one; on huge pages if that is wanted and can be had.
+    /// Allocates `blocks` zeroed blocks, at least one. `huge_pages` asks the system for huge pages.
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if there is no memory.
+    /// [`AllocError`] if the allocation fails.
     pub fn zeroed(blocks: u32, huge_pages: bool) -> Result<Self, AllocError> {
         let writes = huge_pages && layout(blocks.max(1))?.align() == HUGE_PAGE;
         let take = if writes { alloc } else { alloc_zeroed };
         let buffer = Self::allocate(blocks, huge_pages, take)?;
-        // The allocator may write zeros itself, before the advice: too late for pages in use.
+        // An allocator that writes zeros itself would do so before the advice, which does not
+        // change pages in use.
         if writes {
-            // SAFETY: `start` begins `len` new blocks that nothing refers to; zeros are blocks.
+            // SAFETY: `start` is the start of `len` new blocks that nothing else refers to; any
+            // bytes are valid blocks.
             unsafe { buffer.start.write_bytes(0, buffer.len as usize) };
         }
         Ok(buffer)
     }
 
-    /// [`zeroed`](Self::zeroed) by the threads of the current rayon pool: each page is first
-    /// touched, and so made, by one of those that will fill it.
+    /// [`zeroed`](Self::zeroed) with the threads of the current rayon pool. A page is placed near
+    /// the thread that first touches it, here one of the threads that will fill it.
     #[cfg(feature = "rayon")]
     pub(crate) fn par_zeroed(blocks: u32, huge_pages: bool) -> Result<Self, AllocError> {
         use core::mem::MaybeUninit;
@@ -113,8 +117,8 @@ impl BlockBuffer {
         use rayon::prelude::*;
 
         let buffer = Self::allocate(blocks, huge_pages, alloc)?;
-        // SAFETY: `start` begins `len` blocks, just allocated, which nothing else refers to; that
-        // they are not initialised is what `MaybeUninit` says.
+        // SAFETY: `start` is the start of `len` new blocks that nothing else refers to, and
+        // `MaybeUninit` allows them to be uninitialised.
         let fresh: &mut [MaybeUninit<Block>] = unsafe {
             core::slice::from_raw_parts_mut(buffer.start.as_ptr().cast(), buffer.len as usize)
         };
@@ -125,8 +129,8 @@ impl BlockBuffer {
         Ok(buffer)
     }
 
-    /// At least one block, in what `take` allocates: the caller of this writes what `alloc` gives
-    /// before anything reads it.
+    /// Allocates at least one block with `take`. If that is `alloc`, the caller must write the
+    /// blocks before anything reads them.
     fn allocate(
         blocks: u32,
         huge_pages: bool,
@@ -134,27 +138,30 @@ impl BlockBuffer {
     ) -> Result<Self, AllocError> {
         let len = blocks.max(1);
         let layout = layout(len)?;
-        // SAFETY: an allocator's function, for a layout of at least a block: its size is not zero.
+        // SAFETY: `take` is an allocator's function, and the layout of at least one block has a
+        // non-zero size.
         let memory = NonNull::new(unsafe { take(layout) });
         let memory = memory.ok_or(AllocError { bytes: u64::from(len) * BLOCK_BYTES as u64 })?;
-        let (mut start, mut before) = (memory, 0);
+        let (mut start, mut padding) = (memory, 0);
         if layout.align() < BLOCK_BYTES {
-            before = memory.as_ptr().addr().wrapping_neg() % HUGE_PAGE;
-            // SAFETY: `before < HUGE_PAGE`, and `layout` has this many bytes more than the blocks.
-            start = unsafe { memory.add(before) };
+            padding = memory.as_ptr().addr().wrapping_neg() % HUGE_PAGE;
+            // SAFETY: `padding < HUGE_PAGE`, and the layout has `HUGE_PAGE` bytes more than the
+            // blocks take.
+            start = unsafe { memory.add(padding) };
         }
         if huge_pages {
             advise(start, len as usize * BLOCK_BYTES);
         }
         let start = start.cast();
-        Ok(BlockBuffer { start, len, allocated: len, before: before as u32, huge_pages })
+        Ok(BlockBuffer { start, len, allocated: len, padding: padding as u32, huge_pages })
     }
 
-    /// A copy of the blocks, on huge pages if wanted and to be had; a block of zeros if none.
+    /// Copies the blocks; the copy of an empty slice is one zeroed block. `huge_pages` asks the
+    /// system for huge pages.
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if there is no memory, or there are more than 2^32 - 1 blocks.
+    /// [`AllocError`] if the allocation fails or there are more than 2^32 - 1 blocks.
     pub fn copy_of(blocks: &[Block], huge_pages: bool) -> Result<Self, AllocError> {
         let error = AllocError { bytes: size_of_val(blocks) as u64 };
         let len = u32::try_from(blocks.len()).map_err(|_| error)?;
@@ -163,11 +170,12 @@ impl BlockBuffer {
         Ok(copy)
     }
 
-    /// Keeps the first `blocks` blocks, at least one; frees the rest if that is half or more.
+    /// Keeps the first `blocks` blocks, at least one. Frees the rest if that is half or more of the
+    /// buffer.
     ///
-    /// Giving back means copying what is left, beside the old memory for a moment: `realloc` of
-    /// aligned memory would do the same, and the alignment may have to change. Without memory for
-    /// the copy the blocks stay where they are.
+    /// To free memory, the remaining blocks are copied, so both copies exist for a moment:
+    /// `realloc` of aligned memory would do the same, and the alignment may have to change. If the
+    /// copy cannot be allocated, the blocks stay where they are.
     pub fn keep_first(&mut self, blocks: u32) {
         self.len = blocks.clamp(1, self.len);
         if self.len <= self.allocated / 2
@@ -177,15 +185,15 @@ impl BlockBuffer {
         }
     }
 
-    /// Has the allocator move blocks of less than 2 MiB, by `realloc` to the same size: for
-    /// programs whose allocator knows which memory is fragmented. Larger ones stay where they are,
-    /// as do all without memory for the move.
+    /// Lets the allocator move a buffer smaller than 2 MiB, with `realloc` to the same size. This
+    /// is for programs whose allocator tracks fragmentation. Larger buffers stay where they are, as
+    /// do all buffers if the allocation fails.
     pub fn reallocate(&mut self) {
         if let Ok(layout) = layout(self.allocated)
             && layout.align() == BLOCK_BYTES
         {
-            // SAFETY: `start` was allocated with this layout, as `before` is 0 then, and the size,
-            // which is not zero, remains.
+            // SAFETY: `start` was allocated with this layout, since `before` is 0 for this
+            // alignment; the size is unchanged and not zero.
             let moved = unsafe { realloc(self.start.as_ptr().cast(), layout, layout.size()) };
             self.start = NonNull::new(moved).map_or(self.start, NonNull::cast);
         }
@@ -196,8 +204,8 @@ impl Deref for BlockBuffer {
     type Target = [Block];
 
     fn deref(&self) -> &[Block] {
-        // SAFETY: `start` points at `allocated >= len` initialised blocks that live as long as
-        // `self`; `&self` keeps them from being written.
+        // SAFETY: `start` points to `allocated >= len` initialised blocks that live as long as
+        // `self`, and `&self` prevents writes to them.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len as usize) }
     }
 }
@@ -218,7 +226,8 @@ impl AsMut<[Block]> for BlockBuffer {
 
 impl DerefMut for BlockBuffer {
     fn deref_mut(&mut self) -> &mut [Block] {
-        // SAFETY: as in `deref`; `&mut self` makes this the only slice.
+        // SAFETY: `start` points to `allocated >= len` initialised blocks that live as long as
+        // `self`, and `&mut self` makes this the only slice of them.
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len as usize) }
     }
 }
@@ -226,16 +235,16 @@ impl DerefMut for BlockBuffer {
 impl Drop for BlockBuffer {
     fn drop(&mut self) {
         if let Ok(layout) = layout(self.allocated) {
-            let memory = self.start.as_ptr().cast::<u8>().wrapping_sub(self.before as usize);
-            // SAFETY: `allocate` got the memory that begins `before` bytes ahead of `start` for the
-            // layout of `allocated` blocks, and neither changes but for `reallocate`, which keeps
-            // the layout and has `before` 0.
+            let memory = self.start.as_ptr().cast::<u8>().wrapping_sub(self.padding as usize);
+            // SAFETY: `allocate` allocated the memory, which starts `before` bytes before `start`,
+            // with the layout of `allocated` blocks. Only `reallocate` replaces it; it keeps the
+            // layout, and `before` is 0 there.
             unsafe { dealloc(memory, layout) }
         }
     }
 }
 
-/// The number of blocks, without the bits.
+/// Prints the number of blocks, not their contents.
 impl core::fmt::Debug for BlockBuffer {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("BlockBuffer")
@@ -246,7 +255,8 @@ impl core::fmt::Debug for BlockBuffer {
 }
 
 impl Clone for BlockBuffer {
-    /// Aborts as `Vec` does if memory runs out; [`BlockBuffer::copy_of`] returns an error instead.
+    /// Copies the blocks. Aborts, as `Vec` does, if the allocation fails;
+    /// [`BlockBuffer::copy_of`] returns an error instead.
     fn clone(&self) -> Self {
         BlockBuffer::copy_of(self, self.huge_pages).unwrap_or_else(|_| match layout(self.len) {
             Ok(layout) => handle_alloc_error(layout),
@@ -255,10 +265,11 @@ impl Clone for BlockBuffer {
     }
 }
 
-/// The machine's widest atomic word, of 8 bytes or 4: without either there is no [`AtomicBuffer`].
+/// The widest atomic word of the machine, 8 or 4 bytes. Machines with neither have no
+/// [`AtomicBuffer`].
 ///
-/// Its value is the little-endian number that its bytes are, so that bit `i` of it is the same bit
-/// of the same byte on every machine.
+/// Its value is the little-endian number of its bytes, so that bit `i` is the same bit of the same
+/// byte on every machine.
 ///
 /// ```
 /// use std::sync::atomic::Ordering::Relaxed;
@@ -274,48 +285,48 @@ impl Clone for BlockBuffer {
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub struct AtomicWord(Widest);
+pub struct AtomicWord(NativeAtomic);
 
 #[cfg(target_has_atomic = "64")]
-type Widest = AtomicU64;
+type NativeAtomic = AtomicU64;
 #[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
-type Widest = AtomicU32;
+type NativeAtomic = AtomicU32;
 #[cfg(target_has_atomic = "64")]
-type Number = u64;
+type NativeWord = u64;
 #[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
-type Number = u32;
+type NativeWord = u32;
 
 #[allow(clippy::useless_conversion, reason = "useful where words have 32 bits")]
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 impl AtomicWord {
-    /// The word.
+    /// Returns the word.
     #[inline]
     pub fn load(&self, order: Ordering) -> u64 {
-        Number::from_le(self.0.load(order)).into()
+        NativeWord::from_le(self.0.load(order)).into()
     }
 
-    /// Replaces the word. Bits beyond it are ignored.
+    /// Replaces the word. Bits that do not fit the word are ignored.
     #[inline]
     pub fn store(&self, word: u64, order: Ordering) {
-        self.0.store((word as Number).to_le(), order);
+        self.0.store((word as NativeWord).to_le(), order);
     }
 
-    /// Sets bits, and returns the word before. Bits beyond the word are ignored.
+    /// Sets bits and returns the previous word. Bits that do not fit the word are ignored.
     #[inline]
     pub fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
-        Number::from_le(self.0.fetch_or((bits as Number).to_le(), order)).into()
+        NativeWord::from_le(self.0.fetch_or((bits as NativeWord).to_le(), order)).into()
     }
 }
 
-/// A block that threads write at the same time, as words in the order of memory.
+/// A block that several threads write at the same time, as words in memory order.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
 
-/// Blocks that threads write at the same time: for filters of other packages.
+/// Blocks that several threads write at the same time, for filters of other packages.
 ///
-/// A buffer that, shared, lends atomic words and nothing else: the wrapped buffer's `&[Block]`
-/// cannot be reached until the atomic one is given up, so plain and atomic accesses never meet.
-/// `Send` and `Sync` because the buffer and atomic words are. Needs atomic words of 64 or 32 bits.
+/// A shared buffer lends only atomic words. The `&[Block]` of the wrapped buffer is out of reach
+/// until [`into_inner`](Self::into_inner), so plain and atomic accesses never overlap. The type
+/// requires atomic words of 64 or 32 bits.
 ///
 /// ```
 /// use std::sync::atomic::Ordering::Relaxed;
@@ -335,17 +346,17 @@ pub struct AtomicBuffer(BlockBuffer);
 
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 impl AtomicBuffer {
-    /// Nothing is copied.
+    /// Wraps a buffer, without copying it.
     pub fn new(buffer: BlockBuffer) -> Self {
         AtomicBuffer(buffer)
     }
 
-    /// The blocks for one owner. Nothing is copied.
+    /// Returns the wrapped buffer, without copying it.
     pub fn into_inner(self) -> BlockBuffer {
         self.0
     }
 
-    /// The blocks, as many as the buffer has: each is 64 bytes of words, in the order of memory.
+    /// Returns the blocks; each has 64 bytes of words in memory order.
     #[inline]
     pub fn blocks(&self) -> &[AtomicBlock] {
         const {
@@ -353,19 +364,20 @@ impl AtomicBuffer {
             assert!(BLOCK_BYTES.is_multiple_of(align_of::<AtomicBlock>()));
         }
         let start = self.0.start.as_ptr().cast::<AtomicBlock>();
-        // `start` is the allocator's own pointer, through which writing is allowed. While `self` is
-        // borrowed nothing but this function reaches the blocks: the field is private to this file,
-        // which lends a `BlockBuffer` in an `AtomicBuffer` to nobody.
+        // `start` is the allocator's own pointer, through which writes are allowed. While `self` is
+        // borrowed, only this function reaches the blocks: the field is private to this file, and
+        // nothing here lends the `BlockBuffer` of an `AtomicBuffer`.
         //
-        // SAFETY: `start` begins `allocated >= len` initialised blocks that live as long as `self`
-        // and are written only as atomic words (above); an `AtomicBlock` is as large as a block
-        // (first assertion), any bytes are one, and `start` is on a boundary of 64 bytes,
-        // `layout`'s or a huge page's, and so on an `AtomicBlock`'s (second assertion).
+        // SAFETY: `start` points to `allocated >= len` initialised blocks that live as long as
+        // `self` and are written only as atomic words (see above). An `AtomicBlock` has the size of
+        // a block (first assertion), and any bytes are valid. `start` is aligned to 64 bytes, by
+        // `layout` or as the start of a huge page, and therefore aligned for an `AtomicBlock`
+        // (second assertion).
         unsafe { core::slice::from_raw_parts(start, self.0.len as usize) }
     }
 }
 
-/// Memory for a filter's blocks or a builder's hashes could not be had.
+/// Error of a failed allocation, for a filter's blocks or a builder's hashes.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
@@ -385,7 +397,7 @@ pub struct AllocError {
 }
 
 impl AllocError {
-    /// No memory for this many bytes: for packages that allocate as this one does.
+    /// Creates an error for this number of bytes, for packages that allocate in the same way.
     pub const fn new(bytes: u64) -> Self {
         AllocError { bytes }
     }

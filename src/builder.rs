@@ -61,11 +61,11 @@ pub struct BloomFilterBuilder {
     /// Hashes that are not in `filling`.
     chunks: Vec<Vec<u64>>,
     /// Where the hashes go whenever a chunk is full, once their list has reached its limit.
-    filling: Option<Filling>,
+    filling: Option<EagerFilter>,
     /// Most bytes of the list.
     memory_limit: u64,
     /// Keys that are not kept, since there will be no filter.
-    only_counted: u64,
+    keys_without_filter: u64,
     first: Option<u64>,
     last: Option<u64>,
     /// Sum of all hashes that were added, mixed: what the filter is verified against.
@@ -76,7 +76,7 @@ pub struct BloomFilterBuilder {
 
 /// A filter that is filled while keys still come.
 #[derive(Clone)]
-struct Filling {
+struct EagerFilter {
     filter: BloomFilter,
     /// Sum of the hashes that went in, mixed.
     sum: u64,
@@ -111,12 +111,12 @@ impl Pending {
 }
 
 /// A builder whose pending hashes are added at the end, also if a key panics.
-struct Adding<'b> {
+struct PendingFlush<'b> {
     builder: &'b mut BloomFilterBuilder,
     pending: Pending,
 }
 
-impl Drop for Adding<'_> {
+impl Drop for PendingFlush<'_> {
     fn drop(&mut self) {
         self.pending.flush(self.builder);
     }
@@ -130,7 +130,7 @@ impl BloomFilterBuilder {
             last_prefix: None,
             chunks: Vec::new(),
             filling: None,
-            only_counted: 0,
+            keys_without_filter: 0,
             first: None,
             last: None,
             sum: 0,
@@ -209,7 +209,7 @@ impl BloomFilterBuilder {
         }
         // Hashed one by one as they come: collecting references to keys, to hash them together,
         // took up to twice the time.
-        let mut adding = Adding { builder: self, pending: Pending::new() };
+        let mut adding = PendingFlush { builder: self, pending: Pending::new() };
         keys.into_iter().for_each(|key| {
             let hash = hasher.hash(key);
             adding.pending.push(hash, adding.builder);
@@ -270,7 +270,7 @@ impl BloomFilterBuilder {
 
     /// There will be no filter: gives up the list and goes on counting.
     fn fail(&mut self, error: BuildError) {
-        self.only_counted = self.len();
+        self.keys_without_filter = self.len();
         self.chunks = Vec::new();
         self.filling = None;
         self.failed.get_or_insert(error);
@@ -280,7 +280,7 @@ impl BloomFilterBuilder {
     pub fn len(&self) -> u64 {
         let filled = self.filling.as_ref().map_or(0, |filling| filling.filter.keys_inserted());
         let kept = self.chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
-        self.only_counted + filled + kept
+        self.keys_without_filter + filled + kept
     }
 
     /// Whether nothing was added.
@@ -300,7 +300,7 @@ impl BloomFilterBuilder {
             (Some(filling), None) => {
                 let params = filling.filter.params();
                 let (blocks, probes) = (params.blocks(), params.probes());
-                Ok(Params::of_filter(self.len(), blocks, probes, params.is_pass_all()))
+                Ok(Params::from_fields(self.len(), blocks, probes, params.is_pass_all()))
             }
             (None, None) => Ok(self.options.params(self.len())?),
         }

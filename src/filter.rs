@@ -14,7 +14,7 @@ mod insert;
 
 mod lookup;
 
-mod in_place;
+mod lookup_in_bytes;
 
 mod format;
 

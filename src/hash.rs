@@ -1,6 +1,7 @@
-//! From keys to hashes: which 64-bit hash a filter was built with, and how to compute it.
+//! Hashing of keys: the identity of a filter's 64-bit hash, and its computation.
 //!
-//! `std::hash::Hash` is not used: its output differs by release and machine, and is stored here.
+//! `std::hash::Hash` is not used, since its output differs between releases and machines, and
+//! filters are stored.
 
 mod batch;
 mod kernel;
@@ -15,9 +16,10 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::prefix::FilterContents;
 
-/// Which hash a filter holds: part of its identity, stored in its bytes.
+/// The hash that a filter was built with. Stored filters record it.
 ///
-/// Filters of different identity cannot be merged; a key is looked up by the filter's own hash.
+/// Filters with different hashes cannot be merged, and a key must be looked up with the filter's
+/// own hash.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
@@ -32,11 +34,11 @@ pub enum KeyHash {
         /// Seed of XXH3-64.
         seed: u64,
     },
-    /// The caller supplies 64-bit hashes of its own. Both halves must be well mixed: the low half
-    /// picks the block, the high half the bits. The filter cannot hash a key itself: adding one is
-    /// an error, looking one up answers "maybe".
+    /// The caller supplies 64-bit hashes. Both halves must be well mixed: the low half selects the
+    /// block, the high half the bits. The filter cannot hash keys: inserting a key is an error, and
+    /// looking one up returns "maybe".
     Caller {
-        /// Any number that tells the caller's hash from others; compared, never interpreted.
+        /// Number that identifies the caller's hash function. It is only compared.
         tag: u64,
     },
 }
@@ -57,11 +59,11 @@ impl Display for KeyHash {
 }
 
 impl KeyHash {
-    /// The hasher of this identity. Filters and options have a `hasher`, which is this one.
+    /// Returns the hasher for this hash. The `hasher` of filters and options returns the same.
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
+    /// [`KeyError::NoHasher`] if the caller supplies the hashes.
     #[inline]
     pub const fn hasher(self) -> Result<KeyHasher, KeyError> {
         match self {
@@ -71,8 +73,8 @@ impl KeyHash {
     }
 }
 
-/// A key is bytes: `&str`, `&[u8]`, `Vec<u8>`, `[u8; N]`, and whatever else lends some. An integer
-/// is its little-endian bytes, `n.to_le_bytes()`.
+/// A key: any type that lends bytes, such as `&str`, `&[u8]`, `Vec<u8>` and `[u8; N]`. The key of
+/// an integer is its little-endian bytes, `n.to_le_bytes()`.
 ///
 /// ```
 /// fn hash(key: impl blocked_bloom::Key) -> u64 {
@@ -81,18 +83,18 @@ impl KeyHash {
 /// assert_eq!(hash("a"), hash([b'a']));
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no key: a key is bytes",
-    label = "does not lend bytes",
-    note = "give an integer as its little-endian bytes, `n.to_le_bytes()`; a slice of `u64` is \
-            for `hash_u64s`, and a filter's `insert_u64s` and `contains_u64s`"
+    message = "`{Self}` cannot be a key: a key must lend bytes",
+    label = "does not implement `AsRef<[u8]>`",
+    note = "pass an integer as its little-endian bytes, `n.to_le_bytes()`; for a slice of `u64`, \
+            use `hash_u64s`, `insert_u64s` or `contains_u64s`"
 )]
 pub trait Key: AsRef<[u8]> {}
 
 #[diagnostic::do_not_recommend]
 impl<K: AsRef<[u8]> + ?Sized> Key for K {}
 
-/// Hashes keys as a filter does, so that a batch is hashed once and looked up in many filters. A
-/// filter hands out its own: `filter.hasher()?`.
+/// Hashes keys as a filter does, so that a batch can be hashed once and looked up in many filters.
+/// `filter.hasher()?` returns a filter's own hasher.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -109,29 +111,30 @@ pub struct KeyHasher {
 }
 
 impl KeyHasher {
-    /// A hasher with the given seed; `KeyHasher::default()` has seed 0.
+    /// Creates a hasher with the given seed. `KeyHasher::default()` has seed 0.
     #[inline]
     pub const fn with_seed(seed: u64) -> Self {
         KeyHasher { seed }
     }
 
-    /// XXH3-64 of the key's bytes.
+    /// Returns XXH3-64 of the key's bytes.
     #[inline]
     pub fn hash(self, key: impl Key) -> u64 {
         xxh3_64_with_seed(key.as_ref(), self.seed)
     }
 
-    /// XXH3-64 of a key in several parts, which need not lie next to each other: a row and a
-    /// column, a tenant and a name.
+    /// Returns XXH3-64 of a key in several parts that need not be adjacent in memory, such as a row
+    /// and a column, or a tenant and a name.
     ///
-    /// Equal to [`hash`](Self::hash) of the parts' encoding, in which each part is its length in
-    /// bytes, as LEB128, followed by the bytes. No two lists of parts have the same encoding:
-    /// `("ab", "c")`, `("a", "bc")` and `("abc")` are three keys. One part is encoded too, so that
-    /// `hash_parts(&["abc"])` is not `hash("abc")`.
+    /// The result equals [`hash`](Self::hash) of the encoded parts. Each part is encoded as its
+    /// length in bytes, in LEB128, followed by its bytes. Different lists of parts have different
+    /// encodings: `("ab", "c")`, `("a", "bc")` and `("abc")` are three keys. A single part is
+    /// encoded too, so `hash_parts(&["abc"])` differs from `hash("abc")`.
     ///
-    /// A filter given the hash of the row and that of row and column answers for both.
+    /// A filter that holds both the hash of the row and the hash of row and column can be asked for
+    /// either.
     ///
-    /// Cost: some 25 ns more than the same bytes in one piece; 600 bytes of stack.
+    /// Cost: about 25 ns more than hashing the same bytes in one piece, and 600 bytes of stack.
     ///
     /// ```
     /// use blocked_bloom::{FilterOptions, Sizing};
@@ -147,8 +150,8 @@ impl KeyHasher {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn hash_parts<P: Key>(self, parts: &[P]) -> u64 {
-        // Putting short parts together on the stack first takes as long, 30 ns for 32 bytes:
-        // reading them back waits until they are stored.
+        // Copying short parts to the stack first takes the same time, 30 ns for 32 bytes, since
+        // reading them back waits for the stores.
         let mut state = Xxh3::with_seed(self.seed);
         for part in parts {
             let part = part.as_ref();
@@ -160,8 +163,8 @@ impl KeyHasher {
     }
 }
 
-/// The number in groups of seven bits, lowest first, each but the last with its top bit set; and
-/// how many bytes that takes.
+/// Encodes the number in groups of seven bits, lowest first; all bytes except the last have their
+/// top bit set. Returns the bytes and their number.
 #[inline]
 fn leb128(length: usize) -> ([u8; 10], usize) {
     let mut rest = length as u64;
@@ -176,7 +179,7 @@ fn leb128(length: usize) -> ([u8; 10], usize) {
     (bytes, last + 1)
 }
 
-/// Why a key or hash cannot be added, or a key cannot be hashed. Nothing was changed.
+/// Error of adding a key or hash, or of hashing a key. Nothing was changed.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, KeyError, KeyHash, Sizing};
@@ -189,9 +192,9 @@ fn leb128(length: usize) -> ([u8; 10], usize) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The filter is of the caller's hashes and cannot hash a key itself.
+    /// The filter holds caller-supplied hashes and cannot hash keys.
     NoHasher {
-        /// The tag of the caller's hash.
+        /// Tag of the caller's hash.
         tag: u64,
     },
     /// The filter holds prefixes, and the key or hash came without its own.

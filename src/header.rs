@@ -1,10 +1,10 @@
-//! The 64-byte header that begins every stored container of this family of crates: filters,
-//! partition indexes, chains of filters, and the containers of satellite packages.
+//! The 64-byte header of every stored container of this family of crates: filters, partition
+//! indexes, chains of filters, and the containers of the other packages.
 //!
 //! ```text
 //! offset  bytes
-//! 0       8      magic: which container this is. The first byte is not ASCII and the last
-//!                is a line feed, which a transfer in text mode changes
+//! 0       8      magic: the kind of container. The first byte is not ASCII and the last is a
+//!                line feed, so that a transfer in text mode changes it
 //! 8       2      version of the container
 //! 10      46     fields of the container
 //! 56      8      XXH3-64, seed 0, of bytes 0 .. 56
@@ -23,14 +23,16 @@ pub const HEADER_BYTES: usize = 64;
 /// The first bytes of a stored [`BloomFilter`](crate::BloomFilter).
 pub const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
 
-/// Where the header's checksum is, and how many bytes it covers.
+/// Offset of the header's checksum, which covers all bytes before it.
 const CHECKSUM: usize = 56;
 
 const HASH_CALLER: u8 = 0;
 const HASH_XXH3: u8 = 1;
 
-/// A header that is written or was read: its fields, by offset. A field must lie in bytes 10 to 56;
-/// the methods that take an offset panic if the field is not inside the 64 bytes.
+/// A header being written, or one that was read. Fields are accessed by offset.
+///
+/// A field must lie in bytes 10 to 56. The methods that take an offset panic if the field is
+/// outside the 64 bytes.
 ///
 /// ```
 /// use blocked_bloom::parts::{Header, HeaderError};
@@ -49,7 +51,7 @@ const HASH_XXH3: u8 = 1;
 pub struct Header([u8; HEADER_BYTES]);
 
 impl Header {
-    /// A header whose fields are zero.
+    /// Creates a header whose fields are zero.
     pub fn new(magic: [u8; 8], version: u16) -> Self {
         let mut header = Header([0; HEADER_BYTES]);
         header.put(0, &magic);
@@ -61,7 +63,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`HeaderError`] for the first of them that is wrong.
+    /// [`HeaderError`] for the first check that fails.
     #[inline]
     pub fn read(bytes: &[u8], magic: [u8; 8], version: u16) -> Result<Self, HeaderError> {
         let Some(header) = bytes.first_chunk() else {
@@ -89,8 +91,8 @@ impl Header {
         self.0[offset..offset + field.len()].copy_from_slice(field);
     }
 
-    /// Writes which hash a filter holds: the hash's id, one byte, at `id_offset`, and its seed or
-    /// tag, eight bytes, at `seed_offset`.
+    /// Writes the hash of a filter: its id, one byte, at `id_offset`, and its seed or tag, eight
+    /// bytes, at `seed_offset`.
     pub fn put_key_hash(&mut self, id_offset: usize, seed_offset: usize, key_hash: KeyHash) {
         let (id, seed) = match key_hash {
             KeyHash::Caller { tag } => (HASH_CALLER, tag),
@@ -100,7 +102,7 @@ impl Header {
         self.put(seed_offset, &seed.to_le_bytes());
     }
 
-    /// Returns the hash that [`put_key_hash`](Self::put_key_hash) wrote, which must be `expected`;
+    /// Reads the hash that [`put_key_hash`](Self::put_key_hash) wrote, which must be `expected`;
     /// `None` accepts every hash.
     ///
     /// # Errors
@@ -140,14 +142,14 @@ impl Header {
         if found == expected { Ok(()) } else { Err(mismatch()) }
     }
 
-    /// Writes the checksum, and gives the bytes.
+    /// Writes the checksum and returns the bytes.
     pub fn seal(mut self) -> [u8; HEADER_BYTES] {
         let sum = checksum(&self.0[..CHECKSUM]);
         self.put(CHECKSUM, &sum.to_le_bytes());
         self.0
     }
 
-    /// The checksum that ends a header that was read, which tells one container from another.
+    /// Returns the checksum of a header that was read. It distinguishes containers.
     #[inline]
     pub fn checksum(&self) -> u64 {
         self.u64_at(CHECKSUM)
@@ -158,19 +160,19 @@ impl Header {
         core::array::from_fn(|i| self.0[offset + i])
     }
 
-    /// A field of one byte.
+    /// Reads a field of one byte.
     #[inline]
     pub fn u8_at(&self, offset: usize) -> u8 {
         self.0[offset]
     }
 
-    /// A field of four bytes.
+    /// Reads a field of four bytes.
     #[inline]
     pub fn u32_at(&self, offset: usize) -> u32 {
         u32::from_le_bytes(self.bytes_at(offset))
     }
 
-    /// A field of eight bytes.
+    /// Reads a field of eight bytes.
     #[inline]
     pub fn u64_at(&self, offset: usize) -> u64 {
         u64::from_le_bytes(self.bytes_at(offset))
@@ -180,7 +182,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`HeaderError::Field`] with the offset of the first byte that is not.
+    /// [`HeaderError::Field`] with the offset of the first non-zero byte.
     pub fn check_zero(&self, offsets: core::ops::Range<usize>) -> Result<(), HeaderError> {
         match self.0[offsets.clone()].iter().position(|&byte| byte != 0) {
             None => Ok(()),
@@ -191,22 +193,24 @@ impl Header {
         }
     }
 
-    /// Checks a container's length in bytes, header included.
+    /// Checks a container's length in bytes, including the header.
     ///
     /// # Errors
     ///
-    /// [`HeaderError::Length`].
+    /// [`HeaderError::Length`] if the lengths differ.
     #[inline]
     pub fn check_length(found: u64, expected: u64) -> Result<(), HeaderError> {
         if found == expected { Ok(()) } else { Err(HeaderError::Length { found, expected }) }
     }
 
-    /// Checks the bytes behind the header against their checksum, XXH3-64 with seed 0, which the
-    /// header has at `offset`. Cost: reads `body` once, at several GB/s.
+    /// Checks the bytes after the header against their checksum, XXH3-64 with seed 0, which the
+    /// header holds at `offset`.
+    ///
+    /// Cost: reads `body` once, at several GB/s.
     ///
     /// # Errors
     ///
-    /// [`HeaderError::BodyChecksum`].
+    /// [`HeaderError::BodyChecksum`] if the checksums differ.
     pub fn check_body(&self, offset: usize, body: &[u8]) -> Result<(), HeaderError> {
         let (stored, computed) = (self.u64_at(offset), checksum(body));
         match stored == computed {
@@ -215,13 +219,13 @@ impl Header {
         }
     }
 
-    /// Writes the checksum of the bytes behind the header at `offset`.
+    /// Writes the checksum of the bytes after the header to `offset`.
     pub fn put_body_checksum(&mut self, offset: usize, body: &[u8]) {
         self.put(offset, &checksum(body).to_le_bytes());
     }
 }
 
-/// What is wrong with the header of a stored container, or with its length or checksum.
+/// Error in the header of a stored container, or in its length or checksum.
 ///
 /// ```
 /// use blocked_bloom::parts::HeaderError;
@@ -231,23 +235,23 @@ impl Header {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// Shorter than a header.
+    /// The bytes are shorter than a header.
     TooShort {
         /// Length in bytes.
         found: u64,
     },
-    /// Not the expected container, or its first bytes are damaged.
+    /// The bytes are a different container, or the first of them are damaged.
     Magic {
-        /// The first eight bytes.
+        /// First eight bytes.
         found: [u8; 8],
-        /// The container's magic.
+        /// Magic of the expected container.
         expected: [u8; 8],
     },
-    /// Written by a later release, or damaged.
+    /// A later release wrote the bytes, or they are damaged.
     Version {
         /// Version in the header.
         found: u16,
-        /// The latest that this release reads.
+        /// Latest version that this release reads.
         supported: u16,
     },
     /// The header is damaged.
@@ -257,58 +261,58 @@ pub enum HeaderError {
         /// Checksum of the header's bytes.
         computed: u64,
     },
-    /// A field has a value that it cannot have.
+    /// An integer field has an unsupported value.
     Field {
-        /// Where the field is.
+        /// Offset of the field.
         offset: u64,
-        /// What it is.
+        /// Name of the field, or a description of the error.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         found: u64,
-        /// What it could be.
+        /// Supported values.
         expected: &'static str,
     },
-    /// A field that is a floating-point number has a value that it cannot have.
+    /// A floating-point field has an unsupported value.
     Number {
-        /// Where the field is.
+        /// Offset of the field.
         offset: u64,
-        /// What it is.
+        /// Name of the field, or a description of the error.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         found: f64,
-        /// What it could be.
+        /// Supported values.
         expected: &'static str,
     },
     /// Intact, but built with another hash, seed or tag than expected: hashes of keys that were
     /// inserted would be answered "absent".
     HashMismatch {
-        /// Where the hash id is.
+        /// Offset of the hash id.
         offset: u64,
         /// Hash of the container.
         found: KeyHash,
         /// Hash that the caller expects.
         expected: KeyHash,
     },
-    /// Truncated, or followed by other bytes.
+    /// The bytes are truncated, or other bytes follow.
     Length {
         /// Length in bytes.
         found: u64,
-        /// Length that follows from the header; 2^64 - 1 if it is more than that.
+        /// Length according to the header, at most 2^64 - 1.
         expected: u64,
     },
-    /// What follows the header is damaged.
+    /// The bytes after the header are damaged.
     BodyChecksum {
-        /// Where the header has the checksum.
+        /// Offset of the checksum in the header.
         offset: u64,
         /// Checksum in the header.
         stored: u64,
-        /// Checksum of the bytes that it covers.
+        /// Checksum of the bytes after the header.
         computed: u64,
     },
 }
 
 impl HeaderError {
-    /// [`HeaderError::Field`].
+    /// Creates a [`HeaderError::Field`].
     pub fn field(
         offset: usize,
         field: &'static str,
@@ -318,8 +322,8 @@ impl HeaderError {
         HeaderError::Field { offset: offset as u64, field, found: found.into(), expected }
     }
 
-    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes
-    /// end or should have ended, whichever comes first.
+    /// Returns the offset of the wrong field in bytes. For a wrong length, this is the actual or
+    /// the expected end of the bytes, whichever is smaller.
     pub fn offset(&self) -> u64 {
         match *self {
             Self::Magic { .. } => 0,
@@ -375,7 +379,7 @@ impl Display for HeaderError {
             Self::BodyChecksum { stored, computed, .. } => {
                 write!(
                     f,
-                    "checksum {stored:016x}, expected {computed:016x}: the bytes behind the header \
+                    "checksum {stored:016x}, expected {computed:016x}: the bytes after the header \
                      are damaged"
                 )
             }

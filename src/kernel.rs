@@ -1,11 +1,11 @@
 //! The kernels: a table of functions per instruction set, fastest first, and a handle to one.
 //!
-//! A kernel decides speed, never an answer: all give the bits of [`crate::probe`]. Adding an
-//! instruction set takes one file, or folder, with a `const TABLE` that starts from `scalar::TABLE`
-//! and replaces what it accelerates, and one line in [`KERNELS`]. The checks that make the `unsafe`
-//! functions safe to call are here.
+//! A kernel changes the speed, never an answer: every kernel sets and tests the bits that
+//! [`crate::probe`] defines. To add an instruction set, write one file or folder with a `const
+//! TABLE` that starts from `scalar::TABLE` and replaces the functions it accelerates, and add one
+//! line to [`KERNELS`]. This module makes the checks that the `unsafe` functions rely on.
 
-// Each call into a table is argued where it is made; the kernels' own blocks in their files.
+// Each call into a table has its SAFETY comment here; the kernels' own `unsafe` blocks have theirs.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind this dispatch table")]
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -31,13 +31,13 @@ use crate::probe;
 use crate::probe::{Block, MAX_PROBES};
 
 pub use cache::PREFETCH_VARIABLE;
-pub(crate) use prefetch::{FAR, Prefetch, Way, prefetch_block};
+pub(crate) use prefetch::{FAR, Prefetch, PrefetchPlan, prefetch_block};
 pub use prefetch::{PrefetchAhead, prefetch};
 pub(crate) use table::Tile;
 #[cfg(all(test, feature = "std"))]
 pub(crate) use tuning::Tuning;
 
-/// Hashes that are prefetched and tested together: those of a word of answers.
+/// Number of hashes that are prefetched and tested together: one per bit of a word of answers.
 pub(crate) const GROUP: usize = 64;
 
 /// Fastest first; the last is always supported.
@@ -53,13 +53,15 @@ static KERNELS: &[Table] = &[
     scalar::TABLE,
 ];
 
-/// Environment variable that names the kernel of a whole process, to rule out a suspect:
-/// `BLOCKED_BLOOM_KERNEL=scalar`. The name of a kernel that this CPU cannot run is ignored; answers
-/// never depend on it. Lookups of single keys are inlined, and not affected, in programs that are
-/// compiled for a CPU with AVX2 or AVX-512.
+/// Name of the environment variable that selects the kernel of the whole process, for debugging:
+/// `BLOCKED_BLOOM_KERNEL=scalar`.
+///
+/// Unknown names and kernels that this CPU cannot run are ignored. Answers never depend on the
+/// kernel. In programs compiled for a CPU with AVX2 or AVX-512, lookups of single keys are inlined
+/// and do not use the variable.
 pub const KERNEL_VARIABLE: &str = "BLOCKED_BLOOM_KERNEL";
 
-/// Which instructions a [`Kernel`] uses. Further ones may be added.
+/// The instruction set that a [`Kernel`] uses. Later releases may add variants.
 ///
 /// ```
 /// use blocked_bloom::{InstructionSet, Kernel};
@@ -69,23 +71,23 @@ pub const KERNEL_VARIABLE: &str = "BLOCKED_BLOOM_KERNEL";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InstructionSet {
-    /// AVX2, BMI2, GFNI, and of AVX-512 F, BW, DQ, VL, VBMI and VBMI2: `avx512`.
+    /// AVX-512 (F, BW, DQ, VL, VBMI and VBMI2) with AVX2, BMI2 and GFNI: `avx512`.
     Avx512,
     /// AVX2: `avx2`.
     Avx2,
-    /// NEON of little-endian aarch64: `neon`.
+    /// NEON on little-endian aarch64: `neon`.
     Neon,
-    /// What the crate `wide` makes of portable code: `portable`.
+    /// Portable SIMD through the crate `wide`: `portable`.
     Portable,
     /// Plain Rust: `scalar`.
     Scalar,
 }
 
-/// A set of functions for one instruction set that this CPU has: a `Kernel` exists only if
-/// detection found its [`instructions`](Self::instructions), on which `unsafe` code may rely.
+/// The functions for one instruction set. A `Kernel` exists only if this CPU supports its
+/// [`instructions`](Self::instructions); `unsafe` code may rely on that.
 ///
-/// Filters pick the fastest by themselves. Choosing one by hand is for tests, benchmarks and for
-/// ruling out a suspect: the answers are the same.
+/// Filters use the fastest kernel automatically. Choose one explicitly only in tests, in benchmarks
+/// or to debug: all kernels return the same answers.
 ///
 /// ```
 /// use blocked_bloom::Kernel;
@@ -98,18 +100,18 @@ pub enum InstructionSet {
 pub struct Kernel(&'static Table);
 
 impl Kernel {
-    /// The kernels this CPU can run, fastest first. The last is always `scalar`.
+    /// Returns the kernels that this CPU can run, fastest first. The last is always `scalar`.
     pub fn supported() -> impl Iterator<Item = Kernel> {
         KERNELS.iter().filter(|table| (table.is_supported)()).map(Kernel)
     }
 
-    /// The instruction set. That there is a `Kernel` of it proves that this CPU has it.
+    /// Returns the instruction set, which this CPU is known to support.
     #[inline]
     pub fn instructions(self) -> InstructionSet {
         self.0.instructions
     }
 
-    /// The kernel's name, for people: `avx512`, `avx2`, `neon`, `portable` or `scalar`.
+    /// Returns the kernel's name for messages: `avx512`, `avx2`, `neon`, `portable` or `scalar`.
     pub fn name(self) -> &'static str {
         match self.instructions() {
             InstructionSet::Avx512 => "avx512",
@@ -120,25 +122,27 @@ impl Kernel {
         }
     }
 
-    /// Filters up to this many bytes fit the cache, and are looked up and filled without
-    /// prefetching: three quarters of the CPU's second-level cache (half of one up to 512 KiB), or
-    /// what the environment variable [`PREFETCH_VARIABLE`] says. The same for all kernels. For
-    /// packages with kernels of their own.
+    /// Returns the largest size, in bytes, of a filter that is assumed to fit the cache and is
+    /// therefore read and filled without prefetching.
+    ///
+    /// It is three quarters of the CPU's second-level cache (half if that cache has at most
+    /// 512 KiB), or the value of the environment variable [`PREFETCH_VARIABLE`]. It is the same for
+    /// all kernels. Packages with their own kernels use it too.
     #[inline]
     pub fn prefetch_threshold(self) -> usize {
         cache::fits()
     }
 
-    /// Prefetches and tests every hash; bit `i % 64` of `hits[i / 64]` answers for hash `i`.
+    /// Prefetches and tests every hash; bit `i % 64` of `hits[i / 64]` is the answer for hash `i`.
     ///
     /// # Panics
     ///
-    /// If there is no block or more than 2^32 - 1, if `probes` is not 1 to 30, or if `hits` is not
-    /// one word per 64 hashes: bugs of this crate, not inputs.
+    /// Panics unless there are 1 to 2^32 - 1 blocks, 1 to 30 probes and one word of `hits` per 64
+    /// hashes. No input can violate that, only a bug in this crate.
     #[inline]
     pub(crate) fn look_up(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
-        // This call alone is inlined into the caller: with a test of a single key beside it, calls
-        // of 2 to 16 keys took a fifth longer.
+        // Only this call is inlined into the caller. With a test of a single key next to it, calls
+        // of 2 to 16 keys took 1.2 times as long.
         match hits {
             [word] if self.overlaps(size_of_val(blocks), hashes.len()) => {
                 *word = self.test_group(blocks, probes, hashes);
@@ -147,52 +151,53 @@ impl Kernel {
         }
     }
 
-    /// Whether up to 64 hashes are known to be tested fastest without prefetching.
+    /// Whether this many hashes, at most 64, are tested fastest without prefetching.
     #[inline]
     fn overlaps(self, bytes: usize, hashes: usize) -> bool {
-        hashes <= self.0.overlapped || bytes <= cache::known_to_fit(hashes <= self.0.few)
+        hashes <= self.0.overlapped || bytes <= cache::known_to_fit(hashes <= self.0.short_calls)
     }
 
-    /// How up to 64 keys are prefetched while they are hashed: from fewer keys on than hashes.
+    /// How to prefetch up to 64 keys while they are hashed. Keys are prefetched in smaller calls
+    /// than hashes, since hashing leaves time for it.
     #[inline]
     pub(crate) fn prefetch_of_keys(self, blocks: &[Block], keys: usize) -> Prefetch {
         if size_of_val(blocks) <= cache::known_to_fit(false) {
-            return Prefetch::No;
+            return Prefetch::Off;
         }
-        _ = cache::fits(); // Known from here on.
-        match keys > 2 * self.0.overlapped && keys <= self.0.few {
-            true => Prefetch::beyond(cache::known_to_fit(true), blocks),
-            false => Prefetch::of(blocks),
+        _ = cache::fits(); // Later calls read the cached value.
+        match keys > 2 * self.0.overlapped && keys <= self.0.short_calls {
+            true => Prefetch::for_cache(cache::known_to_fit(true), blocks),
+            false => Prefetch::for_blocks(blocks),
         }
     }
 
-    /// How a call of more than 64 hashes prefetches.
+    /// How a call with more than 64 hashes prefetches.
     #[inline]
-    pub(crate) fn way(self, blocks: &[Block]) -> Way {
+    pub(crate) fn way(self, blocks: &[Block]) -> PrefetchPlan {
         let fits = cache::fits();
         if size_of_val(blocks) <= fits {
-            return Way::Between(Prefetch::No);
+            return PrefetchPlan::PerKey(Prefetch::Off);
         }
-        Way::of(tuning::tuning(), fits, blocks)
+        PrefetchPlan::new(tuning::tuning(), fits, blocks)
     }
 
-    /// Not inlined, which saves each call of few keys three nanoseconds (Zen 5).
+    /// Not inlined: that saves calls with few keys 3 ns each (Zen 5).
     #[inline(never)]
     fn look_up_any(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
         let [word] = hits else {
             return self.look_up_by(self.way(blocks), blocks, probes, hashes, hits);
         };
         _ = cache::fits();
-        Prefetch::beyond(cache::known_to_fit(hashes.len() <= self.0.few), blocks)
-            .of_each::<FAR>(blocks, hashes);
+        Prefetch::for_cache(cache::known_to_fit(hashes.len() <= self.0.short_calls), blocks)
+            .prefetch_each::<FAR>(blocks, hashes);
         *word = self.test_group(blocks, probes, hashes);
     }
 
-    /// [`look_up`](Self::look_up) for more than 64 hashes, prefetched this way.
+    /// [`look_up`](Self::look_up) for more than 64 hashes, with the given plan for prefetching.
     #[inline]
     pub(crate) fn look_up_by(
         self,
-        way: Way,
+        way: PrefetchPlan,
         blocks: &[Block],
         probes: u32,
         hashes: &[u64],
@@ -203,25 +208,27 @@ impl Kernel {
         assert_eq!(hits.len(), hashes.len().div_ceil(64));
         let ahead = match way {
             // SAFETY: a `Kernel` is only made after detection; the rest is asserted above.
-            Way::Between(prefetch) => unsafe {
+            PrefetchPlan::PerKey(prefetch) => unsafe {
                 return (self.0.batch)(blocks, prefetch, probes, hashes, hits);
             },
-            Way::Groups(_, tuning) => tuning.ahead,
+            PrefetchPlan::Groups(_, tuning) => tuning.distance,
         };
         way.prefetch(blocks, &hashes[..hashes.len().min(ahead)]);
         for (i, (word, group)) in hits.iter_mut().zip(hashes.chunks(GROUP)).enumerate() {
             let later = &hashes[hashes.len().min(i * GROUP + ahead)..];
             way.prefetch(blocks, &later[..later.len().min(GROUP)]);
-            // SAFETY: as above, and `chunks` gives groups of 1 to 64 hashes.
+            // SAFETY: a `Kernel` is only made after detection; blocks and probes are asserted
+            // above; `chunks` returns groups of 1 to 64 hashes.
             *word = unsafe { (self.0.group)(blocks, probes, group) };
         }
     }
 
-    /// Tests 1 to 64 hashes, whose blocks were prefetched or are in the cache: a bit for each.
+    /// Tests 1 to 64 hashes whose blocks were prefetched or are in the cache, and returns one bit
+    /// per hash.
     ///
     /// # Panics
     ///
-    /// As [`look_up`](Self::look_up).
+    /// Under the same conditions as [`look_up`](Self::look_up), or if there are not 1 to 64 hashes.
     #[inline]
     pub(crate) fn test_group(self, blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
         assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
@@ -230,13 +237,13 @@ impl Kernel {
         unsafe { (self.0.group)(blocks, probes, hashes) }
     }
 
-    /// Whether the hash's block, `line`, has all its bits.
+    /// Whether `line`, the hash's block, has all bits of the hash set.
     ///
-    /// A crate that is compiled for a CPU with AVX2 or AVX-512 inlines their test, whatever the
-    /// kernel, in half the time of a call. Otherwise x86 calls the kernel's test by pointer, also
-    /// the scalar one: inlined beside that call, the scalar test made it a fifth slower, since
-    /// registers were saved around it. On other machines no kernel has a faster test than the
-    /// scalar one, which is inlined.
+    /// If the crate is compiled for a CPU with AVX2 or AVX-512, their test is inlined for every
+    /// kernel, which takes half the time of a call. Otherwise, x86 calls the kernel's test through
+    /// its pointer, even the scalar test: inlining that next to the call made the call 20 % slower,
+    /// since registers were saved around it. Other machines inline the scalar test, since no kernel
+    /// has a faster one.
     #[inline]
     pub(crate) fn contains_one(self, line: &Block, probes: u32, hash: u64) -> bool {
         #[cfg(target_arch = "x86_64")]
@@ -246,41 +253,41 @@ impl Kernel {
             target_feature = "avx512vbmi2",
             target_feature = "bmi2"
         )) {
-            // SAFETY: the crate is compiled for these features, which is all that `one` needs.
-            return unsafe { avx512::one(line, probes, hash) };
+            // SAFETY: the crate is compiled for these features; `one` requires nothing else.
+            return unsafe { avx512::contains_one(line, probes, hash) };
         }
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         return match cfg!(target_feature = "avx2") {
-            // SAFETY: the crate is compiled for AVX2, which is all that `one` needs.
-            true => unsafe { avx2::one(line, probes, hash) },
-            // SAFETY: `one` needs the CPU's features alone. `self.0` is a table of `KERNELS` whose
-            // `is_supported` was true, or the scalar one: no other `Kernel` is made.
-            false => unsafe { (self.0.one)(line, probes, hash) },
+            // SAFETY: the crate is compiled for AVX2; `one` requires nothing else.
+            true => unsafe { avx2::contains_one(line, probes, hash) },
+            // SAFETY: `one` requires only the CPU's features. `self.0` is a table of `KERNELS`
+            // whose `is_supported` returned true, or the scalar one: no other `Kernel` is made.
+            false => unsafe { (self.0.contains_one)(line, probes, hash) },
         };
         #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
         probe::contains(line, hash, probes)
     }
 
-    /// Sets the bits of every hash, all of which must belong to the tile. Unless `new` is empty,
-    /// bit `i % 64` of `new[i / 64]` then says whether hash `i` set one that was not set; bits past
-    /// the last hash are zero.
+    /// Sets the bits of every hash; the blocks of all hashes must lie in the tile. Unless `new` is
+    /// empty, bit `i % 64` of `new[i / 64]` reports whether hash `i` set a bit that was clear. Bits
+    /// past the last hash are zero.
     ///
     /// # Panics
     ///
-    /// If `probes` is not 1 to 30, a hash's block is not in the tile, or `new` is neither empty nor
-    /// one word per 64 hashes: bugs of this crate, not inputs.
+    /// Panics unless `probes` is 1 to 30, every hash's block lies in the tile, and `new` is empty
+    /// or has one word per 64 hashes. No input can violate that, only a bug in this crate.
     pub(crate) fn insert_into(self, tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
         assert!((1..=MAX_PROBES).contains(&probes));
         assert!(new.is_empty() || new.len() == hashes.len().div_ceil(64));
-        // SAFETY: a `Kernel` is only made by `supported`, after detection, and the number of probes
-        // is asserted above; each `insert` checks where it writes.
+        // SAFETY: a `Kernel` is only made after detection, and the number of probes is asserted
+        // above; each `insert` checks that it writes inside the tile.
         unsafe { (self.0.insert)(tile, probes, hashes, new) }
     }
 }
 
 impl Default for Kernel {
-    /// The fastest kernel this CPU can run, unless the environment variable [`KERNEL_VARIABLE`]
-    /// names another that it can run (with the feature `std`). Decided once per process.
+    /// Returns the fastest kernel that this CPU can run. With the feature `std`, the environment
+    /// variable [`KERNEL_VARIABLE`] can select another. The choice is made once per process.
     fn default() -> Self {
         #[cfg(feature = "std")]
         {
@@ -305,7 +312,7 @@ impl PartialEq for Kernel {
 
 impl Eq for Kernel {}
 
-/// The name.
+/// Prints the name.
 impl core::fmt::Display for Kernel {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.pad(self.name())

@@ -228,7 +228,7 @@ impl FilterOptions {
     /// # Errors
     ///
     /// [`ParamsError`] if the sizing or the number of probes is out of range.
-    pub fn most_additions(&self, bytes: u64) -> Result<u64, ParamsError> {
+    pub fn max_additions(&self, bytes: u64) -> Result<u64, ParamsError> {
         if self.params(1)?.stored_bytes() > bytes {
             return Ok(0);
         }

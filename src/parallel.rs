@@ -25,7 +25,7 @@ const CUT_BLOCKS: usize = 1 << 12;
 const MAX_CUTS: usize = 256;
 
 /// Where each cut starts in a chunk, and last the chunk's length.
-type Starts = [u32; MAX_CUTS + 1];
+type CutStarts = [u32; MAX_CUTS + 1];
 
 /// Hashes that are reordered at a time where they need not be kept: 64 MiB, so that each block is
 /// written several times while its cut is in the cache.
@@ -144,7 +144,7 @@ fn insert_by_cut(
     let cuts = blocks.len().div_ceil(1 << shift);
     let cut_of = |hash| (probe::block_index(hash, total) >> shift) as usize;
 
-    let mut starts: Vec<Starts> = with_capacity(chunks.len())?;
+    let mut starts: Vec<CutStarts> = with_capacity(chunks.len())?;
     starts.resize(chunks.len(), [0; MAX_CUTS + 1]);
     chunks.par_iter_mut().zip(&mut starts).try_for_each_init(
         Vec::new,

@@ -154,7 +154,12 @@ impl Params {
     }
 
     /// The shape of a filter that exists already. The caller has checked the ranges.
-    pub(crate) fn of_filter(expected_items: u64, blocks: u32, probes: u32, pass_all: bool) -> Self {
+    pub(crate) fn from_fields(
+        expected_items: u64,
+        blocks: u32,
+        probes: u32,
+        pass_all: bool,
+    ) -> Self {
         Params { expected_items, blocks, probes: probes as u8, pass_all }
     }
 
@@ -286,11 +291,11 @@ fn blocks_for_bytes(keys: u64, bytes: u64) -> Result<u32, ParamsError> {
     if blocks == 0 {
         return Err(ParamsError::TooFewBytes { bytes });
     }
-    Ok(blocks.min(most_blocks(keys)) as u32)
+    Ok(blocks.min(max_blocks(keys)) as u32)
 }
 
 /// Blocks at [`MAX_BITS_PER_KEY`].
-fn most_blocks(keys: u64) -> u64 {
+fn max_blocks(keys: u64) -> u64 {
     blocks_for_bits(keys, MAX_BITS_PER_KEY).map_or(u64::from(u32::MAX), u64::from)
 }
 
@@ -299,7 +304,7 @@ fn blocks_for_rate(keys: u64, target: f64) -> Result<u32, ParamsError> {
     if keys == 0 {
         return Ok(1);
     }
-    let most = most_blocks(keys) as u32;
+    let most = max_blocks(keys) as u32;
     choice::fewest_blocks(keys, target, most).map_err(|lowest| ParamsError::RateUnreachable {
         rate: target,
         lowest,

@@ -274,11 +274,11 @@ impl FilterContents {
 
     /// What a filter of these flags holds; `None` for flags that there are not.
     pub const fn from_flags(flags: u8, extractor: u64) -> Option<Self> {
-        const BOTH: u8 = FLAG_WHOLE_KEYS | FLAG_PREFIXES;
+        const ALL_FLAGS: u8 = FLAG_WHOLE_KEYS | FLAG_PREFIXES;
         match flags {
             FLAG_WHOLE_KEYS => Some(FilterContents::WholeKeys),
             FLAG_PREFIXES => Some(FilterContents::Prefixes { extractor }),
-            BOTH => Some(FilterContents::WholeKeysAndPrefixes { extractor }),
+            ALL_FLAGS => Some(FilterContents::WholeKeysAndPrefixes { extractor }),
             _ => None,
         }
     }

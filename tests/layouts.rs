@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::{FilterOptions, Sizing};
 
-struct Comparing;
+struct LayoutChecker;
 
 /// Size and alignment, in the bytes before each allocation.
-type Made = [usize; 2];
+type RecordedLayout = [usize; 2];
 
 /// How many layouts were others, and the first of them: size and alignment that were given, size
 /// and alignment of the allocation.
@@ -19,10 +19,10 @@ static DIFFERING: AtomicUsize = AtomicUsize::new(0);
 static FIRST: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 static MOVED: AtomicUsize = AtomicUsize::new(0);
 
-/// The layout with space for `Made` before it, and the bytes of that space. Alignments are powers
-/// of two.
+/// The layout with space for `RecordedLayout` before it, and the bytes of that space. Alignments
+/// are powers of two.
 fn outer(layout: Layout) -> Option<(Layout, usize)> {
-    let before = layout.align().max(size_of::<Made>());
+    let before = layout.align().max(size_of::<RecordedLayout>());
     let size = layout.size().checked_add(before)?;
     Some((Layout::from_size_align(size, before).ok()?, before))
 }
@@ -36,9 +36,9 @@ fn remember(layout: Layout, take: unsafe fn(&System, Layout) -> *mut u8) -> *mut
         return memory;
     }
     let inner = memory.wrapping_add(before);
-    let made = inner.cast::<Made>().wrapping_sub(1);
-    // SAFETY: `before` is a multiple of the size of `Made`, and at least that: these bytes are in
-    // the allocation, before what the caller gets, and aligned as `memory` is.
+    let made = inner.cast::<RecordedLayout>().wrapping_sub(1);
+    // SAFETY: `before` is a multiple of the size of `RecordedLayout`, and at least that: these
+    // bytes are in the allocation, before what the caller gets, and aligned as `memory` is.
     unsafe { made.write([layout.size(), layout.align()]) };
     inner
 }
@@ -50,7 +50,7 @@ fn remember(layout: Layout, take: unsafe fn(&System, Layout) -> *mut u8) -> *mut
 /// `remember` gave the pointer, and it was not freed.
 unsafe fn compare(pointer: *mut u8, given: Layout) -> Layout {
     // SAFETY: by the caller's promise `remember` wrote it there.
-    let made = unsafe { pointer.cast::<Made>().wrapping_sub(1).read() };
+    let made = unsafe { pointer.cast::<RecordedLayout>().wrapping_sub(1).read() };
     if made != [given.size(), given.align()] && DIFFERING.fetch_add(1, Relaxed) == 0 {
         let all = [given.size(), given.align(), made[0], made[1]];
         FIRST.iter().zip(all).for_each(|(first, number)| first.store(number, Relaxed));
@@ -59,7 +59,7 @@ unsafe fn compare(pointer: *mut u8, given: Layout) -> Layout {
 }
 
 // SAFETY: `System` does the work, with the layouts that it was given before.
-unsafe impl GlobalAlloc for Comparing {
+unsafe impl GlobalAlloc for LayoutChecker {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         remember(layout, System::alloc)
     }
@@ -95,7 +95,7 @@ unsafe impl GlobalAlloc for Comparing {
 }
 
 #[global_allocator]
-static ALLOCATOR: Comparing = Comparing;
+static ALLOCATOR: LayoutChecker = LayoutChecker;
 
 /// Blocks below, at and above the sizes from which on memory has another alignment.
 const SIZES: [u32; 8] = [1, 2, 9, 1_000, 32_767, 32_768, 70_000, 1_048_576];

@@ -11,12 +11,12 @@ struct Counting;
 /// More than this at once is not given, whatever the machine has.
 const REFUSED: usize = 1 << 30;
 
-static NOW: AtomicUsize = AtomicUsize::new(0);
+static CURRENT: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 impl Counting {
     fn grow(bytes: usize) {
-        PEAK.fetch_max(NOW.fetch_add(bytes, Relaxed) + bytes, Relaxed);
+        PEAK.fetch_max(CURRENT.fetch_add(bytes, Relaxed) + bytes, Relaxed);
     }
 }
 
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
+        CURRENT.fetch_sub(layout.size(), Relaxed);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
         Counting::grow(size);
         // SAFETY: the caller's promises are passed on.
         let moved = unsafe { System.realloc(pointer, layout, size) };
-        NOW.fetch_sub(layout.size(), Relaxed);
+        CURRENT.fetch_sub(layout.size(), Relaxed);
         moved
     }
 }
@@ -52,7 +52,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// Most bytes that were allocated at once while `run` ran, above what was before.
 fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
-    let before = NOW.load(Relaxed);
+    let before = CURRENT.load(Relaxed);
     PEAK.store(before, Relaxed);
     let result = run();
     (PEAK.load(Relaxed) - before, result)
@@ -73,10 +73,10 @@ fn memory_is_what_the_documentation_says() {
 
     for keys_now in [1_000, 100_000, KEYS] {
         let (bytes, filter) = peak(|| {
-            let before = NOW.load(Relaxed);
+            let before = CURRENT.load(Relaxed);
             let mut builder = options.builder();
             builder.extend(keys().take(keys_now)).unwrap();
-            assert_eq!(builder.memory_bytes() as usize, NOW.load(Relaxed) - before);
+            assert_eq!(builder.memory_bytes() as usize, CURRENT.load(Relaxed) - before);
             builder.finish()
         });
         let filter_bytes = filter.unwrap().params().stored_bytes() as usize;
@@ -88,10 +88,10 @@ fn memory_is_what_the_documentation_says() {
         assert!(beside <= keys_now * 8 * 11 / 10 + 2_048, "{beside} bytes for {keys_now} keys");
     }
 
-    let before = NOW.load(Relaxed);
+    let before = CURRENT.load(Relaxed);
     let params = sizing.params(KEYS as u64).unwrap();
     drop(BloomFilter::new(params, KeyHash::default()).unwrap());
-    assert_eq!(NOW.load(Relaxed), before, "a filter gives its memory back");
+    assert_eq!(CURRENT.load(Relaxed), before, "a filter gives its memory back");
 
     let all: Vec<[u8; 8]> = keys().collect();
     let (bytes, filter) = peak(|| {
@@ -108,10 +108,10 @@ fn memory_is_what_the_documentation_says() {
     let limit = 1 << 20;
     let (bytes, filter) = peak(|| {
         let limited = options.clone().with_memory_limit(limit).with_expected_items(KEYS as u64);
-        let before = NOW.load(Relaxed);
+        let before = CURRENT.load(Relaxed);
         let mut builder = limited.builder();
         builder.extend(keys()).unwrap();
-        let (told, held) = (builder.memory_bytes() as usize, NOW.load(Relaxed) - before);
+        let (told, held) = (builder.memory_bytes() as usize, CURRENT.load(Relaxed) - before);
         assert!(told <= held && told + 1_024 >= held, "{told} bytes told, {held} held");
         builder.finish_verified().unwrap()
     });
@@ -141,8 +141,8 @@ fn memory_is_what_the_documentation_says() {
         assert_eq!(filter.unwrap().keys_inserted(), KEYS as u64);
 
         // Enough for two threads to fill the filter by cuts.
-        const MANY: usize = 9_000_000;
-        let many: Vec<u64> = (0..MANY as u64).collect();
+        const LARGE_COUNT: usize = 9_000_000;
+        let many: Vec<u64> = (0..LARGE_COUNT as u64).collect();
         let mut builder = options.builder();
         let (bytes, filter) = peak(|| {
             many.iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
@@ -151,11 +151,11 @@ fn memory_is_what_the_documentation_says() {
         let filter_bytes = filter.unwrap().params().stored_bytes() as usize;
         let beside = bytes - filter_bytes;
         println!(
-            "builder, {MANY} hashes by two threads: {:.2} per key",
-            beside as f64 / MANY as f64
+            "builder, {LARGE_COUNT} hashes by two threads: {:.2} per key",
+            beside as f64 / LARGE_COUNT as f64
         );
-        assert!(beside <= MANY * 8 * 11 / 10, "{beside} bytes");
-        let params = sizing.params(MANY as u64).unwrap();
+        assert!(beside <= LARGE_COUNT * 8 * 11 / 10, "{beside} bytes");
+        let params = sizing.params(LARGE_COUNT as u64).unwrap();
         let mut filter = BloomFilter::new(params, KeyHash::default()).unwrap();
         let (bytes, done) = peak(|| pool.install(|| filter.par_insert_hashes(&many)));
         println!("known count by two threads: {bytes} bytes beside the filter");

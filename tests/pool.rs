@@ -5,7 +5,7 @@
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing};
 
 /// From this many on, the methods `par_*` use the pool.
-const MANY: u64 = (1 << 23) + 1;
+const LARGE_COUNT: u64 = (1 << 23) + 1;
 
 fn key(i: u64) -> [u8; 8] {
     i.to_be_bytes()
@@ -15,8 +15,8 @@ fn key(i: u64) -> [u8; 8] {
 #[test]
 fn only_the_methods_par_start_the_global_pool() {
     let options = FilterOptions::new(Sizing::BitsPerKey(20.0));
-    let params = options.params(MANY).unwrap();
-    let keys: Vec<[u8; 8]> = (0..MANY).map(key).collect();
+    let params = options.params(LARGE_COUNT).unwrap();
+    let keys: Vec<[u8; 8]> = (0..LARGE_COUNT).map(key).collect();
     let mut hashes = Vec::new();
     KeyHasher::default().hash_batch(&keys, &mut hashes);
 
@@ -27,11 +27,11 @@ fn only_the_methods_par_start_the_global_pool() {
     assert!(builder.clone().finish_verified().unwrap() == filter);
     let (verified, error) = builder.clone().finish_verified_or_pass_all().unwrap();
     assert!(verified == filter && error.is_none());
-    let limited = options.clone().with_memory_limit(1 << 20).with_expected_items(MANY);
+    let limited = options.clone().with_memory_limit(1 << 20).with_expected_items(LARGE_COUNT);
     let mut flushing = limited.builder();
     hashes.iter().for_each(|&hash| flushing.insert_hash(hash).unwrap());
     assert!(flushing.finish_verified().unwrap() == filter);
-    let mut direct = options.empty_filter(MANY).unwrap();
+    let mut direct = options.empty_filter(LARGE_COUNT).unwrap();
     direct.insert_batch(&keys).unwrap();
     assert!(direct == filter);
     direct.insert_hashes(&hashes).unwrap();

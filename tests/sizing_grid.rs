@@ -8,12 +8,12 @@ use blocked_bloom::Sizing::{BitsPerKey, FalsePositiveRate, MaxBytes};
 use blocked_bloom::{Params, ParamsError, Sizing};
 
 /// This many blocks for this many keys, or as many as 100 bits per key allow.
-fn at_most(keys: u64, blocks: u32) -> Params {
+fn params_within(keys: u64, blocks: u32) -> Params {
     MaxBytes(64 + 64 * u64::from(blocks)).params(keys).unwrap()
 }
 
 fn exactly(keys: u64, blocks: u32) -> Params {
-    let params = at_most(keys, blocks);
+    let params = params_within(keys, blocks);
     assert_eq!(params.blocks(), blocks, "{keys} keys");
     params
 }
@@ -43,7 +43,7 @@ fn check_probes(params: Params) {
 /// Compares one sizing, errors and what is in them included, and the size rounded for folding.
 #[track_caller]
 fn check(sizing: Sizing, keys: u64) -> Option<Params> {
-    let most = at_most(keys, u32::MAX);
+    let most = params_within(keys, u32::MAX);
     let name = format!("{sizing}, {keys} keys");
     let params = match (sizing.params(keys), sizing) {
         (Ok(params), _) => params,
@@ -232,7 +232,7 @@ fn rates() {
 fn rates_of_whole_blocks() {
     for keys in 1..=700 {
         let mut before = 1.0;
-        for blocks in 1..=at_most(keys, 24).blocks() {
+        for blocks in 1..=params_within(keys, 24).blocks() {
             let (_, rate) = best_probes(exactly(keys, blocks));
             assert!(rate < before, "{keys} keys, {blocks} blocks: {rate} after {before}");
             for target in [rate, rate * (1.0 + 1e-12), rate * (1.0 + 1e-7), before * (1.0 - 1e-12)]

@@ -1,8 +1,8 @@
 //! Bit planes beside scans of rows and beside filters looked up one by one; and appending.
 //!
-//! `cargo bench --bench planes` takes a minute and 1.2 GB of memory; `-- --quick` is for fewer
-//! rows, `-- scan` for a part. Before a cold way other memory is read, many times the third-level
-//! cache.
+//! `cargo bench -p blocked-bloom-benches --bench planes` takes a minute and 1.2 GB of memory; `--
+//! --quick` is for fewer rows, `-- scan` for a part. Before a cold way other memory is read, many
+//! times the third-level cache.
 
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]
 

@@ -3,7 +3,8 @@
 //!
 //! The baseline is two loops that load a line per key and test nothing. The faster is a reference,
 //! not a bound: other orders of the same loads can be faster, and the library's batches are in some
-//! sizes. `cargo bench --bench prefetch` tries other hints, distances and groups.
+//! sizes. `cargo bench -p blocked-bloom-benches --bench prefetch` tries other hints, distances and
+//! groups.
 #![expect(unsafe_code, reason = "loops as fast as the machine allows, to measure kernels against")]
 
 use blocked_bloom::Block;

@@ -306,7 +306,7 @@ pub fn add_table(title: &str, rows: Vec<Line>) {
     let own = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let own = own.fold(String::new(), |all, one| format!("{all} {one}"));
     let separator = if own.is_empty() { "" } else { " --" };
-    let command = format!("cargo bench --bench {bench}{separator}{own}");
+    let command = format!("cargo bench -p blocked-bloom-benches --bench {bench}{separator}{own}");
     let mut report = Report::new(command.clone());
     let date = report.machine.date.clone();
     report.tables = vec![Table { title: format!("{bench}: {title}"), date, command, rows }];

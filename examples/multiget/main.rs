@@ -1,10 +1,10 @@
-//! Looks up keys in the table files of a small engine, with filters and without, and compares every
-//! answer with the truth.
+//! Looks up keys in the table files of a small engine, with and without filters, and checks every
+//! answer.
 //!
-//! Dictionary words are flushed to tables that each cover the whole key range, as the newest runs
-//! of an LSM tree do. A third of the words is held out, so that absent keys look like stored ones.
-//! Then directories of file paths are scanned, with filters that know their prefixes and with some
-//! that do not. A wrong answer makes the exit status non-zero.
+//! Flushes dictionary words to tables that each cover the whole key range, like the newest runs of
+//! an LSM tree. A third of the words are held out, so that absent keys look like stored ones. Then
+//! scans directories of file paths, using filters with and without prefixes. After a wrong answer,
+//! the exit status is non-zero.
 //!
 //! ```text
 //! cargo run --release -p multiget
@@ -29,15 +29,15 @@ use crate::table::{Table, flush};
 
 const TABLES: usize = 8;
 
-/// Of all ways to look up, interleaved, so that noise affects all alike; times are medians. A build
-/// for tests looks at answers only.
+/// Rounds of all read paths, interleaved so that noise affects all equally; times are medians.
+/// Debug builds only check the answers.
 const ROUNDS: usize = if cfg!(debug_assertions) { 1 } else { 5 };
 
-type Way<'a> = (&'static str, Box<dyn Fn() -> io::Result<Answers<'a>> + 'a>);
+type ReadPath<'a> = (&'static str, Box<dyn Fn() -> io::Result<Answers<'a>> + 'a>);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Everything about the filters is stated here, once: whoever builds, opens or looks them up has
-    // it from these options.
+    // All settings of the filters are here. Code that builds, opens or queries filters takes them
+    // from these options.
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
     let (hasher, key_hash) = (options.hasher()?, options.key_hash());
     let folder = tempfile::tempdir()?;
@@ -73,20 +73,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let measured = 100.0 * passed as f64 / (TABLES * held_out.len()) as f64;
     println!("absent words pass {measured:.3} % of filters, predicted {:.3} %", 100.0 * predicted);
 
-    // As many lookups of absent words as of stored ones.
+    // Look up as many absent words as stored ones.
     let of_both = held_out.iter().cycle().zip(stored.iter().cycle()).take(words.len());
     let mut lookups: Vec<&[u8]> = of_both.flat_map(|(absent, stored)| [*absent, *stored]).collect();
     shuffle(&mut lookups);
-    let bare: Vec<Table> = tables.iter().map(Table::without_filter).collect();
+    let bare: Vec<Table> = tables.iter().map(Table::to_unfiltered).collect();
     let (tables, bare, keys) = (&tables[..], &bare[..], &lookups[..]);
     let prefetch = |table: &Table, hash| table.filter.prefetch_hash(hash);
     let opened = |table: &Table, hash| table.filter.contains_hash(hash);
-    // An engine that has filters in a block cache, as bytes, need not open one for a single lookup.
+    // An engine that keeps filters as bytes in a block cache need not open one for a single lookup.
     let fetched =
         |table: &Table, hash| BloomFilter::contains_hash_in(table.filter_bytes(), key_hash, hash);
     let each = || get_each(tables, hasher, keys, prefetch, opened);
     let each_in_bytes = || get_each(tables, hasher, keys, |_, _| (), fetched);
-    let ways: [Way<'_>; 4] = [
+    let ways: [ReadPath<'_>; 4] = [
         ("MultiGet of 128", Box::new(|| multi_get(tables, hasher, keys))),
         ("one key a call", Box::new(each)),
         ("one key a call, no filter kept open", Box::new(each_in_bytes)),
@@ -123,13 +123,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One of the repository's files of keys, one a line.
+/// Reads one of the repository's key files, with one key per line.
 fn fixture(name: &str) -> io::Result<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/keys").join(name);
     fs::read_to_string(path)
 }
 
-/// The same order in every run, and no order in particular.
+/// Shuffles into the same pseudo-random order in every run.
 fn shuffle<T>(items: &mut [T]) {
     for i in (1..items.len()).rev() {
         let random = KeyHasher::default().hash((i as u64).to_le_bytes());

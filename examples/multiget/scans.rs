@@ -1,8 +1,8 @@
-//! Scans of all keys with a prefix: which tables have to be read, by what their filters know.
+//! Scans all keys with a prefix, and counts the tables that must be read with each kind of filter.
 //!
-//! The keys are file paths, a scan lists a directory. The files of a directory were written
-//! together and are in one table; a third of the directories are held out, so that there are scans
-//! that find nothing.
+//! The keys are file paths, and a scan lists a directory. The files of a directory were written
+//! together and are in one table. A third of the directories are held out, so that some scans find
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -17,7 +17,7 @@ use crate::table::{Table, flush};
 pub(crate) fn report(folder: &Path, options: &FilterOptions) -> Result<usize, Box<dyn Error>> {
     let (coarse, fine) = (PrefixExtractor::delimiter(b'/', 3), PrefixExtractor::delimiter(b'/', 5));
     let lines = crate::fixture("paths.txt")?;
-    // The directories, each with its stored paths: none for those that are held out.
+    // Each directory with its stored paths; held-out directories have no paths.
     let mut scans: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
     let mut runs: [BTreeSet<&[u8]>; TABLES] = Default::default();
     for path in lines.lines().map(str::as_bytes) {

@@ -1,15 +1,15 @@
-//! Table files: a sorted run that is written once and then only read. Damage is an error, or a
-//! filter that is not used.
+//! Table files: sorted runs that are written once and then only read. Damage causes an error;
+//! damage in the filter only disables the filter.
 //!
 //! ```text
 //! table   blocks | zeros | filter | index | start of the filter, u64 | start of the index, u64
-//! block   records | XXH3-64 of them, u64
+//! block   records | XXH3-64 of the records, u64
 //! record  length of the key, u16 | length of the value, u16 | key | value
 //! index   a block that has a record for each block: its last key, its start and end, u64
 //! ```
 //!
-//! Integers are little-endian. Zeros bring the filter to a multiple of 64, so that each of its
-//! blocks is one cache line of the mapping.
+//! Integers are little-endian. Zeros pad the filter's offset to a multiple of 64, so that each of
+//! its blocks is one cache line of the mapping.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -21,16 +21,16 @@ use std::sync::Arc;
 use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, KeyHasher, Stored};
 use memmap2::Mmap;
 
-/// Size of a block, exceeded only by a single record that is larger, and by the index.
+/// Size of a block. Only a single larger record and the index exceed it.
 const BLOCK_BYTES: usize = 4096;
 
 /// A key and its value.
 type Record<'t> = (&'t [u8], &'t [u8]);
 
-/// Writes a table file from records in ascending order of distinct keys, with a filter of these
-/// options. The file gets its name when all of it is stored; no table has had that name before, so
-/// that there is no mode of a file to keep. An engine would also sync the directory, for which the
-/// standard library has no portable way.
+/// Writes a table file from records with distinct keys in ascending order, with a filter that has
+/// these options. Renames the file to its final name after everything is stored. No earlier table
+/// had this name, so no file mode must be preserved. An engine would also sync the directory, but
+/// the standard library has no portable function for that.
 pub(crate) fn flush<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     path: &Path,
     run: impl IntoIterator<Item = (K, V)>,
@@ -69,7 +69,7 @@ fn put(block: &mut Vec<u8>, key: &[u8], value: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the block and starts the next one; returns how many bytes it took.
+/// Writes the block and starts the next one. Returns the number of bytes written.
 fn write_block(file: &mut impl Write, block: &mut Vec<u8>) -> io::Result<u64> {
     block.extend(KeyHasher::default().hash(&block).to_le_bytes());
     file.write_all(block)?;
@@ -78,8 +78,8 @@ fn write_block(file: &mut impl Write, block: &mut Vec<u8>) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// The records of a block, or `None` if it is damaged. The checksum has been verified, so that each
-/// is whole.
+/// Returns the records of a block, or `None` if it is damaged. The checksum is verified first, so
+/// every record is complete.
 fn records(block: &[u8]) -> Option<impl Iterator<Item = Record<'_>>> {
     let (mut records, checksum) = block.split_last_chunk()?;
     let is_sound = KeyHasher::default().hash(records) == u64::from_le_bytes(*checksum);
@@ -93,16 +93,17 @@ fn records(block: &[u8]) -> Option<impl Iterator<Item = Record<'_>>> {
     is_sound.then(|| iter::from_fn(next))
 }
 
-/// An open table: the file mapped, its index in memory, its filter looked up where it lies.
+/// An open table: the mapped file, its index in memory, and its filter, which is queried in place.
 pub(crate) struct Table {
     path: PathBuf,
-    /// Last key and range of each block.
+    /// Last key and byte range of each block.
     index: Vec<(Vec<u8>, Range<usize>)>,
     section: Section,
     pub(crate) filter: BloomFilter<Stored<Section>>,
 }
 
-/// Part of a mapped file, which it keeps mapped: bytes that a filter can own without a copy.
+/// Part of a mapped file, which stays mapped as long as this value lives. A filter can own it
+/// without a copy.
 #[derive(Clone)]
 pub(crate) struct Section {
     map: Arc<Mmap>,
@@ -111,18 +112,18 @@ pub(crate) struct Section {
 
 impl AsRef<[u8]> for Section {
     fn as_ref(&self) -> &[u8] {
-        // A range outside the file is a damaged filter, and no bytes are no filter.
+        // A range outside the file means that the filter is damaged; an empty slice does not open.
         self.map.get(self.range.clone()).unwrap_or_default()
     }
 }
 
 impl Table {
-    /// Opens a table file. Damage is an error that names the file; in the filter, or if that is not
-    /// of `key_hash`, a warning.
+    /// Opens a table file. Damage is an error that names the file. A damaged filter, or one with a
+    /// hash other than `key_hash`, only causes a warning.
     pub(crate) fn open(path: &Path, key_hash: KeyHash) -> io::Result<Self> {
         let file = File::open(path)?;
         #[expect(unsafe_code, reason = "mapped bytes change if somebody changes the file")]
-        // SAFETY: nothing writes to a table file once `flush` has given it its name.
+        // SAFETY: table files are never written to after `flush` has renamed them.
         let map = Arc::new(unsafe { Mmap::map(&file)? });
         let footer = map.split_last_chunk::<16>().and_then(|(_, footer)| range(footer));
         let filter = footer.ok_or_else(|| damaged(path, "footer"))?;
@@ -131,8 +132,8 @@ impl Table {
         });
         let index = index.ok_or_else(|| damaged(path, "index"))?;
         let section = Section { map, range: filter };
-        // A filter that cannot be trusted must not say "absent". To do without costs block reads,
-        // not keys.
+        // A filter that cannot be trusted must not answer "absent". Without it, lookups cost more
+        // block reads but lose no keys.
         let (filter, error) = BloomFilter::open_or_pass_all(section.clone(), key_hash);
         if let Some(error) = error {
             eprintln!("warning: {}: filter not used: {error}", path.display());
@@ -141,20 +142,21 @@ impl Table {
     }
 
     /// The same table as if its filter were damaged.
-    pub(crate) fn without_filter(&self) -> Self {
+    pub(crate) fn to_unfiltered(&self) -> Self {
         let none = Section { map: Arc::clone(&self.section.map), range: 0..0 };
         let (filter, _) = BloomFilter::open_or_pass_all(none, self.filter.key_hash());
         let (path, index) = (self.path.clone(), self.index.clone());
         Table { path, index, section: self.section.clone(), filter }
     }
 
-    /// The filter's bytes, as a block cache hands them out; they were verified when the table was
+    /// Returns the filter's bytes, like a block cache. They were verified when the table was
     /// opened.
     pub(crate) fn filter_bytes(&self) -> &[u8] {
         self.section.as_ref()
     }
 
-    /// The key's value, from the only block that may hold it. A key past the last costs no read.
+    /// Returns the key's value, from the only block that may contain it. A key after the last key
+    /// of the table costs no read.
     pub(crate) fn get(&self, key: &[u8], block_reads: &mut u64) -> io::Result<Option<&[u8]>> {
         let i = self.index.partition_point(|(last_key, _)| &last_key[..] < key);
         let Some((_, range)) = self.index.get(i) else { return Ok(None) };
@@ -162,7 +164,7 @@ impl Table {
         Ok(found.filter(|(found, _)| *found == key).map(|(_, value)| value))
     }
 
-    /// The keys and values whose keys start with `start`.
+    /// Returns all keys that start with `start`, and their values.
     pub(crate) fn scan(&self, start: &[u8], block_reads: &mut u64) -> io::Result<Vec<Record<'_>>> {
         let mut found = Vec::new();
         let first = self.index.partition_point(|(last_key, _)| &last_key[..] < start);
@@ -187,7 +189,7 @@ impl Table {
     }
 }
 
-/// Two offsets in the file.
+/// Reads two offsets in the file.
 fn range(bytes: &[u8]) -> Option<Range<usize>> {
     let [start, end] = *bytes.as_chunks().0 else { return None };
     let offset = |bytes| usize::try_from(u64::from_le_bytes(bytes)).ok();

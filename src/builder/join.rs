@@ -23,15 +23,15 @@ impl BloomFilterBuilder {
             part.sum = part.sum.wrapping_sub(mix(first));
             match part.chunks.first_mut() {
                 Some(chunk) => _ = chunk.remove(0),
-                None => part.only_counted -= 1,
+                None => part.keys_without_filter -= 1,
             }
         }
         self.first.get_or_insert(first);
         self.last = part.last;
         self.sum = self.sum.wrapping_add(part.sum);
-        self.only_counted += part.only_counted;
+        self.keys_without_filter += part.keys_without_filter;
         if self.failed.is_some() {
-            self.only_counted += part.len() - part.only_counted;
+            self.keys_without_filter += part.len() - part.keys_without_filter;
             return;
         }
         for chunk in part.chunks {

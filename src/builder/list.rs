@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{BloomFilterBuilder, CHUNK, Filling, SMALLEST_CHUNK, empty, insert, verify};
+use super::{BloomFilterBuilder, CHUNK, EagerFilter, SMALLEST_CHUNK, empty, insert, verify};
 use crate::buffer::AllocError;
 use crate::filter::BuildError;
 use crate::threads::Threads;
@@ -12,10 +12,10 @@ impl BloomFilterBuilder {
     pub(super) fn grow_and_insert(&mut self, hash: u64) {
         self.first.get_or_insert(hash);
         if self.options.sizing().is_pass_all() || self.failed.is_some() {
-            self.only_counted += 1;
+            self.keys_without_filter += 1;
         } else if let Err(error) = self.grow() {
             self.fail(error);
-            self.only_counted += 1;
+            self.keys_without_filter += 1;
         } else if let Some(chunk) = self.chunks.last_mut() {
             chunk.push(hash);
         }
@@ -25,7 +25,7 @@ impl BloomFilterBuilder {
     pub(super) fn copy(&mut self, mut hashes: &[u64]) {
         while !hashes.is_empty() {
             if self.failed.is_some() || self.options.sizing().is_pass_all() {
-                return self.only_counted += hashes.len() as u64;
+                return self.keys_without_filter += hashes.len() as u64;
             }
             if let Some(chunk) = self.chunks.last_mut()
                 && chunk.len() < chunk.capacity()
@@ -89,7 +89,7 @@ impl BloomFilterBuilder {
             Some((largest, _)) => self.chunks.swap(0, largest),
             None => self.add_chunk(SMALLEST_CHUNK)?,
         }
-        self.filling = Some(Filling { filter, sum: 0, missing: 0 });
+        self.filling = Some(EagerFilter { filter, sum: 0, missing: 0 });
         self.flush(Threads::One)
     }
 

@@ -5,10 +5,10 @@ use crate::hash::{Key, KeyError, KeyHasher};
 use crate::options::FilterOptions;
 
 /// Hashes of a key and of its prefix, as far as they are to be added.
-pub(super) type Pair = (Option<u64>, Option<u64>);
+pub(super) type HashPair = (Option<u64>, Option<u64>);
 
 #[inline]
-pub(super) fn hashes(options: &FilterOptions, hasher: KeyHasher, key: &[u8]) -> Pair {
+pub(super) fn hashes(options: &FilterOptions, hasher: KeyHasher, key: &[u8]) -> HashPair {
     let prefix = options.extractor().and_then(|extractor| extractor.prefix(key));
     (
         options.contents().whole_keys().then(|| hasher.hash(key)),
@@ -43,7 +43,7 @@ impl BloomFilterBuilder {
 
     /// Adds a key and its prefix, each unless it equals the one added just before it.
     #[inline]
-    pub(super) fn add_with_prefix(&mut self, (key, prefix): Pair) {
+    pub(super) fn add_with_prefix(&mut self, (key, prefix): HashPair) {
         if let Some(key) = key {
             self.add(key);
         }

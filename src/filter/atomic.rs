@@ -135,7 +135,7 @@ impl AtomicBloomFilter {
     /// Visits every hash and its place in order; prefetches if the cache is outgrown.
     fn for_each_ahead(&self, hashes: &[u64], mut visit: impl FnMut(usize, u64)) {
         let blocks = self.blocks.blocks();
-        let later = if Prefetch::of(blocks) == Prefetch::No { &[] } else { hashes };
+        let later = if Prefetch::for_blocks(blocks) == Prefetch::Off { &[] } else { hashes };
         let mut ahead =
             PrefetchAhead::start(later, |&hash| prefetch_block::<1, 1, _>(blocks, hash));
         for (i, &hash) in hashes.iter().enumerate() {
@@ -165,7 +165,7 @@ impl AtomicBloomFilter {
     /// Blocks, probes and predicted rate, with the keys inserted so far as the expected items.
     pub fn params(&self) -> Params {
         let (blocks, probes) = (self.blocks.blocks().len() as u32, u32::from(self.meta.probes));
-        Params::of_filter(self.keys_inserted(), blocks, probes, self.is_pass_all())
+        Params::from_fields(self.keys_inserted(), blocks, probes, self.is_pass_all())
     }
 
     /// The same filter for one owner, with kernels, statistics and stored form. Not a copy.

@@ -46,7 +46,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// Blocks, probes and predicted rate, with the keys inserted as the expected items.
     pub fn params(&self) -> Params {
         let Meta { keys_inserted, probes, pass_all, .. } = self.meta;
-        Params::of_filter(keys_inserted, self.blocks().len() as u32, u32::from(probes), pass_all)
+        Params::from_fields(keys_inserted, self.blocks().len() as u32, u32::from(probes), pass_all)
     }
 
     /// Bytes of the blocks.
@@ -64,7 +64,7 @@ impl<D: Blocks> BloomFilter<D> {
 
     /// Fraction of bits set, 0 to 1; about a half in a well used filter. Cost: reads every block.
     pub fn fill_ratio(&self) -> f64 {
-        Fills::of(self.blocks()).mean(|fill| fill)
+        FillHistogram::from_blocks(self.blocks()).mean(|fill| fill)
     }
 
     /// Estimate of the distinct keys in the filter, from its bits: per block, the number of balls
@@ -73,7 +73,7 @@ impl<D: Blocks> BloomFilter<D> {
     ///
     /// Cost: reads every block.
     pub fn estimated_keys(&self) -> Option<u64> {
-        let mean = Fills::of(self.blocks()).mean(|fill| libm::log1p(-fill));
+        let mean = FillHistogram::from_blocks(self.blocks()).mean(|fill| libm::log1p(-fill));
         let balls_per_block = mean / libm::log1p(-1.0 / f64::from(BLOCK_BITS));
         let keys = balls_per_block * self.blocks().len() as f64 / f64::from(self.meta.probes);
         keys.is_finite().then(|| libm::round(keys) as u64)
@@ -90,7 +90,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// Unlike the [expected](Self::expected_false_positive_rate) rate it needs no key count, so it
     /// also holds after unions and repeated keys. Cost: reads every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
-        Fills::of(self.blocks()).mean(|fill| rate_at(fill, self.meta.probes))
+        FillHistogram::from_blocks(self.blocks()).mean(|fill| rate_at(fill, self.meta.probes))
     }
 }
 
@@ -101,15 +101,15 @@ pub(crate) fn rate_at(fill: f64, probes: u8) -> f64 {
 
 /// How many blocks have how many of their bits set: what every statistic is computed from, so that
 /// equal bits give equal figures.
-pub(crate) struct Fills([u64; BLOCK_BITS as usize + 1]);
+pub(crate) struct FillHistogram([u64; BLOCK_BITS as usize + 1]);
 
-impl Fills {
-    pub(crate) fn none() -> Self {
-        Fills([0; BLOCK_BITS as usize + 1])
+impl FillHistogram {
+    pub(crate) fn new() -> Self {
+        FillHistogram([0; BLOCK_BITS as usize + 1])
     }
 
-    fn of(blocks: &[Block]) -> Self {
-        let mut fills = Fills::none();
+    fn from_blocks(blocks: &[Block]) -> Self {
+        let mut fills = FillHistogram::new();
         for block in blocks {
             fills.count(block);
         }

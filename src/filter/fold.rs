@@ -6,7 +6,7 @@
 //! floor(lo (n / g) / 2^32)`. So OR-ing `g` adjacent blocks gives the bits that inserting the same
 //! keys into `n / g` blocks gives.
 
-use super::facts::{Fills, rate_at};
+use super::facts::{FillHistogram, rate_at};
 use super::parts::Blocks;
 use super::{BloomFilter, BuildError};
 use crate::buffer::BlockBuffer;
@@ -39,7 +39,7 @@ impl BloomFilter {
             let (group, blocks) = (divisor as usize, &mut self.data);
             let left = blocks.len() / group;
             for to in 0..left {
-                blocks[to] = or_of(&blocks[to * group..][..group]);
+                blocks[to] = or_blocks(&blocks[to * group..][..group]);
             }
             blocks.keep_first(left as u32);
         }
@@ -70,7 +70,7 @@ impl<D: Blocks> BloomFilter<D> {
         let group = blocks.len() / left as usize;
         let mut data = BlockBuffer::zeroed(left, true)?;
         for (to, from) in data.iter_mut().zip(blocks.chunks_exact(group)) {
-            *to = or_of(from);
+            *to = or_blocks(from);
         }
         Ok(BloomFilter { data, meta, kernel, answers })
     }
@@ -86,9 +86,9 @@ fn keeps(filter: &BloomFilter<&[Block]>, divisor: u32, rate: f64) -> bool {
     let groups = filter.blocks().chunks_exact(divisor as usize);
     // More than this is over the rate, however the sums are rounded.
     let too_much = rate * groups.len() as f64 * (1.0 + 1e-9);
-    let (mut fills, mut sum) = (Fills::none(), 0.0);
+    let (mut fills, mut sum) = (FillHistogram::new(), 0.0);
     for group in groups {
-        sum += rates[fills.count(&or_of(group))];
+        sum += rates[fills.count(&or_blocks(group))];
         if sum > too_much {
             return false;
         }
@@ -120,7 +120,7 @@ fn divisors_down(blocks: u32) -> impl Iterator<Item = u32> {
 
 /// All blocks OR-ed. Stops when every bit is set: a large group of a filter that is well filled is
 /// full after a few blocks.
-fn or_of(blocks: &[Block]) -> Block {
+fn or_blocks(blocks: &[Block]) -> Block {
     let mut or = [0; BLOCK_BYTES];
     for some in blocks.chunks(16) {
         for block in some {

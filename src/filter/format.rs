@@ -129,7 +129,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
                 (stored_unused(data.into_inner()), Meta::new(key_hash, 1, true), Some(error.into()))
             }
         };
-        (BloomFilter::of(data, meta, Kernel::default()), error)
+        (BloomFilter::from_parts(data, meta, Kernel::default()), error)
     }
 
     /// Opens the bytes that `data` lends now, even if their owner lends others later.
@@ -138,7 +138,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
         check: impl FnOnce(&[u8]) -> Result<Meta, HeaderError>,
     ) -> Result<Self, FormatError> {
         let meta = check(data.bytes().unwrap_or_default())?;
-        Ok(BloomFilter::of(data, meta, Kernel::default()))
+        Ok(BloomFilter::from_parts(data, meta, Kernel::default()))
     }
 
     /// Gives the bytes back.

@@ -7,7 +7,7 @@ use super::{BloomFilter, Filter};
 use crate::batch::{LengthError, check_words, look_up};
 use crate::bitmask::{self, Bitmask};
 use crate::hash::{HashKeys, Key, KeyHash, KeyHasher, hash_each};
-use crate::kernel::{FAR, GROUP, Kernel, Prefetch, Way, prefetch_block};
+use crate::kernel::{FAR, GROUP, Kernel, Prefetch, PrefetchPlan, prefetch_block};
 use crate::prefix::PrefixExtractor;
 use crate::probe::{self, Block};
 use crate::stored::full_block;
@@ -45,7 +45,7 @@ impl<D: Blocks> BloomFilter<D> {
     ///
     /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
     /// them, the newest first, as the example of [`Filter`] does. The lines then come from memory
-    /// at the same time (`cargo bench --bench engine`). In the cache nothing is gained.
+    /// at the same time (`benches/engine.rs`). In the cache nothing is gained.
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
         prefetch_block::<2, 1, _>(self.blocks(), hash);
@@ -139,7 +139,7 @@ impl<D: Blocks> BloomFilter<D> {
         let (hash, (blocks, probes)) = (hash(hasher, self.kernel), self.answering());
         let mut memory = [MaybeUninit::uninit(); GROUP];
         let hashes = match self.kernel.prefetch_of_keys(blocks, keys.len()) {
-            Prefetch::No => hash.hash_keys(keys, &mut memory),
+            Prefetch::Off => hash.hash_keys(keys, &mut memory),
             // A loop for each: with the choice in the loop integers took 1.09 of the time.
             Prefetch::OneLine => hash_ahead::<1, _>(blocks, keys, &mut memory, &hash),
             Prefetch::TwoLines => hash_ahead::<2, _>(blocks, keys, &mut memory, &hash),
@@ -160,7 +160,7 @@ impl<D: Blocks> BloomFilter<D> {
         let Ok(hasher) = self.hasher() else { return };
         let (hash, (blocks, probes)) = (hash(hasher, self.kernel), self.answering());
         let way = self.kernel.way(blocks);
-        let groups = matches!(way, Way::Groups(..));
+        let groups = matches!(way, PrefetchPlan::Groups(..));
         look_up(
             keys,
             words,

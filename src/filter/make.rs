@@ -29,7 +29,7 @@ impl BloomFilter {
             blocks.fill([0xff; 64]);
         }
         let meta = Meta::new(key_hash, params.probes() as u8, params.is_pass_all());
-        BloomFilter::of(blocks, meta, Kernel::default())
+        BloomFilter::from_parts(blocks, meta, Kernel::default())
     }
 
     /// The same filter with this many additions and, unless it is pass-all, these contents.
@@ -37,7 +37,7 @@ impl BloomFilter {
     pub fn with_facts(mut self, keys_inserted: u64, contents: FilterContents) -> Self {
         self.meta.keys_inserted = keys_inserted;
         let contents = if self.meta.pass_all { FilterContents::WholeKeys } else { contents };
-        BloomFilter::of(self.data, Meta { contents, ..self.meta }, self.kernel)
+        BloomFilter::from_parts(self.data, Meta { contents, ..self.meta }, self.kernel)
     }
 }
 
@@ -58,7 +58,7 @@ impl BloomFilter<&'static [Block]> {
     /// A filter that answers "maybe" to everything, without memory of its own: "no filter", or what
     /// stands in for a damaged one.
     pub fn pass_all(key_hash: KeyHash) -> Self {
-        BloomFilter::of(full_block(), Meta::new(key_hash, 1, true), Kernel::default())
+        BloomFilter::from_parts(full_block(), Meta::new(key_hash, 1, true), Kernel::default())
     }
 }
 

@@ -35,7 +35,7 @@ impl BloomFilter {
     pub fn union_with<D: Blocks>(&mut self, other: &BloomFilter<D>) -> Result<(), MergeError> {
         let other = other.view();
         check(&self.view(), &other)?;
-        self.or_all(&[other]);
+        self.merge_all(&[other]);
         Ok(())
     }
 
@@ -65,12 +65,12 @@ impl BloomFilter {
                 .map_err(|error| MergeError::Input { input, error: Box::new(error) })?;
             views.push(other);
         }
-        self.or_all(&views);
+        self.merge_all(&views);
         Ok(())
     }
 
     /// Merges all inputs, which were checked, into each range of blocks.
-    fn or_all(&mut self, others: &[BloomFilter<&[Block]>]) {
+    fn merge_all(&mut self, others: &[BloomFilter<&[Block]>]) {
         others.iter().for_each(|other| self.count(other.keys_inserted()));
         if self.meta.pass_all {
             return;

@@ -53,7 +53,7 @@ impl<D: AsRef<[Block]> + AsMut<[Block]>> BlocksMut for D {}
 impl<D> BloomFilter<D> {
     /// The callers have checked that there are 1 to 2^32 - 1 blocks and that `meta` is in range.
     #[inline]
-    pub(super) fn of(data: D, meta: Meta, kernel: Kernel) -> Self {
+    pub(super) fn from_parts(data: D, meta: Meta, kernel: Kernel) -> Self {
         BloomFilter { data, meta, kernel, answers: meta.contents.whole_keys() }
     }
 }
@@ -102,7 +102,11 @@ impl<D: Blocks> BloomFilter<D> {
         if !(1..=MAX_PROBES).contains(&probes) {
             return Err(ParamsError::ProbesOutOfRange { probes });
         }
-        Ok(BloomFilter::of(blocks, Meta::new(key_hash, probes as u8, false), Kernel::default()))
+        Ok(BloomFilter::from_parts(
+            blocks,
+            Meta::new(key_hash, probes as u8, false),
+            Kernel::default(),
+        ))
     }
 }
 

@@ -111,8 +111,8 @@ pub trait Filter {
         Self: Sized,
     {
         match self.hasher() {
-            Ok(hasher) => by_hash(self, keys, words, hasher.bytes(Kernel::default())),
-            Err(_) => by_hash_of_each(self, keys, words, |key| self.hash_key(key.as_ref())),
+            Ok(hasher) => look_up_keys(self, keys, words, hasher.bytes(Kernel::default())),
+            Err(_) => look_up_each(self, keys, words, |key| self.hash_key(key.as_ref())),
         }
     }
 
@@ -134,13 +134,13 @@ pub trait Filter {
         Self: Sized,
     {
         match self.hasher() {
-            Ok(hasher) => by_hash(self, keys, words, hasher.integers(Kernel::default())),
-            Err(_) => by_hash_of_each(self, keys, words, |key| self.hash_key(&key.to_le_bytes())),
+            Ok(hasher) => look_up_keys(self, keys, words, hasher.integers(Kernel::default())),
+            Err(_) => look_up_each(self, keys, words, |key| self.hash_key(&key.to_le_bytes())),
         }
     }
 }
 
-fn by_hash<K>(
+fn look_up_keys<K>(
     filter: &impl Filter,
     keys: &[K],
     words: &mut [u64],
@@ -155,7 +155,7 @@ fn by_hash<K>(
 }
 
 /// From the first key on whose hash is not known, all answers of the call are "maybe".
-fn by_hash_of_each<K>(
+fn look_up_each<K>(
     filter: &impl Filter,
     keys: &[K],
     words: &mut [u64],

@@ -1,4 +1,4 @@
-//! Hashing batches: by the vectors of an instruction set where it has them, else key by key.
+//! Hashing of batches: with the vectors of an instruction set if it has any, otherwise key by key.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -9,16 +9,17 @@ use super::{Key, KeyHasher};
 use crate::error::plural;
 use crate::kernel::Kernel;
 
-/// Keys whose offsets are read at a time. The array of their slices is cleared at every call, and
-/// has less than 2 KiB: to clear 4 KiB glibc took 1.2 us on Zen 4.
-const AT_ONCE: usize = 120;
+/// Number of keys whose offsets are read at a time. Each call clears the array of their slices,
+/// which is smaller than 2 KiB: clearing 4 KiB took glibc 1.2 us on Zen 4.
+const CHUNK_KEYS: usize = 120;
 
 impl KeyHasher {
-    /// Hashes every key in order, replacing what `hashes` held. Allocates if it must grow.
+    /// Hashes every key in order and replaces the contents of `hashes`. Allocates if the vector
+    /// must grow.
     ///
     /// Cost: see [`hash_batch_into`](Self::hash_batch_into).
     pub fn hash_batch<K: Key>(self, keys: &[K], hashes: &mut Vec<u64>) {
-        // What is there is overwritten, not cleared first. If a key panics, the list is left empty.
+        // Old contents are overwritten, not cleared first. If a key panics, `hashes` is empty.
         let mut written = core::mem::take(hashes);
         written.resize(keys.len(), 0);
         self.hash_by(Kernel::default(), keys, &mut written);
@@ -27,30 +28,37 @@ impl KeyHasher {
 
     /// Hashes every key in order into a slice.
     ///
-    /// Cost: on CPUs with AVX-512, keys of 4 to 16 bytes are hashed eight at a time, on those with
-    /// AVX2 keys of 4 to 8 bytes. Other keys are hashed one by one. Arrays of a fixed width (`[u8;
-    /// 16]`) are faster than slices of that length.
+    /// Cost: with AVX-512, keys of 4 to 16 bytes are hashed eight at a time; with AVX2, keys of 4
+    /// to 8 bytes are hashed four at a time. Other keys are hashed one by one. Arrays of a fixed
+    /// width (`[u8; 16]`) are faster than slices of that length.
     ///
     /// # Errors
     ///
-    /// [`HashError::Length`] unless there is one hash per key; nothing is written then.
+    /// [`HashError::Length`] if the lengths differ. Nothing is written then.
     pub fn hash_batch_into<K: Key>(self, keys: &[K], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
         self.hash_by(Kernel::default(), keys, hashes);
         Ok(())
     }
 
-    /// Hashes integers, the fastest way from keys to hashes: `hashes[i]` is the hash of
-    /// `keys[i].to_le_bytes()`. An empty `Vec` does not grow: where the lengths differ, it returns
-    /// the error of [`hash_batch_into`](Self::hash_batch_into).
+    /// Hashes integers: `hashes[i]` becomes the hash of `keys[i].to_le_bytes()`.
+    ///
+    /// # Errors
+    ///
+    /// [`HashError::Length`] if the lengths differ, as with an empty `Vec`. Nothing is written
+    /// then.
     pub fn hash_u64s(self, keys: &[u64], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
         self.integers(Kernel::default()).hash_keys(keys, overwritten(hashes));
         Ok(())
     }
 
-    /// Hashes keys of one width that lie one after the other: those of 4 and 8 bytes without a
-    /// copy, others as [`hash_batch_into`](Self::hash_batch_into), and with its errors.
+    /// Hashes adjacent keys of one width. Keys of 4 and 8 bytes are read without a copy, others as
+    /// by [`hash_batch_into`](Self::hash_batch_into).
+    ///
+    /// # Errors
+    ///
+    /// [`HashError::Length`] if the lengths differ. Nothing is written then.
     pub fn hash_fixed<const N: usize>(
         self,
         keys: &[[u8; N]],
@@ -59,22 +67,24 @@ impl KeyHasher {
         check_length(keys.len(), hashes)?;
         let kernel = Kernel::default();
         let (bytes, memory) = (keys.as_flattened(), overwritten(hashes));
-        if !Vectors::of(kernel).integers(bytes, N, self.seed, memory) {
+        if !Vectors::for_kernel(kernel).integers(bytes, N, self.seed, memory) {
             self.hash_by(kernel, keys, hashes);
         }
         Ok(())
     }
 
-    /// Hashes keys that lie in one buffer, Arrow's layout of strings and binary values: key `i` is
-    /// `bytes[offsets[i]..offsets[i + 1]]`. Offsets are integers of any type, one more than there
-    /// are keys, or none for none. The first need not be 0, nor the last the end.
+    /// Hashes keys in one buffer, which is Arrow's layout of strings and binary values: key `i` is
+    /// `bytes[offsets[i]..offsets[i + 1]]`.
     ///
-    /// An entry that is null in Arrow is hashed as the bytes that it has, mostly none.
+    /// Offsets are integers of any type. There is one more offset than keys, or none if there are
+    /// no keys. The first offset need not be 0, and the last need not be the end of the bytes. An
+    /// entry that is null in Arrow is hashed as its bytes, usually none.
     ///
     /// # Errors
     ///
-    /// [`HashError::Length`] unless there is one hash per key, [`HashError::Offset`] if an offset
-    /// is less than the one before it, or beyond the end of the bytes; nothing is written then.
+    /// [`HashError::Length`] if the numbers of keys and hashes differ, and [`HashError::Offset`] if
+    /// an offset is smaller than its predecessor or past the end of the bytes. Nothing is written
+    /// then.
     ///
     /// ```
     /// use blocked_bloom::{HashError, KeyHasher};
@@ -95,10 +105,10 @@ impl KeyHasher {
     ) -> Result<(), HashError> {
         check_length(offsets.len().saturating_sub(1), hashes)?;
         check_offsets(bytes, offsets)?;
-        let (kernel, mut keys) = (Kernel::default(), [[].as_slice(); AT_ONCE]);
-        for (i, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
-            for (key, pair) in keys.iter_mut().zip(offsets[i * AT_ONCE..].windows(2)) {
-                // They fit, as checked above.
+        let (kernel, mut keys) = (Kernel::default(), [[].as_slice(); CHUNK_KEYS]);
+        for (i, hashes) in hashes.chunks_mut(CHUNK_KEYS).enumerate() {
+            for (key, pair) in keys.iter_mut().zip(offsets[i * CHUNK_KEYS..].windows(2)) {
+                // `check_offsets` has checked the bounds.
                 *key = &bytes[wide(pair[0]) as usize..wide(pair[1]) as usize];
             }
             self.hash_by(kernel, &keys[..hashes.len()], hashes);
@@ -106,35 +116,35 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// Writes the hash of each key to `hashes`, as far as they go, by this kernel's vectors.
+    /// Hashes keys with this kernel's vectors, as many as both slices have.
     pub(crate) fn hash_by<K: Key>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
         self.bytes(kernel).hash_keys(&keys[..count], overwritten(&mut hashes[..count]));
     }
 
-    /// Hashes keys of bytes, many at a time by the vectors of this kernel.
+    /// Returns a hasher of keys that uses this kernel's vectors.
     #[inline]
     pub(crate) fn bytes(self, kernel: Kernel) -> HashBytes {
         HashBytes { hasher: self, kernel }
     }
 
-    /// Hashes the little-endian bytes of integers.
+    /// Returns a hasher of the little-endian bytes of integers.
     #[inline]
     pub(crate) fn integers(self, kernel: Kernel) -> HashIntegers {
         HashIntegers { hasher: self, kernel }
     }
 }
 
-/// How keys become hashes, one by one or many at a time: by a [`KeyHasher`], or by a function that
-/// gives the hash of another system.
+/// Hashing of keys, one by one or several at a time: with a [`KeyHasher`], or with a function that
+/// computes the hash of another system.
 pub(crate) trait HashKeys<K> {
     fn hash_one(&self, key: &K) -> u64;
 
-    /// Writes the hash of each key to memory that is not initialised, and returns them.
+    /// Writes the hash of each key to uninitialised memory, and returns the hashes.
     ///
     /// # Panics
     ///
-    /// If there is less memory than keys: a bug of this crate, not an input.
+    /// If there are more keys than places for hashes, which only a bug in this crate can cause.
     #[inline]
     fn hash_keys<'h>(&self, keys: &[K], memory: &'h mut [MaybeUninit<u64>]) -> &'h [u64] {
         hash_each(keys, memory, |key| self.hash_one(key))
@@ -155,7 +165,7 @@ impl<K: Key> HashKeys<K> for HashBytes {
 
     #[inline(always)]
     fn hash_keys<'h>(&self, keys: &[K], memory: &'h mut [MaybeUninit<u64>]) -> &'h [u64] {
-        Vectors::of(self.kernel).keys(keys, self.hasher.seed, &mut memory[..keys.len()])
+        Vectors::for_kernel(self.kernel).keys(keys, self.hasher.seed, &mut memory[..keys.len()])
     }
 }
 
@@ -171,10 +181,14 @@ impl HashKeys<u64> for HashIntegers {
         self.hasher.hash(key.to_le_bytes())
     }
 
-    // Always: as a call it costs three keys in the cache a tenth.
+    // Always inlined: as a call, it makes three keys in the cache 10 % slower.
     #[inline(always)]
     fn hash_keys<'h>(&self, keys: &[u64], memory: &'h mut [MaybeUninit<u64>]) -> &'h [u64] {
-        Vectors::of(self.kernel).of_integers(keys, self.hasher.seed, &mut memory[..keys.len()])
+        Vectors::for_kernel(self.kernel).integer_keys(
+            keys,
+            self.hasher.seed,
+            &mut memory[..keys.len()],
+        )
     }
 }
 
@@ -191,7 +205,7 @@ fn check_length(keys: usize, hashes: &[u64]) -> Result<(), HashError> {
     if hashes == keys { Ok(()) } else { Err(HashError::Length { hashes, keys }) }
 }
 
-/// The offset. What does not fit a signed 128-bit integer is beyond every end.
+/// Widens an offset. A value that does not fit a signed 128-bit integer is past every end.
 #[inline]
 fn wide(offset: impl TryInto<i128>) -> i128 {
     offset.try_into().unwrap_or(i128::MAX)
@@ -209,7 +223,7 @@ fn check_offsets<O: Copy + TryInto<i128>>(bytes: &[u8], offsets: &[O]) -> Result
     Ok(())
 }
 
-/// Why a batch of keys cannot be hashed into a slice. Nothing was written to it.
+/// Error of hashing a batch of keys into a slice. Nothing was written to the slice.
 ///
 /// ```
 /// use blocked_bloom::{HashError, KeyHasher};
@@ -220,22 +234,22 @@ fn check_offsets<O: Copy + TryInto<i128>>(bytes: &[u8], offsets: &[O]) -> Result
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HashError {
-    /// The slice for the hashes is not as long as there are keys.
+    /// The numbers of keys and hashes differ.
     Length {
-        /// Hashes of the slice.
+        /// Length of the slice for hashes.
         hashes: usize,
-        /// Keys given.
+        /// Number of keys.
         keys: usize,
     },
-    /// An offset of a key in a buffer is less than the one before it, or beyond the end.
+    /// An offset of a key is smaller than its predecessor, or past the end of the buffer.
     Offset {
-        /// Which offset, from 0.
+        /// Index of the offset, from 0.
         index: usize,
-        /// What was given.
+        /// Value of the offset.
         offset: i128,
-        /// The offset before it; 0 for the first.
+        /// Value of its predecessor; 0 for the first offset.
         least: usize,
-        /// Bytes of the buffer.
+        /// Length of the buffer in bytes.
         most: usize,
     },
 }

@@ -1,13 +1,14 @@
-//! XXH3-64 of many keys of 4 to 16 bytes at a time, by vectors of a [`Kernel`]'s instructions.
+//! XXH3-64 of several keys of 4 to 16 bytes at a time, with the vector instructions of a
+//! [`Kernel`].
 //!
-//! Vectors change the speed, never a hash: they give what the crate `xxhash-rust` gives, which
-//! hashes all other keys. Each instruction set is a file with two functions of the same names.
-//! `integers` hashes keys of 4 or of 8 bytes that lie one after the other. `staged` hashes any
-//! keys; it is generic, so that the part that reads keys is compiled for the instruction set too.
-//! Staging keys in a common part, and hashing them by a table of function pointers, took 2.5 times
-//! as long for keys of 8 and of 16 bytes (Zen 5).
+//! Vectors change the speed, never a hash: the results equal those of the crate `xxhash-rust`,
+//! which hashes all other keys. Each instruction set has a file with two functions. `integers`
+//! hashes adjacent keys of 4 or 8 bytes. `staged` hashes any keys; it is generic, so that the code
+//! that reads keys is compiled for the instruction set too. Staging keys in common code and hashing
+//! them through a table of function pointers took 2.5 times as long for keys of 8 and 16 bytes
+//! (Zen 5).
 
-// Each call is argued where it is made; the functions' own blocks in their files.
+// Each call has its SAFETY comment here; the functions' own blocks have theirs.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these safe ones")]
 #![allow(dead_code, reason = "other architectures than x86-64 have no AVX-512, or no vectors")]
 
@@ -31,15 +32,16 @@ const MULTIPLIER_8: u64 = 0x9fb2_1c65_1e98_df25;
 /// Multiplier of keys of 9 to 16 bytes, `PRIME_MX1`.
 const MULTIPLIER_16: u64 = 0x1656_6791_9e37_79f9;
 
-/// What keys of 4 to 8 bytes are combined with: words 1 and 2 of the default secret, and the seed.
+/// The value that is XORed with keys of 4 to 8 bytes: words 1 and 2 of the default secret and the
+/// seed.
 #[inline]
 fn flip_8(seed: u64) -> u64 {
     let high = u64::from((seed as u32).swap_bytes()) << 32;
     (0x1cad_21f7_2c81_017c_u64 ^ 0xdb97_9083_e96d_d4de).wrapping_sub(seed ^ high)
 }
 
-/// What the first and the last eight bytes of keys of 9 to 16 bytes are combined with: words 3 to 6
-/// of the secret, and the seed.
+/// The values that are XORed with the first and the last eight bytes of keys of 9 to 16 bytes:
+/// words 3 to 6 of the secret and the seed.
 #[inline]
 fn flips_16(seed: u64) -> [u64; 2] {
     [
@@ -48,19 +50,19 @@ fn flips_16(seed: u64) -> [u64; 2] {
     ]
 }
 
-/// Fewer keys are hashed one by one. Staging 16 slices takes 1.5 times as long as that, 64 slices
-/// 0.8 times, and 16 arrays 0.5 times (Zen 5).
-const FEWEST: usize = 32;
+/// Fewer keys are hashed one by one. Relative to that, staging takes 1.5 times as long for 16
+/// slices, 0.8 for 64 slices, and 0.5 for 16 arrays (Zen 5).
+const MIN_KEYS: usize = 32;
 
-/// Fewer integers are hashed one by one: looking for the vectors takes as long as a key.
-const FEWEST_INTEGERS: usize = 4;
+/// Fewer integers are hashed one by one: selecting the vectors takes the time of hashing one key.
+const MIN_INTEGERS: usize = 4;
 
-/// An instruction set that this CPU has, or none.
+/// An instruction set that this CPU supports, or none.
 #[derive(Clone, Copy)]
-pub(super) struct Vectors(Set);
+pub(super) struct Vectors(VectorKind);
 
 #[derive(Clone, Copy)]
-enum Set {
+enum VectorKind {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -70,23 +72,23 @@ enum Set {
 }
 
 impl Vectors {
-    /// The vectors of the kernel's instruction set.
+    /// The vectors of a kernel's instruction set.
     #[inline]
-    pub(super) fn of(kernel: Kernel) -> Self {
+    pub(super) fn for_kernel(kernel: Kernel) -> Self {
         Vectors(match kernel.instructions() {
             #[cfg(target_arch = "x86_64")]
-            crate::kernel::InstructionSet::Avx512 => Set::Avx512,
+            crate::kernel::InstructionSet::Avx512 => VectorKind::Avx512,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            crate::kernel::InstructionSet::Avx2 => Set::Avx2,
-            _ => Set::Scalar,
+            crate::kernel::InstructionSet::Avx2 => VectorKind::Avx2,
+            _ => VectorKind::Scalar,
         })
     }
 
-    /// Hashes every key, into memory that need not be initialised and is given back.
+    /// Hashes every key into memory that need not be initialised, and returns that memory.
     ///
     /// # Panics
     ///
-    /// If there is not as much memory as keys: a bug of this crate, not an input.
+    /// If the numbers of keys and hashes differ, which only a bug in this crate can cause.
     #[inline(always)]
     pub(super) fn keys<'h, K: AsRef<[u8]>>(
         self,
@@ -95,78 +97,79 @@ impl Vectors {
         hashes: &'h mut [MaybeUninit<u64>],
     ) -> &'h [u64] {
         assert_eq!(keys.len(), hashes.len());
-        if keys.len() < FEWEST {
+        if keys.len() < MIN_KEYS {
             return hash_each(keys, hashes, |key| hash_one(key, seed));
         }
         self.staged(keys, seed, hashes);
-        // SAFETY: it writes a hash for every key.
+        // SAFETY: `staged` writes a hash for every key.
         unsafe { written(hashes) }
     }
 
     /// [`keys`](Self::keys) for the little-endian bytes of integers.
     #[inline(always)]
-    pub(super) fn of_integers<'h>(
+    pub(super) fn integer_keys<'h>(
         self,
         keys: &[u64],
         seed: u64,
         hashes: &'h mut [MaybeUninit<u64>],
     ) -> &'h [u64] {
         assert_eq!(keys.len(), hashes.len());
-        // Machines that have vectors are little-endian.
+        // All machines with these vectors are little-endian.
         if !self.integers(bytes_of(keys), 8, seed, hashes) {
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 hash.write(xxh3_64_with_seed(&black_box(key).to_le_bytes(), seed));
             }
         }
-        // SAFETY: both write a hash for every key.
+        // SAFETY: `integers` and the loop each write a hash for every key.
         unsafe { written(hashes) }
     }
 
-    /// Not inlined: two per cent of a call of 128 keys of 16 bytes (AVX2, Zen 3).
+    /// Not inlined: that saves 2 % of a call with 128 keys of 16 bytes (AVX2, Zen 3).
     #[inline(never)]
     fn staged<K: AsRef<[u8]>>(self, keys: &[K], seed: u64, hashes: &mut [MaybeUninit<u64>]) {
         let most = match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => 16,
+            VectorKind::Avx512 => 16,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            Set::Avx2 => 8,
-            Set::Scalar => 0,
+            VectorKind::Avx2 => 8,
+            VectorKind::Scalar => 0,
         };
         let fits = |key: &K| (4..=most).contains(&key.as_ref().len());
         let mut done = 0;
         while done < keys.len() {
             let (keys, hashes) = (&keys[done..], &mut hashes[done..]);
             let end = keys.len().min(STAGED);
-            // Most often all keys have lengths of one kind. If vectors cannot hash that kind,
-            // looking at two keys of a chunk shows it.
+            // Usually all keys have similar lengths. If vectors cannot hash such lengths, two keys
+            // of a chunk show it.
             if fits(&keys[0]) || fits(&keys[end / 2]) {
                 let staged = match self.0 {
-                    // SAFETY: `Vectors` are made of a `Kernel` of that instruction set, which
-                    // exists only if detection found it; there are as many keys as hashes.
+                    // SAFETY: `Vectors` are made from a `Kernel` with that instruction set, which
+                    // exists only after detection; the numbers of keys and hashes are equal.
                     #[cfg(target_arch = "x86_64")]
-                    Set::Avx512 => unsafe { avx512::staged(keys, seed, hashes) },
-                    // SAFETY: as above.
+                    VectorKind::Avx512 => unsafe { avx512::staged(keys, seed, hashes) },
+                    // SAFETY: a `Kernel` with AVX2 exists only after detection; the numbers of keys
+                    // and hashes are equal.
                     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-                    Set::Avx2 => unsafe { avx2::staged(keys, seed, hashes) },
-                    Set::Scalar => 0,
+                    VectorKind::Avx2 => unsafe { avx2::staged(keys, seed, hashes) },
+                    VectorKind::Scalar => 0,
                 };
                 done += staged;
                 if staged > 0 {
                     continue;
                 }
             }
-            in_fours(&keys[..end], seed, &mut hashes[..end]);
+            hash_in_fours(&keys[..end], seed, &mut hashes[..end]);
             done += end;
         }
     }
 
-    /// Hashes keys of `width` bytes, 4 or 8, which lie one after the other. Returns false, without
-    /// writing, for other widths and for few keys.
+    /// Hashes adjacent keys of `width` bytes, 4 or 8. Returns false, without writing, for other
+    /// widths and for few keys.
     ///
     /// # Panics
     ///
-    /// If there are not as many hashes as keys: a bug of this crate, not an input.
-    #[allow(unused_variables, reason = "there are no vectors on other machines than x86")]
+    /// If the numbers of keys and hashes differ, which only a bug in this crate can cause.
+    #[allow(unused_variables, reason = "only x86 has vectors")]
     #[inline]
     pub(super) fn integers(
         self,
@@ -176,31 +179,32 @@ impl Vectors {
         hashes: &mut [MaybeUninit<u64>],
     ) -> bool {
         assert_eq!(hashes.len().checked_mul(width), Some(bytes.len()));
-        if hashes.len() < FEWEST_INTEGERS {
+        if hashes.len() < MIN_INTEGERS {
             return false;
         }
         match (self.0, width) {
             #[cfg(target_arch = "x86_64")]
-            (Set::Avx512, 4) => {
-                // SAFETY: as above for the instruction set; there are as many keys as hashes.
+            (VectorKind::Avx512, 4) => {
+                // SAFETY: a `Kernel` with AVX-512 exists only after detection; the assertion above
+                // makes the numbers of keys and hashes equal.
                 unsafe { avx512::integers::<4>(bytes.as_chunks().0, seed, hashes) };
                 true
             }
             #[cfg(target_arch = "x86_64")]
-            (Set::Avx512, 8) => {
-                // SAFETY: as above.
+            (VectorKind::Avx512, 8) => {
+                // SAFETY: AVX-512 was detected, and the numbers of keys and hashes are equal.
                 unsafe { avx512::integers::<8>(bytes.as_chunks().0, seed, hashes) };
                 true
             }
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            (Set::Avx2, 4) => {
-                // SAFETY: as above.
+            (VectorKind::Avx2, 4) => {
+                // SAFETY: AVX2 was detected, and the numbers of keys and hashes are equal.
                 unsafe { avx2::integers::<4>(bytes.as_chunks().0, seed, hashes) };
                 true
             }
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            (Set::Avx2, 8) => {
-                // SAFETY: as above.
+            (VectorKind::Avx2, 8) => {
+                // SAFETY: AVX2 was detected, and the numbers of keys and hashes are equal.
                 unsafe { avx2::integers::<8>(bytes.as_chunks().0, seed, hashes) };
                 true
             }
@@ -209,11 +213,11 @@ impl Vectors {
     }
 }
 
-/// Writes what `hash` gives for every key to the start of memory that is not initialised.
+/// Writes the `hash` of every key to the start of uninitialised memory, and returns the hashes.
 ///
 /// # Panics
 ///
-/// If there is less memory than keys: a bug of this crate, not an input.
+/// If there are more keys than places for hashes, which only a bug in this crate can cause.
 #[inline]
 pub(crate) fn hash_each<'h, K>(
     keys: &[K],
@@ -224,23 +228,24 @@ pub(crate) fn hash_each<'h, K>(
     for (slot, key) in memory.iter_mut().zip(keys) {
         slot.write(hash(key));
     }
-    // SAFETY: there is a slot for every key, and all were written.
+    // SAFETY: `memory` has one slot per key, and the loop wrote all of them.
     unsafe { written(memory) }
 }
 
-/// The hash of one key.
+/// Hashes one key.
 #[inline]
 fn hash_one<K: AsRef<[u8]>>(key: &K, seed: u64) -> u64 {
-    // Without `black_box` the compiler vectorises the hash of keys of fixed width for SSE2, which
-    // has no 64-bit multiplication: keys of 16 bytes then take 3.0 ns in place of 1.7 on Intel and
-    // 1.9 in place of 1.5 on Zen 5 (keys of 8 bytes 1.6 in place of 2.1, and 1.7 in place of 1.5).
+    // Without `black_box`, the compiler vectorises the hash of keys of fixed width for SSE2, which
+    // lacks 64-bit multiplication. Keys of 16 bytes then take 3.0 ns instead of 1.7 on Intel and
+    // 1.9 instead of 1.5 on Zen 5; keys of 8 bytes 1.6 instead of 2.1, and 1.7 instead of 1.5.
     xxh3_64_with_seed(black_box(key).as_ref(), seed)
 }
 
-/// Hashes key after key, four an iteration: one takes up to 1.1 of the time (keys of 16 bytes, Zen
-/// 3), but less for few keys. Not inlined: vectors took 1.1 of the time beside it (32 keys, Zen 4).
+/// Hashes keys one by one, four per iteration. One per iteration takes up to 1.1 of the time (keys
+/// of 16 bytes, Zen 3), though less for few keys. Not inlined: next to it, vectors took 1.1 of the
+/// time (32 keys, Zen 4).
 #[inline(never)]
-fn in_fours<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [MaybeUninit<u64>]) {
+fn hash_in_fours<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [MaybeUninit<u64>]) {
     let (fours, rest) = keys.as_chunks::<4>();
     let (hashes, of_rest) = hashes.split_at_mut(4 * fours.len());
     for (hashes, keys) in hashes.as_chunks_mut::<4>().0.iter_mut().zip(fours) {
@@ -249,26 +254,31 @@ fn in_fours<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [MaybeUninit<u64
     hash_each(rest, of_rest, |key| hash_one(key, seed));
 }
 
-/// The bytes of the integers as they lie in memory.
+/// Returns the memory of the integers as bytes.
 #[inline]
 fn bytes_of(integers: &[u64]) -> &[u8] {
-    // SAFETY: the same memory, borrowed as long; integers have no padding, and bytes no alignment.
+    // SAFETY: the same memory, borrowed for the same time. Integers have no padding, and bytes need
+    // no alignment.
     unsafe { core::slice::from_raw_parts(integers.as_ptr().cast(), size_of_val(integers)) }
 }
 
-/// The same memory, as [`Vectors`] take it. They only write hashes to it, so that it stays
-/// initialised; nobody else is given it.
+/// Returns the same memory in the form that [`Vectors`] take. They only write hashes to it, so it
+/// stays initialised.
 #[inline]
 pub(super) fn overwritten(hashes: &mut [u64]) -> &mut [MaybeUninit<u64>] {
-    // SAFETY: the same memory, borrowed as long; `hash::batch` passes it to `Vectors` alone.
+    // SAFETY: the same memory, borrowed for the same time. `hash::batch`, the only caller, passes
+    // it only to `Vectors`, which never leave a word uninitialised.
     unsafe { core::slice::from_raw_parts_mut(hashes.as_mut_ptr().cast(), hashes.len()) }
 }
 
+/// Returns hashes that were written.
+///
 /// # Safety
 ///
-/// Every hash was written.
+/// Every hash has been written.
 #[inline]
 unsafe fn written(hashes: &mut [MaybeUninit<u64>]) -> &[u64] {
-    // SAFETY: the same memory, borrowed as long, all of it initialised.
+    // SAFETY: the same memory, borrowed for the same time; the caller promises that every word was
+    // written.
     unsafe { core::slice::from_raw_parts(hashes.as_ptr().cast(), hashes.len()) }
 }

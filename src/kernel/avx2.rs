@@ -1,7 +1,7 @@
-//! AVX2: eight probes of one key in a register; four keys an iteration, collected together.
+//! AVX2: eight probes of one key in a register; the answers of four keys are collected together.
 //!
-//! The 64-byte line is two registers; a probe's top bit picks the half, the next three the 32-bit
-//! word, five more the bit.
+//! The 64-byte block is two registers. A probe's top bit selects the half, the next three bits the
+//! 32-bit word, the next five the bit.
 
 #[cfg(target_arch = "x86")]
 use core::arch::x86::*;
@@ -20,23 +20,25 @@ cpufeatures::new!(detect, "avx2");
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
     is_supported: detect::get,
-    one,
+    contains_one,
     group,
     batch,
     insert,
     overlapped: 8,
-    few: 8,
+    short_calls: 8,
 };
 
 /// Up to this many hashes of a group are tested one by one.
-const ONE_BY_ONE: usize = 16;
+const MAX_SINGLE_TESTS: usize = 16;
 
-/// Keys an iteration: their results fill one register of bytes.
+/// Keys per iteration: their results fill one register of bytes.
 const KEYS: usize = 4;
 
+/// Tests any number of hashes.
+///
 /// # Safety
 ///
-/// As [`Table`] says.
+/// See [`Table`].
 #[target_feature(enable = "avx2")]
 unsafe fn batch(
     blocks: &[Block],
@@ -45,15 +47,16 @@ unsafe fn batch(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    // SAFETY: the caller's promises are passed on.
+    // SAFETY: the caller's promises about CPU, blocks, probes and `hits` are passed on unchanged,
+    // and `batch_for` selects rounds for at least as many probes.
     unsafe { batch_for!(batch_of, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
 }
 
-/// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key.
+/// Tests up to `8 * ROUNDS` probes, and prefetches `LINES` cache lines per key.
 ///
 /// # Safety
 ///
-/// As [`Table`] says, and `probes <= 8 * ROUNDS`.
+/// See [`Table`]; also, `probes <= 8 * ROUNDS`.
 #[target_feature(enable = "avx2")]
 unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
@@ -61,20 +64,20 @@ unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    // SAFETY: the caller promised the number of blocks.
+    // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
     for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| {
         watch!(ran("avx2"));
-        test.four(keys)
+        test.test_four(keys)
     });
 }
 
-/// What all keys of a batch share.
+/// The constants of a batch.
 struct Test<'a, const ROUNDS: usize> {
-    /// 1 to 2^32 - 1.
+    /// 1 to 2^32 - 1 blocks.
     blocks: &'a [Block],
     probes: Probes<ROUNDS>,
-    /// Per round, a one in every lane that probes; the other lanes make an empty mask.
+    /// Per round, a one in every lane that holds a probe; the other lanes have an empty mask.
     ones: [__m256i; ROUNDS],
 }
 
@@ -87,35 +90,35 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     unsafe fn new(blocks: &'a [Block], probes: u32) -> Self {
         let mut ones = [_mm256_setzero_si256(); ROUNDS];
         for (round, ones) in ones.iter_mut().enumerate() {
-            *ones = ones_of((probes as usize).saturating_sub(8 * round));
+            *ones = probing_lanes((probes as usize).saturating_sub(8 * round));
         }
         Test { blocks, probes: Probes::new(), ones }
     }
 
-    /// One bit per key, set if it may be present.
+    /// Returns one bit per key, set if the key may be present.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn four(&self, hashes: &[u64; KEYS]) -> u64 {
-        // Written out: a closure given to `map` is called from a function without AVX2, which it
-        // cannot be inlined into.
+    fn test_four(&self, hashes: &[u64; KEYS]) -> u64 {
+        // Without `map`: it would call the closure from a function without AVX2, into which the
+        // closure cannot be inlined.
         let missing = [
             self.missing(&hashes[0]),
             self.missing(&hashes[1]),
             self.missing(&hashes[2]),
             self.missing(&hashes[3]),
         ];
-        which_are_zero(missing)
+        zero_mask(missing)
     }
 
-    /// The bits of the key that are not set in its line.
+    /// Returns the bits of the key that are not set in its block.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn missing(&self, hash: &u64) -> __m256i {
         let [lo, hi] = halves(hash);
-        // SAFETY: `new` was promised the number of blocks.
+        // SAFETY: the caller of `new` promised 1 to 2^32 - 1 blocks.
         let block = unsafe { address(self.blocks, lo.into()) };
-        // SAFETY: `block` points into `blocks`.
-        let line = in_registers(unsafe { load(block) });
+        // SAFETY: `address` returns one of `blocks`, which are borrowed.
+        let line = keep_in_registers(unsafe { load(block) });
         let mut missing = _mm256_setzero_si256();
         for (product, &ones) in self.probes.products(hi).into_iter().zip(&self.ones) {
             let (words, bits) = words_and_bits(line, product, ones);
@@ -125,28 +128,28 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     }
 }
 
-/// The low and the high half of a hash, each by a load of its own. From one load of both the
-/// compiler would take the high half through a general register to a vector's first lane and from
-/// there to the others: three instructions in place of a load that broadcasts, 10 % of a query in
-/// the first-level cache (Zen 3).
+/// Loads the low and the high half of a hash separately. After a single load of both, the compiler
+/// moves the high half through a general register to a vector's first lane and then to the others:
+/// three instructions instead of one broadcasting load, 10 % of the time of a query in the
+/// first-level cache (Zen 3).
 #[inline]
 #[target_feature(enable = "avx2")]
 fn halves(hash: &u64) -> [u32; 2] {
     let halves = core::ptr::from_ref(hash).cast::<u32>();
-    // SAFETY: the first four bytes of the reference's eight, which are the low ones on x86.
+    // SAFETY: reads the first four of the reference's eight bytes, which are the low half on x86.
     let low = unsafe { halves.read() };
-    // SAFETY: the other four; `wrapping_add` stays inside the eight.
+    // SAFETY: reads the other four; `wrapping_add` stays inside the eight bytes.
     let high = unsafe { halves.wrapping_add(1).read() };
     [low, high]
 }
 
-/// The same registers. That keeps the compiler from making their loads part of the shuffles.
-/// `vpermd` with its table in memory takes 2.0 cycles on Zen 3, with the table in a register 1.35:
-/// 3 % of a query in the first-level cache, 10 % in the second.
+/// Returns its arguments unchanged, but keeps the compiler from merging their loads with the
+/// shuffles. On Zen 3, `vpermd` takes 2.0 cycles with its table in memory and 1.35 with the table
+/// in a register: 3 % of the time of a query in the first-level cache, 10 % in the second.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
-    // SAFETY: there is no instruction.
+fn keep_in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
+    // SAFETY: the assembly contains no instruction.
     unsafe {
         core::arch::asm!(
             "/* {0} {1} */", inout(ymm_reg) low, inout(ymm_reg) high,
@@ -156,18 +159,18 @@ fn in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
     (low, high)
 }
 
-/// A one in each of the first `probes` lanes.
+/// Returns a one in each of the first `probes` lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn ones_of(probes: usize) -> __m256i {
+pub(super) fn probing_lanes(probes: usize) -> __m256i {
     const ONES: [u32; 16] = [1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     let ones = &ONES[8 - probes.min(8)..][..8];
-    // SAFETY: eight words; the load has no alignment to respect.
+    // SAFETY: reads the eight words of the slice; the load needs no alignment.
     unsafe { _mm256_loadu_si256(ones.as_ptr().cast()) }
 }
 
-/// The words of eight probes and their bits in them, each in the lane of its product; no bit where
-/// the lane of `ones` is empty.
+/// Returns the words of eight probes and the probes' bits, each in the lane of its product. Lanes
+/// in which `ones` is 0 have no bit.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn words_and_bits(
@@ -178,57 +181,62 @@ fn words_and_bits(
     let word = _mm256_srli_epi32::<28>(product);
     let from_low = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(low, word));
     let from_high = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(high, word));
-    // `vblendvps` looks at the sign, which is the top bit of the word's index.
+    // `vblendvps` selects by the sign, which is the top bit of the word's index.
     let words = _mm256_blendv_ps(from_low, from_high, _mm256_castsi256_ps(product));
     let bit = _mm256_srli_epi32::<27>(_mm256_slli_epi32::<4>(product));
     (_mm256_castps_si256(words), _mm256_sllv_epi32(ones, bit))
 }
 
-/// Whether all bits are set in the words. `vptest` of one register with itself is not used: the
-/// compiler takes it apart into eight instructions.
+/// Whether all bits are set in the words. `vptest` of one register with itself is avoided, since
+/// the compiler replaces it by eight instructions.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn all_set((words, bits): (__m256i, __m256i)) -> bool {
     _mm256_testc_si256(words, bits) == 1
 }
 
+/// Whether the block has all bits of the hash.
+///
 /// # Safety
 ///
-/// As [`Table`] says.
+/// See [`Table`].
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
+pub(super) unsafe fn contains_one(line: &Block, probes: u32, hash: u64) -> bool {
     watch!(ran("avx2"));
-    // SAFETY: a reference may be read.
+    // SAFETY: `line` is a reference, so its 64 bytes may be read.
     let halves = unsafe { load(line) };
     let scheme = Probes::<1>::new();
     let [mut product] = scheme.products((hash >> 32) as u32);
     let mut probes = probes as usize;
     while probes > 8 {
-        if !all_set(words_and_bits(halves, product, ones_of(8))) {
+        if !all_set(words_and_bits(halves, product, probing_lanes(8))) {
             return false;
         }
         probes -= 8;
         product = _mm256_mullo_epi32(product, scheme.next_round);
     }
-    all_set(words_and_bits(halves, product, ones_of(probes)))
+    all_set(words_and_bits(halves, product, probing_lanes(probes)))
 }
 
+/// Tests 1 to 64 hashes; returns one bit per hash.
+///
 /// # Safety
 ///
-/// As [`Table`] says.
+/// See [`Table`].
 #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one arm of a match")]
 #[target_feature(enable = "avx2")]
 unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     if let [hash] = *hashes {
-        // SAFETY: the caller promised the number of blocks.
+        // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
         let block = unsafe { address(blocks, hash) };
-        // SAFETY: it is one of `blocks`.
+        // SAFETY: `address` returns one of `blocks`, which are borrowed.
         let block = unsafe { &*block };
-        // SAFETY: the caller's promises are passed on.
-        return unsafe { one(block, probes, hash) }.into();
+        // SAFETY: the caller promises AVX2, and `one` requires nothing else.
+        return unsafe { contains_one(block, probes, hash) }.into();
     }
-    // SAFETY: the caller's promises are passed on.
+    // SAFETY: the caller's promises about CPU, blocks, probes and hashes are passed on unchanged,
+    // and each arm has rounds for at least as many probes.
     unsafe {
         match probes {
             ..=8 => group_of::<1>(blocks, probes, hashes),
@@ -238,31 +246,32 @@ unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     }
 }
 
-/// Not inlined, so that no register is saved for one key.
+/// [`group`] with up to `8 * ROUNDS` probes. Not inlined, so that calls with one key save no
+/// registers.
 ///
 /// # Safety
 ///
-/// As [`Table`] says, and `probes <= 8 * ROUNDS`.
+/// See [`Table`]; also, `probes <= 8 * ROUNDS`.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     watch!(ran("avx2"));
-    // SAFETY: the caller promised the number of blocks.
+    // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    if hashes.len() > ONE_BY_ONE {
+    if hashes.len() > MAX_SINGLE_TESTS {
         let mut word = [0];
-        for_each_word::<KEYS, 0>(blocks, hashes, &mut word, |keys| test.four(keys));
+        for_each_word::<KEYS, 0>(blocks, hashes, &mut word, |keys| test.test_four(keys));
         return word[0];
     }
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
 }
 
-/// One bit per register, set if it is zero.
+/// Returns one bit per register, set if the register is zero.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn which_are_zero(registers: [__m256i; 4]) -> u64 {
-    // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each
-    // half of the register has four bytes of each.
+fn zero_mask(registers: [__m256i; 4]) -> u64 {
+    // Packing with saturation, 32 bits to 16 and 16 to 8, never turns a non-zero value into zero.
+    // Afterwards, each half of the result has four bytes of each register.
     let low = _mm256_packs_epi32(registers[0], registers[1]);
     let high = _mm256_packs_epi32(registers[2], registers[3]);
     let all = _mm256_packs_epi16(low, high);
@@ -271,7 +280,7 @@ fn which_are_zero(registers: [__m256i; 4]) -> u64 {
     u64::from(zero & (zero >> 4) & 15)
 }
 
-/// Both halves of the block.
+/// Loads both halves of the block.
 ///
 /// # Safety
 ///
@@ -280,20 +289,22 @@ fn which_are_zero(registers: [__m256i; 4]) -> u64 {
 #[target_feature(enable = "avx2")]
 unsafe fn load(block: *const Block) -> (__m256i, __m256i) {
     let halves = block.cast::<__m256i>();
-    // SAFETY: the first 32 bytes of a block that may be read; the load has no alignment to respect.
+    // SAFETY: reads the first 32 bytes of a block that may be read; the load needs no alignment.
     let low = unsafe { _mm256_loadu_si256(halves) };
-    // SAFETY: its other 32 bytes; `wrapping_add` stays inside the block.
+    // SAFETY: reads its other 32 bytes; `wrapping_add` stays inside the block.
     let high = unsafe { _mm256_loadu_si256(halves.wrapping_add(1)) };
     (low, high)
 }
 
+/// Sets the bits of every hash.
+///
 /// # Safety
 ///
-/// As [`Table`] says.
+/// See [`Table`].
 #[target_feature(enable = "avx2")]
 unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
     let fill = if new.is_empty() { fill_for::<false>(probes) } else { fill_for::<true>(probes) };
-    // SAFETY: the caller's promise that there is AVX2 is passed on.
+    // SAFETY: `fill` requires AVX2, which the caller promises.
     unsafe { fill(tile, probes, hashes, new) }
 }
 
@@ -310,16 +321,16 @@ fn fill_for<const NEW: bool>(probes: u32) -> Fill {
         7 => fill::<7, 1, NEW>,
         8 => fill::<8, 1, NEW>,
         ..=16 => fill::<0, 2, NEW>,
-        // The masks of more probes take longer than setting their bits one by one.
+        // With more probes, setting the bits one by one is faster than computing masks.
         _ => scalar::insert,
     }
 }
 
-/// Inserts with `PROBES` probes, or `probes` if `PROBES` is 0; there are `ROUNDS` times eight at
-/// most. If `NEW`, says which hashes were new.
+/// Inserts with `PROBES` probes, or `probes` if `PROBES` is 0, at most `8 * ROUNDS`. If `NEW`,
+/// reports which hashes were new.
 ///
-/// The bit positions of 64 keys come first and the masks after: a position that is loaded right
-/// after it was stored in a wider piece waits for the store.
+/// All bit positions of 64 keys are computed before any mask: loading a position immediately after
+/// a wider store wrote it would wait for that store.
 ///
 /// # Safety
 ///
@@ -334,10 +345,11 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
     let probes = if PROBES > 0 { PROBES } else { probes as usize };
     let scheme = Probes::<ROUNDS>::new();
     let one = _mm256_set1_epi32(1);
-    // Lane j of a mask is `1 << (bit - 32 j)`, counts unsigned: all but one shift their one out.
+    // Lane j of a mask is `1 << (bit - 32 j)` with unsigned counts: all lanes except one shift
+    // their one out.
     let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
-    let mut ahead = tile.ahead_of(hashes);
+    let mut ahead = tile.prefetcher(hashes);
     let mut positions = [[[0_u32; 8]; ROUNDS]; 64];
     for (word, chunk) in hashes.chunks(64).enumerate() {
         let mut bits = 0;
@@ -349,7 +361,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
             watch!(ran("avx2"));
             let index = tile.index(hash);
             let block = &mut tile.blocks[index];
-            // SAFETY: `block` is a reference.
+            // SAFETY: `block` is a reference, so its 64 bytes may be read.
             let before = unsafe { load(block) };
             let (mut low, mut high) = before;
             for &position in &positions.as_flattened()[..probes] {
@@ -360,9 +372,9 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
                 high = _mm256_or_si256(high, _mm256_sllv_epi32(one, high_counts));
             }
             let halves = core::ptr::from_mut(block).cast::<__m256i>();
-            // SAFETY: the first 32 bytes of `block`; the store has no alignment to respect.
+            // SAFETY: writes the first 32 bytes of `block`; the store needs no alignment.
             unsafe { _mm256_storeu_si256(halves, low) };
-            // SAFETY: its other 32 bytes; `wrapping_add` stays inside the block.
+            // SAFETY: writes its other 32 bytes; `wrapping_add` stays inside the block.
             unsafe { _mm256_storeu_si256(halves.wrapping_add(1), high) };
             if NEW {
                 let added = _mm256_or_si256(
@@ -378,12 +390,12 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
     }
 }
 
-/// The products of the probe scheme, eight a round.
+/// The products of the probe scheme, eight per round.
 #[derive(Clone, Copy)]
 struct Probes<const ROUNDS: usize> {
     /// `G^0 .. G^7`.
     powers: __m256i,
-    /// `G^8`: from one round to the next.
+    /// `G^8`, the factor from one round to the next.
     next_round: __m256i,
 }
 
@@ -392,12 +404,13 @@ impl<const ROUNDS: usize> Probes<ROUNDS> {
     #[target_feature(enable = "avx2")]
     fn new() -> Self {
         const POWERS: [u32; 9] = powers();
-        // SAFETY: the first eight of nine words; the load has no alignment to respect.
+        // SAFETY: reads the first eight of nine words; the load needs no alignment.
         let powers = unsafe { _mm256_loadu_si256(POWERS.as_ptr().cast()) };
         Probes { powers, next_round: _mm256_set1_epi32(POWERS[8] as i32) }
     }
 
-    /// The products of a key's probes by this high half: their top nine bits are bit positions.
+    /// Returns the products of a key's probes for the high half of its hash. The top nine bits of a
+    /// product are the bit position.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn products(&self, hi: u32) -> [__m256i; ROUNDS] {
@@ -415,7 +428,7 @@ impl<const ROUNDS: usize> Probes<ROUNDS> {
         let [_, hi] = halves(hash);
         for (product, positions) in self.products(hi).into_iter().zip(positions) {
             let bits = _mm256_srli_epi32::<23>(product);
-            // SAFETY: 32 bytes of `positions`; the store has no alignment to respect.
+            // SAFETY: writes the 32 bytes of `positions`; the store needs no alignment.
             unsafe { _mm256_storeu_si256(positions.as_mut_ptr().cast(), bits) };
         }
     }

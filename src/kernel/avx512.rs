@@ -1,20 +1,20 @@
-//! AVX-512: sixteen probes in a register, of two keys where eight are enough for one.
+//! AVX-512: sixteen probes in a register, from two keys if each has at most eight probes.
 //!
-//! The 64-byte line is one register; a probe's top four bits are the 32-bit word, five more the
-//! bit. Needs the extensions F, BW, DQ, VL, VBMI, VBMI2 and GFNI: Ice Lake, Zen 4 and later. Older
-//! parts with AVX-512 lower their clock for it and take the AVX2 kernel.
+//! The 64-byte block is one register. A probe's top four bits select the 32-bit word, the next five
+//! the bit. The kernel requires the extensions F, BW, DQ, VL, VBMI, VBMI2 and GFNI: Ice Lake, Zen 4
+//! and later. Older CPUs lower their clock for AVX-512, so they use the AVX2 kernel.
 
 mod group;
 mod insert;
-mod one;
+mod single;
 
-pub(super) use one::one;
+pub(super) use single::contains_one;
 
 use super::InstructionSet;
 use super::table::Table;
 
-// All are checked: CPUs and hypervisors may have only some. AVX2 and BMI2 are part of all
-// AVX-512 there is; the package `blocked-bloom-formats` takes AVX2's functions for this kernel.
+// All extensions are checked, since a CPU or hypervisor may offer only some. Every CPU with AVX-512
+// has AVX2 and BMI2; the package `blocked-bloom-formats` calls AVX2 functions with this kernel.
 cpufeatures::new!(
     detect,
     "avx2",
@@ -31,10 +31,10 @@ cpufeatures::new!(
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx512,
     is_supported: detect::get,
-    one,
+    contains_one,
     group: group::group,
     batch: group::batch,
     insert: insert::insert,
     overlapped: 8,
-    few: 64,
+    short_calls: 64,
 };

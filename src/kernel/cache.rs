@@ -1,37 +1,40 @@
-//! Up to which size a filter fits the cache, and is faster without prefetching.
+//! The largest filter that fits the cache and is therefore faster without prefetching.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::tuning::tuning;
 
-/// Environment variable that sets [`Kernel::prefetch_threshold`](super::Kernel::prefetch_threshold)
-/// for a process (with the feature `std`): bytes up to which no filter is prefetched, and of whose
-/// multiples some calls begin. What is no number is ignored; answers never depend on it.
+/// Name of the environment variable that sets
+/// [`Kernel::prefetch_threshold`](super::Kernel::prefetch_threshold) for a process (feature `std`).
+///
+/// The value is the size in bytes up to which filters are not prefetched; some calls start
+/// prefetching at a multiple of it. Values that are not numbers are ignored. Answers never depend
+/// on the variable.
 pub const PREFETCH_VARIABLE: &str = "BLOCKED_BLOOM_PREFETCH_THRESHOLD";
 
-/// Second-level cache where its size cannot be found out.
+/// Assumed size of the second-level cache if it cannot be detected.
 const DEFAULT_BYTES: usize = 512 << 10;
 
-/// 0 until it is known.
+/// The result of [`fits`], 0 until the first call.
 static FITS: AtomicUsize = AtomicUsize::new(0);
 
-/// What fits, times [`Tuning::few`](super::tuning::Tuning::few).
-static FEW_FIT: AtomicUsize = AtomicUsize::new(0);
+/// The result of [`fits`] times [`Tuning::short_calls`](super::tuning::Tuning::short_calls).
+static FITS_FEW_HASHES: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes up to which calls of up to 64 hashes, or [few](super::Table::few), do not prefetch; 0
-/// before [`fits`] was called.
+/// Size in bytes up to which a call with at most 64 hashes, or with
+/// [few](super::Table::short_calls), does not prefetch; 0 before the first call of [`fits`].
 #[inline]
 pub(super) fn known_to_fit(is_few: bool) -> usize {
-    if is_few { &FEW_FIT } else { &FITS }.load(Relaxed)
+    if is_few { &FITS_FEW_HASHES } else { &FITS }.load(Relaxed)
 }
 
-/// Bytes up to which a filter fits the cache. Found out once per process.
+/// Size in bytes up to which a filter fits the cache, detected once per process.
 #[inline]
 pub(super) fn fits() -> usize {
     match FITS.load(Relaxed) {
         0 => {
             let fits = find().max(1);
-            FEW_FIT.store(fits.saturating_mul(tuning().few), Relaxed);
+            FITS_FEW_HASHES.store(fits.saturating_mul(tuning().short_calls), Relaxed);
             FITS.store(fits, Relaxed);
             fits
         }
@@ -47,13 +50,14 @@ fn find() -> usize {
         return bytes;
     }
     let cache = second_level().filter(|bytes| *bytes > 0).unwrap_or(DEFAULT_BYTES);
-    // Without prefetching, filters of up to 1 MiB were faster with a cache of 1 MiB (Zen 5), of 1.2
-    // MiB with one of 2 MiB (Sapphire Rapids), and of 128 KiB with one of 512 KiB (Zen 3); those of
-    // 1.9 MiB with 2 MiB and of 256 KiB with 512 KiB were slower.
+    // Largest filter that was faster without prefetching: 1 MiB with a cache of 1 MiB (Zen 5),
+    // 1.2 MiB with 2 MiB (Sapphire Rapids), 128 KiB with 512 KiB (Zen 3). Filters of 1.9 MiB with a
+    // cache of 2 MiB and of 256 KiB with 512 KiB were slower without.
     if cache > 512 << 10 { cache - cache / 4 } else { cache / 2 }
 }
 
-/// Bytes of the second-level cache: by `cpuid` on x86, else what Linux says of the first core.
+/// Size of the second-level cache in bytes: from `cpuid` on x86, elsewhere from Linux's description
+/// of the first core.
 fn second_level() -> Option<usize> {
     #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
     return super::cpuid::second_level();

@@ -1,6 +1,6 @@
-//! What an x86 CPU says of itself.
+//! The instruction `cpuid`, by which an x86 CPU describes itself.
 
-/// Registers `eax` to `edx`; zeros on other machines.
+/// Returns the registers `eax` to `edx`; zeros on other machines.
 pub(super) fn cpuid(leaf: u32, index: u32) -> [u32; 4] {
     #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
     {
@@ -8,7 +8,7 @@ pub(super) fn cpuid(leaf: u32, index: u32) -> [u32; 4] {
         use core::arch::x86::__cpuid_count;
         #[cfg(target_arch = "x86_64")]
         use core::arch::x86_64::__cpuid_count;
-        // SAFETY: every CPU of these targets has the instruction, and answers for unknown leaves.
+        // SAFETY: every CPU of these targets has the instruction and accepts unknown leaves.
         #[allow(unused_unsafe, reason = "safe since Rust 1.94")]
         let found = unsafe { __cpuid_count(leaf, index) };
         return [found.eax, found.ebx, found.ecx, found.edx];
@@ -17,10 +17,10 @@ pub(super) fn cpuid(leaf: u32, index: u32) -> [u32; 4] {
     [(leaf, index); 4].map(|_| 0)
 }
 
-/// Bytes of the second-level cache.
+/// Returns the size of the second-level cache in bytes.
 #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
 pub(super) fn second_level() -> Option<usize> {
-    // AMD describes its caches as Intel does, in a leaf of its own.
+    // AMD uses Intel's layout in a different leaf.
     let has_amd =
         cpuid(0x8000_0000, 0)[0] >= 0x8000_001d && cpuid(0x8000_0001, 0)[2] >> 22 & 1 == 1;
     let leaf = match has_amd {

@@ -1,12 +1,12 @@
-//! What kernels that prefetch between tests have in common: the loop over words of answers, the
-//! prefetch of later keys, and the choice of the loop that fits the prefetch and the number of
-//! probes. The arithmetic is each instruction set's own.
+//! The parts that kernels share: the loop over words of answers with prefetching of later keys, and
+//! the selection of the loop for a kind of prefetching and a number of probes. Each instruction set
+//! has its own arithmetic.
 
-use super::prefetch::ahead_of;
+use super::prefetch::prefetcher;
 use crate::probe::Block;
 
-/// Tests `KEYS` hashes at a time: `test` gives a bit per hash. `LINES` lines of a block are
-/// prefetched for as many later keys.
+/// Tests `KEYS` hashes at a time with `test`, which returns one bit per hash. Prefetches `LINES`
+/// cache lines for each of the same number of later keys.
 ///
 /// Always inlined, so that `test` is compiled for the instruction set of the caller.
 #[cfg_attr(not(feature = "portable"), allow(dead_code, reason = "for the SIMD kernels"))]
@@ -17,7 +17,7 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
     hits: &mut [u64],
     test: impl Fn(&[u64; KEYS]) -> u64,
 ) {
-    let mut ahead = ahead_of::<LINES>(blocks, hashes);
+    let mut ahead = prefetcher::<LINES>(blocks, hashes);
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;
         let (whole, rest) = keys.as_chunks::<KEYS>();
@@ -37,14 +37,14 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
     }
 }
 
-/// Tests up to 64 hashes one by one. Always inlined, as the loop above.
+/// Tests up to 64 hashes one by one. Always inlined, for the same reason as the loop above.
 #[inline(always)]
 pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u64 {
     let bit = |hash| u64::from(test(hash));
     let (fours, rest) = hashes.as_chunks();
     let mut word = 0;
-    // Four keys an iteration: of a loop over ten single keys the CPU mispredicts the last jump,
-    // which costs as much as eight more keys.
+    // Four keys per iteration: in a loop over ten single keys, the CPU mispredicts the last jump,
+    // which costs as much time as eight more keys.
     for (i, [a, b, c, d]) in fours.iter().enumerate() {
         word |= (bit(a) | bit(b) << 1 | bit(c) << 2 | bit(d) << 3) << (4 * i);
     }
@@ -54,9 +54,9 @@ pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u6
     word
 }
 
-/// Calls the instance `$batch::<LINES, N>` for a way of prefetching and a number of probes: `N` is
-/// `$low` up to 8 probes, `$middle` up to 16, and `$high` for more. An arm for each, since a
-/// pointer to the instance would be one more jump to predict.
+/// Calls the instance `$batch::<LINES, N>` for a kind of prefetching and a number of probes: `N` is
+/// `$low` for up to 8 probes, `$middle` for up to 16, and `$high` for more. Each instance has its
+/// own arm, since a call through a pointer would be one more jump to predict.
 #[allow(unused_macros, reason = "not every machine has a SIMD kernel")]
 macro_rules! batch_for {
     (
@@ -64,9 +64,9 @@ macro_rules! batch_for {
         $blocks:ident, $prefetch:ident, $probes:ident, $hashes:ident, $hits:ident
     ) => {
         match ($prefetch, $probes) {
-            (Prefetch::No, ..=8) => $batch::<0, $low>($blocks, $probes, $hashes, $hits),
-            (Prefetch::No, ..=16) => $batch::<0, $middle>($blocks, $probes, $hashes, $hits),
-            (Prefetch::No, _) => $batch::<0, $high>($blocks, $probes, $hashes, $hits),
+            (Prefetch::Off, ..=8) => $batch::<0, $low>($blocks, $probes, $hashes, $hits),
+            (Prefetch::Off, ..=16) => $batch::<0, $middle>($blocks, $probes, $hashes, $hits),
+            (Prefetch::Off, _) => $batch::<0, $high>($blocks, $probes, $hashes, $hits),
             (Prefetch::OneLine, ..=8) => $batch::<1, $low>($blocks, $probes, $hashes, $hits),
             (Prefetch::OneLine, ..=16) => $batch::<1, $middle>($blocks, $probes, $hashes, $hits),
             (Prefetch::OneLine, _) => $batch::<1, $high>($blocks, $probes, $hashes, $hits),

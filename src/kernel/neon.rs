@@ -1,8 +1,8 @@
-//! NEON: a table lookup in the line fetches the bytes of eight probes; eight keys an iteration.
+//! NEON: a table lookup in the block fetches the bytes of eight probes; eight keys per iteration.
 //!
-//! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in
-//! which bits are compared. Inserting is scalar: there is no scatter, and 64 bytes take longer to
-//! make than the bits to set.
+//! A probe's top six bits select the byte, the next three its bit. Two keys share the registers in
+//! which bits are compared. Insertion is scalar: NEON has no scatter, and computing a mask of 64
+//! bytes takes longer than setting the bits.
 
 use core::arch::aarch64::*;
 
@@ -19,27 +19,32 @@ pub(super) const TABLE: Table = Table {
     group,
     batch,
     overlapped: 8,
-    few: 8,
+    short_calls: 8,
     ..scalar::TABLE
 };
 
-/// Keys an iteration: half a word of a register for each.
+/// Keys per iteration: each has half a word of a register.
 const KEYS: usize = 8;
 
+/// Tests 1 to 64 hashes; returns one bit per hash.
+///
 /// # Safety
 ///
-/// As [`Table`] says.
+/// See [`Table`].
 #[target_feature(enable = "neon")]
 unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     let mut word = [0];
-    // SAFETY: the caller's promises are passed on; there is a word for up to 64 hashes.
-    unsafe { batch(blocks, Prefetch::No, probes, hashes, &mut word) };
+    // SAFETY: the caller's promises about CPU, blocks and probes are passed on unchanged; the
+    // caller promises at most 64 hashes, which have one word.
+    unsafe { batch(blocks, Prefetch::Off, probes, hashes, &mut word) };
     word[0]
 }
 
+/// Tests any number of hashes.
+///
 /// # Safety
 ///
-/// As [`Table`] says.
+/// See [`Table`].
 #[target_feature(enable = "neon")]
 unsafe fn batch(
     blocks: &[Block],
@@ -48,16 +53,17 @@ unsafe fn batch(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    // SAFETY: the caller's promises are passed on.
+    // SAFETY: the caller's promises about CPU, blocks, probes and `hits` are passed on unchanged,
+    // and `batch_for` selects rounds for at least as many probes.
     unsafe { batch_for!(batch_of, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
 }
 
-/// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key. Not inlined, so that
-/// `tools/codegen.sh` finds each instance.
+/// Tests up to `8 * ROUNDS` probes, and prefetches `LINES` cache lines per key. Not inlined, so
+/// that `tools/codegen.sh` finds each instance.
 ///
 /// # Safety
 ///
-/// As [`Table`] says, and `probes <= 8 * ROUNDS`.
+/// See [`Table`]; also, `probes <= 8 * ROUNDS`.
 #[inline(never)]
 #[target_feature(enable = "neon")]
 unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
@@ -66,7 +72,7 @@ unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    // SAFETY: the caller promised the number of blocks.
+    // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
     for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| {
         watch!(ran("neon"));
@@ -74,13 +80,14 @@ unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
     });
 }
 
-/// What all keys of a batch share.
+/// The constants of a batch.
 struct Test<'a, const ROUNDS: usize> {
-    /// 1 to 2^32 - 1.
+    /// 1 to 2^32 - 1 blocks.
     blocks: &'a [Block],
     /// Per round, eight powers of `G`.
     powers: [[uint32x4_t; 2]; ROUNDS],
-    /// Per round and for two keys, a one in every byte that probes; others make an empty mask.
+    /// Per round and for two keys, a one in every byte that holds a probe; the others have an empty
+    /// mask.
     ones: [uint8x16_t; ROUNDS],
     /// One bit per key of an iteration.
     weights: uint16x8_t,
@@ -98,40 +105,41 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
         let mut ones = [vdupq_n_u8(0); ROUNDS];
         for (round, (powers, ones)) in rounds.iter_mut().zip(&mut ones).enumerate() {
             let first = &POWERS[8 * round..][..8];
-            // SAFETY: four of eight words.
+            // SAFETY: reads the first four words of a slice of eight.
             powers[0] = unsafe { vld1q_u32(first.as_ptr()) };
-            // SAFETY: the other four.
+            // SAFETY: reads the other four.
             powers[1] = unsafe { vld1q_u32(first[4..].as_ptr()) };
             let used: [u8; 16] =
                 core::array::from_fn(|lane| u8::from(8 * round + lane % 8 < probes as usize));
-            // SAFETY: sixteen bytes.
+            // SAFETY: reads an array of sixteen bytes.
             *ones = unsafe { vld1q_u8(used.as_ptr()) };
         }
         let weights: [u16; 8] = core::array::from_fn(|key| 1 << key);
-        // SAFETY: eight halves of words.
+        // SAFETY: reads an array of eight 16-bit integers.
         let weights = unsafe { vld1q_u16(weights.as_ptr()) };
         Test { blocks, powers: rounds, ones, weights }
     }
 
-    /// One bit per key, set if it may be present.
+    /// Returns one bit per key, set if the key may be present.
     #[inline]
     #[target_feature(enable = "neon")]
     fn eight(&self, hashes: &[u64; KEYS]) -> u64 {
         let &[a, b, c, d, e, f, g, h] = hashes;
-        // Pairwise maxima keep what is not zero: eight bytes per key, four, two.
-        let low = vpmaxq_u8(self.two([a, b]), self.two([c, d]));
-        let high = vpmaxq_u8(self.two([e, f]), self.two([g, h]));
+        // Pairwise maxima keep non-zero values: eight bytes per key become four, then two.
+        let low = vpmaxq_u8(self.test_pair([a, b]), self.test_pair([c, d]));
+        let high = vpmaxq_u8(self.test_pair([e, f]), self.test_pair([g, h]));
         let missing = vpmaxq_u8(low, high);
         let hit = vceqzq_u16(vreinterpretq_u16_u8(missing));
         u64::from(vaddvq_u16(vandq_u16(hit, self.weights)))
     }
 
-    /// Eight bytes for each of two keys: the bits that are not set in its line.
+    /// Returns the bits of two keys that are not set in their blocks, in eight bytes per key.
     #[inline]
     #[target_feature(enable = "neon")]
-    fn two(&self, hashes: [u64; 2]) -> uint8x16_t {
+    fn test_pair(&self, hashes: [u64; 2]) -> uint8x16_t {
         let (first, second) = (self.line(hashes[0]), self.line(hashes[1]));
-        // SAFETY: two words. Of four half words, the second and last are high halves.
+        // The second and the last 32-bit lane are the high halves. SAFETY: reads the two hashes of
+        // an array.
         let halves = vreinterpretq_u32_u64(unsafe { vld1q_u64(hashes.as_ptr()) });
         let mut missing = vdupq_n_u8(0);
         for (powers, &ones) in self.powers.iter().zip(&self.ones) {
@@ -148,7 +156,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
             let byte = vshrq_n_u8::<2>(top);
             let bit = vshrn_high_n_u16::<7>(vshrn_n_u16::<7>(top_of_first), top_of_second);
             let bit = vreinterpretq_s8_u8(vandq_u8(bit, vdupq_n_u8(7)));
-            // Both lines are looked up for both keys: cheaper than moving the second's indices.
+            // Both keys are looked up in both blocks: cheaper than moving the second key's indices.
             let bytes = vcombine_u8(
                 vget_low_u8(vqtbl4q_u8(first, byte)),
                 vget_high_u8(vqtbl4q_u8(second, byte)),
@@ -158,18 +166,18 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
         missing
     }
 
-    /// The hash's line.
+    /// Loads the hash's block.
     #[inline]
     #[target_feature(enable = "neon")]
     fn line(&self, hash: u64) -> uint8x16x4_t {
-        // SAFETY: `new` was promised the number of blocks.
+        // SAFETY: the caller of `new` promised 1 to 2^32 - 1 blocks.
         let block = unsafe { address(self.blocks, hash) };
-        // SAFETY: the 64 bytes of a block in `blocks`; the load has no alignment to respect.
+        // SAFETY: reads the 64 bytes of one of `blocks`; the load needs no alignment.
         unsafe { vld1q_u8_x4(block.cast()) }
     }
 }
 
-/// The upper halves of eight products.
+/// Returns the upper halves of eight products.
 #[inline]
 #[target_feature(enable = "neon")]
 fn top_halves(low: uint32x4_t, high: uint32x4_t) -> uint16x8_t {

@@ -1,22 +1,22 @@
-//! Prefetching: which lines, how far ahead, and when not.
+//! Prefetching: which cache lines, how far ahead, and when it does not pay.
 
 use super::cache;
 use super::tuning::Tuning;
 use crate::probe::{Block, block_index};
 
-/// Prefetch distance, in keys. For a filter in the third-level cache 16 are enough, and 5 % faster.
-/// From memory 32 take 15 % longer than 64, 16 take 40 % longer, and 128 are no faster (Zen 3).
+/// Prefetch distance, in keys. In the third-level cache, a distance of 16 suffices and is 5 %
+/// faster. From memory, 32 takes 15 % longer than 64, 16 takes 40 % longer, and 128 is not faster
+/// (Zen 3).
 const DISTANCE: usize = 64;
 
-/// The level that insertions, and calls of few keys, prefetch into; see [`Tuning::level`].
+/// Cache level into which insertions and calls with few keys prefetch; see [`Tuning::level`].
 pub(crate) const FAR: u8 = if cfg!(target_arch = "aarch64") { 1 } else { 2 };
 
-/// Prefetches what the items of a batch need some places before each is reached.
+/// Prefetches the memory of later items while a loop processes the items of a batch.
 ///
-/// The loop over the items calls [`advance`](Self::advance) for as many items as it then works on:
-/// what comes [`DISTANCE`](Self::DISTANCE) places later is prefetched by the function that was
-/// given. Loops that work on an item, or on a few, between prefetches use this type; what is
-/// prefetched in whole groups, or as soon as it is hashed, is prefetched without it.
+/// The loop calls [`advance`](Self::advance) with the number of items that it is about to process,
+/// and the type then prefetches for the items [`DISTANCE`](Self::DISTANCE) places later, with the
+/// function passed to [`start`](Self::start).
 ///
 /// ```
 /// use blocked_bloom::parts::{PrefetchAhead, prefetch};
@@ -31,16 +31,16 @@ pub(crate) const FAR: u8 = if cfg!(target_arch = "aarch64") { 1 } else { 2 };
 /// ```
 #[derive(Clone, Debug)]
 pub struct PrefetchAhead<'a, T, F> {
-    /// What is not prefetched yet.
+    /// Items that are not prefetched yet.
     later: &'a [T],
     prefetch: F,
 }
 
 impl<'a, T, F: FnMut(&T)> PrefetchAhead<'a, T, F> {
-    /// Items between the one that is prefetched and the one that is reached: 64.
+    /// Number of items between the one being prefetched and the one being processed: 64.
     pub const DISTANCE: usize = DISTANCE;
 
-    /// Prefetches for the first items of the batch.
+    /// Prefetches for the first [`DISTANCE`](Self::DISTANCE) items of the batch.
     #[inline(always)]
     pub fn start(items: &'a [T], mut prefetch: F) -> Self {
         let (first, later) = items.split_at(DISTANCE.min(items.len()));
@@ -48,10 +48,10 @@ impl<'a, T, F: FnMut(&T)> PrefetchAhead<'a, T, F> {
         PrefetchAhead { later, prefetch }
     }
 
-    /// Prefetches for the next `items` items, or as many as are left.
+    /// Prefetches for the next `items` items, or for the remaining ones if fewer are left.
     #[inline(always)]
     pub fn advance(&mut self, items: usize) {
-        // For one item the loop below would cost an insertion by AVX2 a sixth of its time.
+        // For one item, the loop below would make an insertion with AVX2 take 1.2 times as long.
         if items == 1 {
             if let [next, later @ ..] = self.later {
                 self.later = later;
@@ -65,80 +65,85 @@ impl<'a, T, F: FnMut(&T)> PrefetchAhead<'a, T, F> {
     }
 }
 
-/// How a batch's lines get into the cache before they are tested.
+/// How many cache lines of a block are prefetched before the block is tested.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prefetch {
-    /// Not at all: the filter fits the cache, or the lines were prefetched before.
-    No,
+    /// None: the filter fits the cache, or its lines were prefetched before.
+    Off,
     OneLine,
-    /// A borrowed filter whose blocks straddle two lines.
+    /// Two: the filter borrows blocks that straddle two cache lines.
     TwoLines,
 }
 
 impl Prefetch {
-    /// For a filter of these blocks.
+    /// The kind for a filter with these blocks.
     #[inline]
-    pub(crate) fn of<B>(blocks: &[B]) -> Self {
-        Self::beyond(cache::fits(), blocks)
+    pub(crate) fn for_blocks<B>(blocks: &[B]) -> Self {
+        Self::for_cache(cache::fits(), blocks)
     }
 
-    /// Prefetches the block of every hash into the first level or the second.
+    /// Prefetches the block of every hash into cache level 1 or 2.
     #[inline]
-    pub(super) fn of_each<const LEVEL: u8>(self, blocks: &[Block], hashes: &[u64]) {
+    pub(super) fn prefetch_each<const LEVEL: u8>(self, blocks: &[Block], hashes: &[u64]) {
         let each =
             |prefetch: fn(&[Block], u64)| hashes.iter().for_each(|&hash| prefetch(blocks, hash));
         match self {
-            Prefetch::No => {}
+            Prefetch::Off => {}
             Prefetch::OneLine => each(prefetch_block::<1, LEVEL, _>),
             Prefetch::TwoLines => each(prefetch_block::<2, LEVEL, _>),
         }
     }
 
-    /// For a filter of these blocks if that is larger than so many bytes.
+    /// The kind for a filter with these blocks, which needs none up to a size of `bytes`.
     #[inline]
-    pub(super) fn beyond<B>(bytes: usize, blocks: &[B]) -> Self {
+    pub(super) fn for_cache<B>(bytes: usize, blocks: &[B]) -> Self {
         match blocks.as_ptr().addr().is_multiple_of(size_of::<B>()) {
-            _ if size_of_val(blocks) <= bytes => Prefetch::No,
+            _ if size_of_val(blocks) <= bytes => Prefetch::Off,
             true => Prefetch::OneLine,
             false => Prefetch::TwoLines,
         }
     }
 }
 
-/// How a call of more than 64 hashes prefetches.
+/// How a call with more than 64 hashes prefetches.
 #[derive(Clone, Copy)]
-pub(crate) enum Way {
-    /// The kernel does between its tests, or not at all.
-    Between(Prefetch),
-    /// Groups of 64 before the first of them is tested.
+pub(crate) enum PrefetchPlan {
+    /// The kernel prefetches between its tests, or not at all.
+    PerKey(Prefetch),
+    /// Whole groups of 64 are prefetched before any hash of the group is tested.
     Groups(Prefetch, &'static Tuning),
 }
 
-impl Way {
-    /// Into a cache into which so much fits.
-    pub(super) fn of(tuning: &'static Tuning, fits: usize, blocks: &[Block]) -> Self {
-        let beyond = |times| Prefetch::beyond(fits.saturating_mul(times), blocks);
-        match (beyond(tuning.many), beyond(tuning.groups)) {
-            (prefetch @ Prefetch::No, _) | (prefetch, Prefetch::No) => Way::Between(prefetch),
-            (prefetch, _) => Way::Groups(prefetch, tuning),
+impl PrefetchPlan {
+    /// The plan for these blocks if `fits` bytes fit the cache.
+    pub(super) fn new(tuning: &'static Tuning, fits: usize, blocks: &[Block]) -> Self {
+        let beyond = |times| Prefetch::for_cache(fits.saturating_mul(times), blocks);
+        match (beyond(tuning.long_calls), beyond(tuning.groups)) {
+            (prefetch @ Prefetch::Off, _) | (prefetch, Prefetch::Off) => {
+                PrefetchPlan::PerKey(prefetch)
+            }
+            (prefetch, _) => PrefetchPlan::Groups(prefetch, tuning),
         }
     }
 
-    /// Prefetches the block of every hash of a group; nothing between tests.
+    /// Prefetches the block of every hash of a group. Does nothing for
+    /// [`Between`](Self::Between).
     #[inline]
     pub(crate) fn prefetch(self, blocks: &[Block], hashes: &[u64]) {
         match self {
-            Way::Between(_) => {}
-            Way::Groups(prefetch, Tuning { level: 1, .. }) => prefetch.of_each::<1>(blocks, hashes),
-            Way::Groups(prefetch, _) => prefetch.of_each::<2>(blocks, hashes),
+            PrefetchPlan::PerKey(_) => {}
+            PrefetchPlan::Groups(prefetch, Tuning { level: 1, .. }) => {
+                prefetch.prefetch_each::<1>(blocks, hashes)
+            }
+            PrefetchPlan::Groups(prefetch, _) => prefetch.prefetch_each::<2>(blocks, hashes),
         }
     }
 }
 
-/// Prefetches `LINES` lines of the block of each later key of a batch; nothing if `LINES` is 0.
+/// Prefetches `LINES` cache lines of the block of each later key of a batch, nothing if 0.
 #[cfg_attr(not(feature = "portable"), allow(dead_code, reason = "for the SIMD kernels"))]
 #[inline(always)]
-pub(super) fn ahead_of<'h, const LINES: usize>(
+pub(super) fn prefetcher<'h, const LINES: usize>(
     blocks: &[Block],
     hashes: &'h [u64],
 ) -> PrefetchAhead<'h, u64, impl FnMut(&u64)> {
@@ -146,8 +151,8 @@ pub(super) fn ahead_of<'h, const LINES: usize>(
     PrefetchAhead::start(hashes, |&hash| prefetch_block::<LINES, 1, _>(blocks, hash))
 }
 
-/// Prefetches the line at `block` into the cache of this level, 1 or 2, and with `LINES = 2` the
-/// one its last byte is in; nothing where no instruction is known.
+/// Prefetches the cache line at `block` into cache level 1 or 2 and, if `LINES` is 2, the line that
+/// holds the block's last byte. Does nothing on machines without a known instruction.
 #[inline]
 pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const impl Sized) {
     let last_byte = block.wrapping_add(1).cast::<u8>().wrapping_sub(1);
@@ -157,13 +162,14 @@ pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const 
         {
             use core::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
             match LEVEL {
-                // SAFETY: SSE is part of x86-64, and a prefetch reads nothing: any address will do.
+                // SAFETY: SSE is part of x86-64, and a prefetch accepts any address: it never
+                // faults and reads nothing into the program.
                 1 => unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) },
-                // SAFETY: as above.
+                // SAFETY: as above: SSE is part of x86-64, and any address is accepted.
                 _ => unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) },
             }
         }
-        // SAFETY: a prefetch reads nothing: any address will do.
+        // SAFETY: a prefetch accepts any address: it never faults and changes no register.
         #[cfg(target_arch = "aarch64")]
         unsafe {
             core::arch::asm!(
@@ -176,15 +182,18 @@ pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const 
     }
 }
 
-/// Prefetches the cache line of the byte at `offset` of the slice's memory: for filters of other
-/// packages, whose probes are not in one block, or whose words are atomic. Nothing where no
-/// instruction is known; any offset will do, also one outside the slice.
+/// Prefetches the cache line that holds the byte at `offset` in the memory of a slice.
+///
+/// For filters in other packages whose probes do not share a block, or whose words are atomic. Any
+/// offset is accepted, even outside the slice. Does nothing on machines without a known
+/// instruction.
 #[inline]
 pub fn prefetch<T>(memory: &[T], offset: usize) {
     prefetch_lines::<1, FAR>(memory.as_ptr().cast::<u8>().wrapping_add(offset));
 }
 
-/// Prefetches `LINES` lines of a hash's block, of bytes or atomic words: 2 if it may straddle two.
+/// Prefetches `LINES` cache lines of a hash's block, which consists of bytes or atomic words.
+/// `LINES` must be 2 if blocks may straddle two lines.
 #[inline]
 pub(crate) fn prefetch_block<const LINES: usize, const LEVEL: u8, B>(blocks: &[B], hash: u64) {
     let index = block_index(hash, blocks.len() as u32) as usize;

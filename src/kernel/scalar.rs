@@ -1,4 +1,4 @@
-//! The probe scheme, one key at a time: works everywhere, and all kernels must answer as it does.
+//! The probe scheme, one key at a time. It runs everywhere, and every kernel must agree with it.
 
 use super::driver::for_each_of_few;
 use super::prefetch::{FAR, Prefetch, PrefetchAhead};
@@ -9,15 +9,15 @@ use crate::probe::{self, Block};
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Scalar,
     is_supported: || true,
-    one,
+    contains_one,
     group,
     batch,
     insert,
     overlapped: 1,
-    few: 1,
+    short_calls: 1,
 };
 
-fn one(line: &Block, probes: u32, hash: u64) -> bool {
+fn contains_one(line: &Block, probes: u32, hash: u64) -> bool {
     probe::contains(line, hash, probes)
 }
 
@@ -29,8 +29,9 @@ pub(super) fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
 }
 
 fn batch(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]) {
-    let later = if prefetch == Prefetch::No { &[] } else { hashes };
-    let mut ahead = PrefetchAhead::start(later, |&hash| prefetch.of_each::<FAR>(blocks, &[hash]));
+    let later = if prefetch == Prefetch::Off { &[] } else { hashes };
+    let mut ahead =
+        PrefetchAhead::start(later, |&hash| prefetch.prefetch_each::<FAR>(blocks, &[hash]));
     for (hashes, word) in hashes.chunks(GROUP).zip(hits) {
         ahead.advance(hashes.len());
         *word = group(blocks, probes, hashes);
@@ -38,7 +39,7 @@ fn batch(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], hits
 }
 
 pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
-    let mut ahead = tile.ahead_of(hashes);
+    let mut ahead = tile.prefetcher(hashes);
     let mut add = |&hash: &u64| {
         ahead.advance(1);
         watch!(ran("scalar"));

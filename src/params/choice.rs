@@ -42,7 +42,8 @@ const ROWS: [[f64; 6]; 20] = [
 ];
 
 /// The probes for 1, 2, ... keys in one block, up to where [`ROWS`] has them.
-const ONE_BLOCK: [u32; 18] = [7, 8, 9, 10, 12, 13, 15, 18, 21, 26, 28, 27, 26, 24, 23, 21, 20, 19];
+const SINGLE_BLOCK_PROBES: [u32; 18] =
+    [7, 8, 9, 10, 12, 13, 15, 18, 21, 26, 28, 27, 26, 24, 23, 21, 20, 19];
 
 /// The fewest probes whose rate is at most 1.01 times that of the best number of probes; for no
 /// more blocks than sizing gives so many keys.
@@ -50,8 +51,8 @@ const ONE_BLOCK: [u32; 18] = [7, 8, 9, 10, 12, 13, 15, 18, 21, 26, 28, 27, 26, 2
 /// Costs 20 to 60 ns; some us near a threshold, and for fewer than 20 blocks where more than 20
 /// probes are best (some 57 bits per key).
 pub(super) fn best_probes(keys: u64, blocks: u32) -> u32 {
-    if blocks == 1 && keys <= ONE_BLOCK.len() as u64 {
-        return ONE_BLOCK[keys as usize - 1];
+    if blocks == 1 && keys <= SINGLE_BLOCK_PROBES.len() as u64 {
+        return SINGLE_BLOCK_PROBES[keys as usize - 1];
     }
     let (keys_f, blocks_f) = (keys as f64, f64::from(blocks));
     for ([c0, c1, doubt, ..], probes) in ROWS.iter().zip(1..) {

@@ -50,11 +50,11 @@ impl Block {
 /// A bit of its own in each word, so that the key's words can be seen in any order.
 const KEY: [u32; 2] = [3, 70];
 /// Shares a bit with `KEY`.
-const OTHER: [u32; 2] = [3, 127];
+const SECOND_KEY: [u32; 2] = [3, 127];
 
 /// Fails if a `fetch_or` could lose another's bit, or a query miss one.
 #[test]
-fn who_learns_of_an_insertion_finds_the_key_while_others_insert() {
+fn an_insertion_is_visible_to_its_observer_during_other_insertions() {
     loom::model(|| {
         let shared = Arc::new((Block::default(), AtomicBool::new(false)));
         let writer = Arc::clone(&shared);
@@ -63,20 +63,20 @@ fn who_learns_of_an_insertion_finds_the_key_while_others_insert() {
             writer.0.insert(KEY);
             writer.1.store(true, Release);
         });
-        let other = spawn(move || other.0.insert(OTHER));
+        let other = spawn(move || other.0.insert(SECOND_KEY));
         if shared.1.load(Acquire) {
             assert!(shared.0.holds(KEY));
         }
         writer.join().unwrap();
         other.join().unwrap();
-        assert!(shared.0.holds(KEY) && shared.0.holds(OTHER));
+        assert!(shared.0.holds(KEY) && shared.0.holds(SECOND_KEY));
         assert!(!shared.0.holds([3, 4]));
     });
 }
 
 /// Fails if each could take the other for the first.
 #[test]
-fn of_two_that_insert_one_key_at_least_one_finds_it_new() {
+fn two_racing_inserts_report_a_new_key_at_least_once() {
     loom::model(|| {
         let block = Arc::new(Block::default());
         let shared = Arc::clone(&block);
@@ -92,7 +92,7 @@ fn of_two_that_insert_one_key_at_least_one_finds_it_new() {
 /// The main thread inserts first in the schedule that loom starts from, and what the other sees of
 /// that is varied.
 #[test]
-fn who_learns_of_a_repeated_insertion_finds_the_key() {
+fn a_repeated_insertion_is_visible_to_its_observer() {
     loom::model(|| {
         let block = Arc::new(Block::default());
         let [repeats, is_told] = [(); 2].map(|()| Arc::clone(&block));

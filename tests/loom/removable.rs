@@ -78,7 +78,7 @@ fn a_reader_misses_no_key_of_which_a_copy_is_always_there() {
 
 /// Fails if a store could take another lane of its word with it.
 #[test]
-fn other_tags_of_a_word_come_and_go() {
+fn changes_to_neighbouring_tags_are_harmless() {
     loom::model(|| {
         let lines = Arc::new(Lines::default());
         lines.insert(HIGH, TAG);
@@ -98,7 +98,7 @@ fn other_tags_of_a_word_come_and_go() {
 
 /// Fails if an addition could become visible after what tells of it.
 #[test]
-fn who_learns_of_an_addition_finds_the_key() {
+fn an_addition_is_visible_to_its_observer() {
     loom::model(|| {
         let lines = Arc::new(Lines::default());
         let writer = Arc::clone(&lines);

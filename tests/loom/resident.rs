@@ -41,7 +41,7 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
 
 /// Fails if what was replaced is dropped while a pin that saw it lives.
 #[test]
-fn what_a_pin_has_seen_is_not_dropped_before_it() {
+fn values_seen_by_a_pin_outlive_it() {
     static DROPPED: AtomicUsize = AtomicUsize::new(0);
     explore(|| {
         let dropped = Arc::new([const { AtomicBool::new(false) }; 2]);
@@ -72,7 +72,7 @@ fn what_a_pin_has_seen_is_not_dropped_before_it() {
 
 /// Fails if two that take the same value out both drop it.
 #[test]
-fn of_two_that_replace_a_value_one_drops_it() {
+fn two_racing_replacements_drop_the_value_once() {
     explore(|| {
         let dropped = Arc::new([const { AtomicBool::new(false) }; 2]);
         let cell = Arc::new(EpochCell::empty());

@@ -173,7 +173,7 @@ fn a_channel_tells_of_insertions() {
 
 /// Finds threads that all take another for the first to insert a key.
 #[test]
-fn of_threads_that_race_for_a_key_at_least_one_finds_it_new() {
+fn racing_threads_report_a_new_key_at_least_once() {
     let hashes = Random(6).hashes(20_000);
     // So sparse that no key's bits are all set by others.
     let filter = AtomicBloomFilter::from(empty(4_000, 16));

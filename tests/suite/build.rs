@@ -14,7 +14,7 @@ const TEN: Sizing = Sizing::BitsPerKey(10.0);
 const OPTIONS: FilterOptions = FilterOptions::new(TEN);
 
 /// What all others must equal: hash by hash, without neighbours that are equal.
-fn one_by_one(hashes: &[u64]) -> Vec<u8> {
+fn insert_singly(hashes: &[u64]) -> Vec<u8> {
     let mut distinct = hashes.to_vec();
     distinct.dedup();
     let params = TEN.params(distinct.len() as u64).unwrap();
@@ -160,7 +160,7 @@ fn a_builder_of_prefixes_refuses_hashes_and_goes_on() {
 }
 
 #[test]
-fn what_is_verified_is_what_finish_gives() {
+fn finish_verified_returns_the_filter_of_finish() {
     let mut random = Random(1);
     for count in [0, 1, 63, 64, 65_536, 65_537, 300_000] {
         let builder = builder_of(&random.hashes(count));
@@ -201,7 +201,7 @@ fn a_limit_without_an_estimate_is_an_error_with_the_number_of_keys() {
             match builder.finish() {
                 Ok(filter) => {
                     assert!(8 * count as u64 <= limit, "{limit}, {count}");
-                    assert_eq!(filter.to_bytes(), one_by_one(&hashes));
+                    assert_eq!(filter.to_bytes(), insert_singly(&hashes));
                 }
                 Err(error) => {
                     assert!(8 * count as u64 > limit - limit % 8, "{limit}, {count}");
@@ -247,7 +247,7 @@ fn a_limit_that_is_never_reached_changes_nothing() {
     let hashes = Random(4).hashes(10_000);
     let mut builder = OPTIONS.with_memory_limit(1 << 30).with_expected_items(1).builder();
     hashes.iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
-    assert_eq!(builder.finish().unwrap().to_bytes(), one_by_one(&hashes));
+    assert_eq!(builder.finish().unwrap().to_bytes(), insert_singly(&hashes));
 }
 
 #[cfg(feature = "rayon")]
@@ -255,7 +255,7 @@ mod parallel {
     use super::*;
     use rayon::prelude::*;
 
-    fn in_pool<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
+    fn run_in_pool<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
     }
 
@@ -269,8 +269,8 @@ mod parallel {
     /// Every parallel way of adding these numbers as keys, or their hashes.
     fn check_all_ways(numbers: &[u64], threads: usize) {
         let (keys, hashes) = keys_and_hashes(numbers);
-        let expected = one_by_one(&hashes);
-        let extended = in_pool(threads, || {
+        let expected = insert_singly(&hashes);
+        let extended = run_in_pool(threads, || {
             let mut builder = OPTIONS.builder();
             builder.par_extend(keys.par_iter()).unwrap();
             builder
@@ -280,25 +280,25 @@ mod parallel {
         assert_eq!(extended.len(), distinct.len() as u64, "{threads} threads");
         assert_eq!(extended.clone().finish_verified().unwrap().to_bytes(), expected);
         for finish in [BloomFilterBuilder::par_finish, BloomFilterBuilder::par_finish_verified] {
-            let filter = in_pool(threads, || finish(extended.clone())).unwrap();
+            let filter = run_in_pool(threads, || finish(extended.clone())).unwrap();
             assert_eq!(filter.to_bytes(), expected, "{threads} threads");
         }
 
         // The keys of one iterator after those of another, and single ones in between.
         let (head, tail) = keys.split_at(keys.len() / 3);
-        let mut joined = in_pool(threads, || {
+        let mut joined = run_in_pool(threads, || {
             let mut builder = OPTIONS.builder();
             builder.par_extend(head.par_iter()).unwrap();
             builder
         });
         let (first, tail) = tail.split_at(tail.len().min(1));
         first.iter().for_each(|key| joined.insert(key).unwrap());
-        in_pool(threads, || joined.par_extend(tail.par_iter().filter(|_| true))).unwrap();
+        run_in_pool(threads, || joined.par_extend(tail.par_iter().filter(|_| true))).unwrap();
         assert_eq!(joined.finish_verified().unwrap().to_bytes(), expected, "{threads} threads");
 
         let params = TEN.params(distinct.len() as u64).unwrap();
         let mut known = BloomFilter::new(params, KeyHash::default()).unwrap();
-        in_pool(threads, || known.par_insert_hashes(&distinct)).unwrap();
+        run_in_pool(threads, || known.par_insert_hashes(&distinct)).unwrap();
         assert_eq!(known.to_bytes(), expected, "{threads} threads");
     }
 
@@ -321,10 +321,10 @@ mod parallel {
         let expected = builder.clone().finish_verified().unwrap();
         let params = expected.params();
         for threads in [1, 2, 3, 8] {
-            let filter = in_pool(threads, || builder.clone().par_finish_verified()).unwrap();
+            let filter = run_in_pool(threads, || builder.clone().par_finish_verified()).unwrap();
             assert!(filter == expected, "builder, {threads} threads");
             let mut known = BloomFilter::new(params, KeyHash::default()).unwrap();
-            in_pool(threads, || known.par_insert_hashes(&hashes)).unwrap();
+            run_in_pool(threads, || known.par_insert_hashes(&hashes)).unwrap();
             assert!(known == expected, "hashes, {threads} threads");
         }
     }
@@ -337,14 +337,14 @@ mod parallel {
         let expected = sequential.finish().unwrap();
         assert_eq!(expected.keys_inserted(), 50_000);
         for threads in [1, 2, 5] {
-            let filter = in_pool(threads, || {
+            let filter = run_in_pool(threads, || {
                 let mut builder = OPTIONS.builder();
                 builder.par_extend(&keys).unwrap();
                 builder.par_finish()
             });
             assert_eq!(filter.unwrap(), expected);
             let mut known = BloomFilter::new(expected.params(), KeyHash::default()).unwrap();
-            in_pool(threads, || known.par_insert_batch(&keys)).unwrap();
+            run_in_pool(threads, || known.par_insert_batch(&keys)).unwrap();
             assert_eq!(known.blocks(), expected.blocks());
             assert_eq!(known.keys_inserted(), 150_000);
         }
@@ -366,8 +366,8 @@ mod parallel {
             let whole_keys = options.contents().whole_keys();
             for threads in [1, 2, 5] {
                 let mut builder = options.builder();
-                in_pool(threads, || builder.par_extend(&keys)).unwrap();
-                let filter = in_pool(threads, || builder.par_finish_verified()).unwrap();
+                run_in_pool(threads, || builder.par_extend(&keys)).unwrap();
+                let filter = run_in_pool(threads, || builder.par_finish_verified()).unwrap();
                 assert_eq!(filter.to_bytes(), expected.to_bytes(), "{threads} threads");
                 assert!(keys.iter().all(|key| filter.contains(key)));
             }
@@ -378,7 +378,7 @@ mod parallel {
             let (mut known, mut in_parallel) =
                 (options.empty_filter(100_000).unwrap(), options.empty_filter(100_000).unwrap());
             known.insert_batch(&keys).unwrap();
-            in_pool(2, || in_parallel.par_insert_batch(&keys)).unwrap();
+            run_in_pool(2, || in_parallel.par_insert_batch(&keys)).unwrap();
             assert_eq!(in_parallel.to_bytes(), known.to_bytes());
             assert!(keys.iter().all(|key| in_parallel.contains(key)));
         }
@@ -390,7 +390,7 @@ mod parallel {
         for threads in [1, 4] {
             let options = OPTIONS.with_memory_limit(1 << 20);
             let mut failing = options.builder();
-            in_pool(threads, || failing.par_extend(keys.par_iter())).unwrap();
+            run_in_pool(threads, || failing.par_extend(keys.par_iter())).unwrap();
             assert_eq!(failing.len(), 400_000);
             assert!(failing.memory_bytes() <= 1 << 20);
             failing.insert_hash(1).unwrap();
@@ -399,8 +399,9 @@ mod parallel {
             assert_eq!(failing.finish().unwrap_err(), error);
 
             let mut flushing = options.with_expected_items(100).builder();
-            in_pool(threads, || flushing.par_extend(keys.par_iter())).unwrap();
-            let in_parallel = in_pool(threads, || flushing.clone().par_finish_verified()).unwrap();
+            run_in_pool(threads, || flushing.par_extend(keys.par_iter())).unwrap();
+            let in_parallel =
+                run_in_pool(threads, || flushing.clone().par_finish_verified()).unwrap();
             let filter = flushing.finish_verified().unwrap();
             assert_eq!(filter.keys_inserted(), 400_000);
             assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
@@ -424,7 +425,7 @@ mod parallel {
             for threads in [1, 2, 5] {
                 let mut parallel = options.builder();
                 let (head, tail) = keys.split_at(500_000);
-                in_pool(threads, || {
+                run_in_pool(threads, || {
                     parallel.par_extend(head.par_iter()).unwrap();
                     parallel.par_extend(tail.par_iter()).unwrap();
                 });
@@ -432,7 +433,7 @@ mod parallel {
                 assert!(expected.is_some() || parallel.memory_bytes() <= limit);
                 // A clone of a builder that fills has no spare capacity where the original has.
                 let mut cloned = parallel.clone();
-                in_pool(threads, || cloned.par_extend(vec![[7], [8], [9]])).unwrap();
+                run_in_pool(threads, || cloned.par_extend(vec![[7], [8], [9]])).unwrap();
                 assert_eq!(cloned.len(), sequential.len() + 3);
                 assert!(
                     parallel.finish_verified() == sequential.clone().finish_verified(),
@@ -446,7 +447,7 @@ mod parallel {
     fn a_builder_that_means_no_filter_counts_in_parallel_too() {
         let mut builder = FilterOptions::new(Sizing::BitsPerKey(0.0)).builder();
         builder.insert([3]).unwrap();
-        in_pool(2, || builder.par_extend(vec![[3], [3], [4], [5]])).unwrap();
+        run_in_pool(2, || builder.par_extend(vec![[3], [3], [4], [5]])).unwrap();
         assert_eq!((builder.len(), builder.memory_bytes()), (3, 0));
         assert!(builder.clone().par_finish_verified().unwrap().is_pass_all());
         assert!(builder.finish_verified().unwrap().is_pass_all());
@@ -457,7 +458,7 @@ mod parallel {
     fn an_iterator_that_panics_adds_nothing() {
         let mut builder = builder_of(&[1, 2, 3]);
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            in_pool(2, || {
+            run_in_pool(2, || {
                 builder.par_extend((0..10_000_u64).into_par_iter().map(|i| {
                     assert_ne!(i, 7_777, "boom");
                     i.to_le_bytes()
@@ -465,14 +466,14 @@ mod parallel {
             })
         }));
         assert!(panicked.is_err());
-        assert_eq!(builder.finish_verified().unwrap().to_bytes(), one_by_one(&[1, 2, 3]));
+        assert_eq!(builder.finish_verified().unwrap().to_bytes(), insert_singly(&[1, 2, 3]));
 
         // With prefixes, keys and their prefixes are collected another way.
         let mut builder = OPTIONS.with_prefixes(PrefixExtractor::fixed(2)).builder();
         builder.extend(["one", "two"]).unwrap();
         let expected = builder.clone().finish().unwrap();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            in_pool(2, || {
+            run_in_pool(2, || {
                 builder.par_extend((0..10_000_u64).into_par_iter().map(|i| {
                     assert_ne!(i, 7_777, "boom");
                     i.to_be_bytes()
@@ -486,7 +487,7 @@ mod parallel {
     #[test]
     fn a_pool_of_one_thread_does_not_wait_for_itself() {
         let (keys, hashes) = keys_and_hashes(&Random(8).hashes((1 << 23) + 1));
-        in_pool(1, || {
+        run_in_pool(1, || {
             let mut builder = OPTIONS.builder();
             let (a, b) = rayon::join(
                 || builder.par_extend(keys.par_iter()),
@@ -528,7 +529,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let mut hashes: Vec<u64> = hashes.into_iter().collect();
-        let expected = one_by_one(&hashes);
+        let expected = insert_singly(&hashes);
         let mut random = Random(seed);
         for end in (1..hashes.len()).rev() {
             hashes.swap(end, random.next() as usize % (end + 1));

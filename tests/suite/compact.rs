@@ -20,7 +20,7 @@ fn built(bits: f64, probes: Option<u32>, keys: u64) -> BloomFilter {
 
 /// The document in code, by another hand: the full form without its header, and a trailer of its
 /// fields.
-fn by_the_document(full: &[u8]) -> Vec<u8> {
+fn documented_bytes(full: &[u8]) -> Vec<u8> {
     let mut bytes = full[64..].to_vec();
     bytes.extend([0xbc, 1, full[12], full[13], full[32], full[33], full[34], full[35]]);
     bytes
@@ -40,7 +40,7 @@ fn compact_filters_are_those_of_the_document_and_read_back() {
     ] {
         let filter = built(bits, probes, keys);
         let compact = filter.to_compact_bytes().unwrap();
-        assert_eq!(compact, by_the_document(&filter.to_bytes()));
+        assert_eq!(compact, documented_bytes(&filter.to_bytes()));
         assert_eq!(compact.len() % 64, 8);
         for offset in 0..64 {
             let mut moved = vec![0; offset];
@@ -83,7 +83,7 @@ fn golden_files_are_written_again_and_answer() {
 }
 
 #[test]
-fn what_the_compact_form_cannot_hold_is_an_error() {
+fn compact_form_rejects_unsupported_filters() {
     let (default, whole) = (KeyHash::default(), FilterContents::WholeKeys);
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
     for key_hash in [KeyHash::Xxh3 { seed: 1 }, KeyHash::Caller { tag: 0 }] {
@@ -132,7 +132,7 @@ fn what_the_compact_form_cannot_hold_is_an_error() {
 }
 
 #[test]
-fn neither_form_is_taken_for_the_other() {
+fn full_and_compact_forms_are_distinguished() {
     for blocks in [1, 2, 3, 40] {
         let (filter, hashes) = filled(blocks, 6, 1);
         let (full, compact) = (filter.to_bytes(), filter.to_compact_bytes().unwrap());
@@ -157,7 +157,7 @@ fn neither_form_is_taken_for_the_other() {
 
 /// Every wrong length and every other value of the trailer's first four bytes.
 #[test]
-fn what_is_no_compact_filter_is_an_error_and_maybe() {
+fn rejects_bytes_that_are_not_a_compact_filter() {
     let (filter, _) = filled(3, 6, 1);
     let compact = filter.to_compact_bytes().unwrap();
     let hashes = Random(7).hashes(64);

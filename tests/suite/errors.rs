@@ -30,7 +30,7 @@ const TEN: Sizing = Sizing::BitsPerKey(10.0);
 const OPTIONS: FilterOptions = FilterOptions::new(TEN);
 const ALLOC: AllocError = AllocError::new(640);
 const CALLER: KeyHash = KeyHash::Caller { tag: 5 };
-const NO_MEMORY: &str = "no memory for 640 bytes";
+const ALLOCATION_FAILED: &str = "no memory for 640 bytes";
 const PROBES: &str = "31 probes: give 1 to 30";
 const SCHEME: &str = "offset 10: unsupported probe scheme 9 (supported: 1)";
 
@@ -81,7 +81,7 @@ fn sizing() {
     begins(error(Sizing::BitsPerKey(64.0), 5 << 33), text);
     let none = BloomFilter::from_blocks(&[], 6, CALLER).unwrap_err();
     begins(none, "0 blocks: a filter has at least 1");
-    check(ALLOC, NO_MEMORY, None);
+    check(ALLOC, ALLOCATION_FAILED, None);
     assert_eq!(ALLOC.bytes, 640);
 }
 
@@ -104,7 +104,7 @@ fn keys_and_building() {
     let params = OPTIONS.with_probes(31).builder().finish().unwrap_err();
     assert_eq!(params, params_error().into());
     check(params, PROBES, Some(PROBES));
-    check(BuildError::from(ALLOC), NO_MEMORY, Some(NO_MEMORY));
+    check(BuildError::from(ALLOC), ALLOCATION_FAILED, Some(ALLOCATION_FAILED));
     let text = no_prefix.to_string();
     check(prefixes.empty_filter(1).unwrap_err(), &text, Some(&text));
     let mut builder = OPTIONS.with_memory_limit(9).builder();
@@ -137,7 +137,7 @@ fn folding_and_merging() {
         check(empty(blocks, 3).folded(divisor).unwrap_err(), text, Some(text));
     }
 
-    check(MergeError::from(ALLOC), NO_MEMORY, Some(NO_MEMORY));
+    check(MergeError::from(ALLOC), ALLOCATION_FAILED, Some(ALLOCATION_FAILED));
     let merge =
         |left: &BloomFilter, right: &BloomFilter| left.clone().union_with(right).unwrap_err();
     let shaped = |blocks, probes| filled(blocks, probes, 1).0;

@@ -185,7 +185,7 @@ fn a_builder_reports_what_went_wrong_instead_of_a_filter() {
 }
 
 #[test]
-fn no_key_gives_an_empty_filter_and_no_bits_a_filter_that_passes_all() {
+fn zero_keys_build_an_empty_filter_and_zero_bits_a_pass_all_filter() {
     let empty = OPTIONS.builder().finish().unwrap();
     assert!(empty.is_empty() && !empty.contains("x"));
     assert_eq!(empty.params().blocks(), 1);
@@ -269,12 +269,12 @@ fn statistics_follow_the_bits() {
 }
 
 /// An owner of bytes that lends as many of them as it is told.
-struct Fickle {
+struct ShrinkingOwner {
     bytes: Vec<u8>,
     lent: Rc<Cell<usize>>,
 }
 
-impl AsRef<[u8]> for Fickle {
+impl AsRef<[u8]> for ShrinkingOwner {
     fn as_ref(&self) -> &[u8] {
         &self.bytes[..self.lent.get()]
     }
@@ -289,8 +289,8 @@ fn bytes_that_change_length_after_opening_pass_all() {
         Random(2).hashes(200).into_iter().filter(|&hash| !filter.contains_hash(hash)).collect();
     assert!(absent.len() > 150);
     let compact = filter.to_compact_bytes().unwrap();
-    type Opened = BloomFilter<Stored<Fickle>>;
-    type Open = fn(Fickle) -> Opened;
+    type Opened = BloomFilter<Stored<ShrinkingOwner>>;
+    type Open = fn(ShrinkingOwner) -> Opened;
     let full: Open = |bytes| BloomFilter::from_bytes_any_hash(bytes).unwrap();
     let trusted: Open = |bytes| BloomFilter::from_bytes_trusted_any_hash(bytes).unwrap();
     let or_pass_all: Open = |bytes| BloomFilter::open_or_pass_all(bytes, KeyHash::default()).0;
@@ -304,7 +304,7 @@ fn bytes_that_change_length_after_opening_pass_all() {
         let (mut bytes, lent) = (stored.clone(), Rc::new(Cell::new(length)));
         // What is absent there stays so in zeros behind it.
         bytes.resize(length + 640, 0);
-        let opened = open(Fickle { bytes, lent: lent.clone() });
+        let opened = open(ShrinkingOwner { bytes, lent: lent.clone() });
         let mut hits = Bitmask::new();
         for other in (0..=length + 640).step_by(8).chain([length - 1, length + 1]) {
             lent.set(other);

@@ -292,7 +292,7 @@ fn sealed_mutations_open_by_the_probe_scheme_or_not_at_all() {
 
 /// The pass-all filter must not depend on what the rejected bytes are.
 #[test]
-fn what_cannot_be_used_is_maybe_and_says_why() {
+fn unusable_filters_answer_maybe_and_report_the_reason() {
     let expected = KeyHash::default();
     let keys: Vec<[u8; 4]> = (0..100_u32).map(u32::to_le_bytes).collect();
     let mut hits = Bitmask::new();
@@ -343,10 +343,10 @@ fn arbitrary_bytes_are_refused() {
 
 /// Fails after some bytes, as a full disk does.
 #[cfg(feature = "std")]
-struct Full(usize);
+struct FullDisk(usize);
 
 #[cfg(feature = "std")]
-impl std::io::Write for Full {
+impl std::io::Write for FullDisk {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.0 == 0 {
             return Err(std::io::ErrorKind::StorageFull.into());
@@ -367,10 +367,10 @@ fn a_writer_that_fails_is_reported() {
     let (filter, _) = filled(3, 6, 2);
     let length = filter.to_bytes().len();
     for room in 0..length {
-        let error = filter.write_to(Full(room)).unwrap_err();
+        let error = filter.write_to(FullDisk(room)).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     }
-    assert_eq!(filter.write_to(Full(length)).unwrap(), length as u64);
+    assert_eq!(filter.write_to(FullDisk(length)).unwrap(), length as u64);
 }
 
 /// Reads the header table of the document and checks each row against a filter's bytes.

@@ -38,7 +38,7 @@ impl Attacker {
 }
 
 #[test]
-fn one_hash_that_is_known_lets_keys_of_every_hash_be_made() {
+fn a_known_seed_allows_keys_for_every_hash() {
     let mut random = Random(1);
     for seed in [0, 1, random.next(), random.next(), u64::MAX] {
         let hasher = KeyHasher::with_seed(seed);
@@ -84,7 +84,7 @@ fn covering(probes: u32, random: &mut Random) -> Vec<u64> {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures that the documentation gives")]
-fn what_chosen_keys_do() {
+fn chosen_keys_fill_a_block() {
     let (seed, mut random) = (7, Random(2));
     let hasher = KeyHasher::with_seed(seed);
     let attacker = Attacker::knowing([0; 8], hasher.hash([0; 8]));

@@ -7,7 +7,7 @@ use blocked_bloom::{
     Sizing,
 };
 
-const ONE_KEY: u64 = 0x9c1c_34f1_0a4e_7ab3;
+const SAMPLE_HASH: u64 = 0x9c1c_34f1_0a4e_7ab3;
 
 /// Blocks of a filter that every kernel prefetches.
 fn outgrows_the_cache() -> u32 {
@@ -15,7 +15,7 @@ fn outgrows_the_cache() -> u32 {
 }
 
 /// Inserts the hashes one by one into `filter`, and gives the words of the answers.
-fn one_by_one(filter: &mut BloomFilter, hashes: &[u64]) -> Vec<u64> {
+fn insert_singly(filter: &mut BloomFilter, hashes: &[u64]) -> Vec<u64> {
     let mut words = vec![0; hashes.len().div_ceil(64)];
     for (i, &hash) in hashes.iter().enumerate() {
         words[i / 64] |= u64::from(filter.insert_hash(hash).unwrap()) << (i % 64);
@@ -27,7 +27,7 @@ fn one_by_one(filter: &mut BloomFilter, hashes: &[u64]) -> Vec<u64> {
 /// compares answers, bits and counts.
 fn check(filter: &BloomFilter, hashes: &[u64], new: &mut Bitmask) {
     let mut expected = filter.clone();
-    let words = one_by_one(&mut expected, hashes);
+    let words = insert_singly(&mut expected, hashes);
     // As long as needed: a sanitizer sees a read past the end.
     let hashes: Box<[u64]> = hashes.into();
     for kernel in blocked_bloom::Kernel::supported() {
@@ -94,8 +94,8 @@ fn repeated_keys_at_every_distance() {
                 filter.clone().insert_hashes_new(&hashes, &mut new).unwrap();
                 assert!(new.hits().all(|i| i < distance), "{distance}: {:?}", new.words());
             }
-            check(&filter, &[ONE_KEY; 200], &mut new);
-            filter.clone().insert_hashes_new(&[ONE_KEY; 200], &mut new).unwrap();
+            check(&filter, &[SAMPLE_HASH; 200], &mut new);
+            filter.clone().insert_hashes_new(&[SAMPLE_HASH; 200], &mut new).unwrap();
             assert_eq!(new.words(), [1, 0, 0, 0]);
         }
     }
@@ -138,7 +138,7 @@ fn batches_of_keys_answer_as_single_keys() {
                     (&numbers[..length], &keys[..length], &texts[..length]);
                 let hashes: Vec<u64> =
                     keys.iter().map(|key| KeyHasher::with_seed(seed).hash(key)).collect();
-                let words = one_by_one(&mut expected, &hashes);
+                let words = insert_singly(&mut expected, &hashes);
                 let answered =
                     |new: &Bitmask| assert_eq!((new.len(), new.words()), (length, &words[..]));
 
@@ -176,7 +176,7 @@ fn batches_of_keys_answer_as_single_keys() {
 /// Finds a filter that is changed, or a mask of an older batch that looks like answers, though the
 /// keys were refused.
 #[test]
-fn what_insert_refuses_is_refused_and_leaves_an_empty_mask() {
+fn refused_insertions_leave_an_empty_mask() {
     let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
     let mut builder = options.clone().with_prefixes(PrefixExtractor::fixed(4)).builder();
     builder.extend(["t001/1"]).unwrap();
@@ -249,7 +249,7 @@ fn a_batch_that_panics_leaves_an_empty_mask() {
 /// after it was added.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[test]
-fn of_threads_that_race_for_a_batch_at_least_one_finds_each_key_new() {
+fn racing_batches_report_each_new_key_at_least_once() {
     let hashes = Random(6).hashes(20_000);
     // So sparse that no key's bits are all set by others.
     let filter = blocked_bloom::AtomicBloomFilter::from(empty(4_000, 16));

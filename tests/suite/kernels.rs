@@ -81,27 +81,27 @@ mod every_length_and_probe_count {
     use super::check_every_length_and_probe_count;
 
     #[test]
-    fn of_a_block() {
+    fn one_block() {
         check_every_length_and_probe_count(1);
     }
 
     #[test]
-    fn of_two_blocks() {
+    fn two_blocks() {
         check_every_length_and_probe_count(2);
     }
 
     #[test]
-    fn of_seven_blocks() {
+    fn seven_blocks() {
         check_every_length_and_probe_count(7);
     }
 
     #[test]
-    fn of_a_thousand_blocks() {
+    fn thousand_blocks() {
         check_every_length_and_probe_count(1000);
     }
 
     #[test]
-    fn of_more_blocks_than_16_bits_count() {
+    fn more_than_65_536_blocks() {
         check_every_length_and_probe_count(70_001);
     }
 }

@@ -16,7 +16,7 @@ const ORDER: [&str; 19] = [
 ];
 
 /// Modules that may use only this: kernels know the probe scheme alone.
-const ONLY: [(&str, &[&str]); 2] = [("probe", &[]), ("kernel", &["probe"])];
+const ALLOWED: [(&str, &[&str]); 2] = [("probe", &[]), ("kernel", &["probe"])];
 
 /// A file of the core's source, without comments and unit tests, which stand last.
 struct Source {
@@ -74,7 +74,7 @@ fn allowed(module: &str) -> BTreeSet<&'static str> {
     let of = |list: &[(&str, &'static [&'static str])]| {
         list.iter().find(|(name, _)| *name == module).map(|(_, names)| names.to_vec())
     };
-    if let Some(only) = of(&ONLY) {
+    if let Some(only) = of(&ALLOWED) {
         return only.into_iter().collect();
     }
     let place = ORDER.iter().position(|name| *name == module);
@@ -104,7 +104,7 @@ fn modules_use_what_is_below_them() {
         modules.insert(module);
     }
     assert!(wrong.is_empty(), "uses that are not allowed: {wrong:#?}");
-    for (module, names) in &ONLY {
+    for (module, names) in &ALLOWED {
         for name in *names {
             let pair = ((*module).to_owned(), (*name).to_owned());
             assert!(used.contains(&pair), "{module} no longer uses {name}: forbid it");

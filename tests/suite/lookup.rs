@@ -62,7 +62,7 @@ fn stored_bytes_of_every_hash_answer_and_of_another_are_maybe() {
 /// Any length but its own, and any bit of what identifies the filter: "maybe" for all. Catches a
 /// field that is not compared, and a panic.
 #[test]
-fn what_is_no_such_filter_is_maybe() {
+fn unexpected_bytes_answer_maybe() {
     let (filter, _) = filled(5, 7, 1);
     let stored = filter.to_bytes();
     let hashes = Random(8).hashes(64);
@@ -178,7 +178,7 @@ fn hashes_in_one_call_make_the_filter_of_a_builder() {
 }
 
 #[test]
-fn what_one_call_cannot_build_is_an_error() {
+fn lookup_in_bytes_rejects_impossible_builds() {
     let options = FilterOptions::new(Sizing::BitsPerKey(101.0));
     let error = BloomFilter::from_hashes(&options, &[1, 2]).unwrap_err();
     let expected = ParamsError::BitsPerKeyOutOfRange { bits_per_key: 101.0 };

@@ -52,7 +52,7 @@ proptest! {
     /// Bytes and counts against a model that knows neither blocks nor ranges. Catches a range that
     /// starts at the wrong block or ends early, an input left out, and a count that is not the sum.
     #[test]
-    fn many_at_once_are_their_bits_one_by_one(
+    fn union_all_sets_the_bits_of_single_unions(
         blocks in prop_oneof![1_u32..10, 250_u32..260, 510_u32..520, 700_u32..800],
         probes in 1_u32..=30,
         keys in prop::collection::vec(1_usize..4_000, 1..6),
@@ -139,7 +139,7 @@ fn a_pass_all_filter_takes_any_of_its_hash_and_stays_as_it_is() {
 }
 
 #[test]
-fn many_at_once_equal_one_by_one_in_every_order() {
+fn union_all_equals_single_unions_in_every_order() {
     let [a, b, c] = [1, 2, 3].map(|seed| filled(40, 6, seed).0);
     let mut unions = Vec::new();
     for order in

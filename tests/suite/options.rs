@@ -115,8 +115,8 @@ fn options_with_prefixes_make_a_memtable_s_filter_without_them() {
 fn a_budget_under_the_smallest_filter_has_room_for_no_key() {
     let options = FilterOptions::new(TEN);
     let smallest = options.params(1).unwrap().stored_bytes();
-    assert_eq!(options.most_additions(smallest - 1), Ok(0));
-    assert!(options.most_additions(smallest).unwrap() > 0);
+    assert_eq!(options.max_additions(smallest - 1), Ok(0));
+    assert!(options.max_additions(smallest).unwrap() > 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use blocked_bloom::{MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
 
-fn by_bits(bits: f64, keys: u64) -> Params {
+fn params_for_bits(bits: f64, keys: u64) -> Params {
     Sizing::BitsPerKey(bits).params(keys).unwrap()
 }
 
@@ -33,7 +33,7 @@ fn exact_block_rates(probes: u32, most_keys: usize) -> Vec<f64> {
 #[test]
 fn the_rate_is_exact_occupancy_within_a_thousandth() {
     for bits in [5.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0] {
-        let params = by_bits(bits, 10_000_000);
+        let params = params_for_bits(bits, 10_000_000);
         let mean = 512.0 / params.bits_per_key();
         let rates = exact_block_rates(params.probes(), (mean + 10.0 * mean.sqrt()) as usize + 10);
         // Poisson weights in log space: e^-mean mean^j / j!
@@ -119,12 +119,12 @@ fn published_rates_of_this_scheme() {
         (16.0, 9, 0.0844),
         (20.0, 11, 0.0198),
     ] {
-        let params = by_bits(bits, 10_000_000);
+        let params = params_for_bits(bits, 10_000_000);
         assert_eq!(params.probes(), probes, "{bits} bits/key");
         let found = params.false_positive_rate() * 100.0;
         assert!((found / percent - 1.0).abs() < 3e-3, "{bits} bits/key: {found} %");
     }
-    let three = by_bits(10.0, 10_000_000).with_probes(3).unwrap();
+    let three = params_for_bits(10.0, 10_000_000).with_probes(3).unwrap();
     assert!((three.false_positive_rate() - 0.018).abs() < 0.0005);
 }
 
@@ -132,7 +132,7 @@ fn published_rates_of_this_scheme() {
 fn probes_are_the_fewest_within_a_hundredth_of_the_best() {
     for keys in [10, 1_000, 1_000_000] {
         for tenths in (10..=400).step_by(13) {
-            let params = by_bits(f64::from(tenths) / 10.0, keys);
+            let params = params_for_bits(f64::from(tenths) / 10.0, keys);
             let rate = |probes| params.with_probes(probes).unwrap().false_positive_rate();
             let best = (1..=30).map(rate).fold(f64::INFINITY, f64::min);
             let fewest = (1..=30).find(|&probes| rate(probes) <= 1.01 * best).unwrap();
@@ -144,7 +144,7 @@ fn probes_are_the_fewest_within_a_hundredth_of_the_best() {
 #[test]
 fn more_keys_or_fewer_blocks_are_never_better() {
     for bits in [3.0, 10.0, 23.5] {
-        let params = by_bits(bits, 100_000);
+        let params = params_for_bits(bits, 100_000);
         let mut last = 0.0;
         for keys in (0..1_000_000).step_by(7_919) {
             let rate = params.false_positive_rate_at(keys);
@@ -179,20 +179,20 @@ fn the_inverse_is_the_last_count_under_the_rate() {
     for bits in [5.0, 10.0, 16.0] {
         for keys in [1, 1_000, 50_000_000] {
             for rate in [0.5, 0.01, 1e-4] {
-                let params = by_bits(bits, keys);
+                let params = params_for_bits(bits, keys);
                 let most = params.max_items(rate).unwrap();
                 assert!(params.false_positive_rate_at(most) <= rate);
                 assert!(params.false_positive_rate_at(most + 1) > rate);
             }
         }
     }
-    assert_eq!(by_bits(10.0, 10).max_items(1.0), Ok(u64::MAX));
-    assert_eq!(by_bits(0.0, 10).max_items(0.5), Ok(0));
+    assert_eq!(params_for_bits(10.0, 10).max_items(1.0), Ok(u64::MAX));
+    assert_eq!(params_for_bits(0.0, 10).max_items(0.5), Ok(0));
 }
 
 #[test]
 fn fractional_bits_count() {
-    let blocks = |bits| by_bits(bits, 1_000_000).blocks();
+    let blocks = |bits| params_for_bits(bits, 1_000_000).blocks();
     assert_eq!((blocks(10.0), blocks(10.4), blocks(10.5)), (19_532, 20_313, 20_508));
 }
 
@@ -217,7 +217,7 @@ fn limits_are_errors_that_name_the_value() {
         for keys in [0, 1, u64::MAX] {
             let error = Sizing::FalsePositiveRate(rate).params(keys).unwrap_err();
             assert!(matches!(error, ParamsError::RateOutOfRange { .. }), "{error}");
-            assert!(by_bits(10.0, 1_000).max_items(rate).is_err());
+            assert!(params_for_bits(10.0, 1_000).max_items(rate).is_err());
         }
     }
     for rate in [1e-300, f64::MIN_POSITIVE, 1e-10] {
@@ -232,7 +232,7 @@ fn limits_are_errors_that_name_the_value() {
         assert_eq!(Sizing::MaxBytes(bytes).params(9), Err(ParamsError::TooFewBytes { bytes }));
     }
     for probes in [0, 31, u32::MAX] {
-        let error = by_bits(10.0, 9).with_probes(probes).unwrap_err();
+        let error = params_for_bits(10.0, 9).with_probes(probes).unwrap_err();
         assert_eq!(error, ParamsError::ProbesOutOfRange { probes });
     }
 }
@@ -248,7 +248,7 @@ fn huge_counts_are_answered_at_once() {
     let big = blocks(1.0, 1 << 40).unwrap();
     assert_eq!(big.blocks(), 1 << 31);
     assert!(big.to_string().ends_with("partition it"), "{big}");
-    assert!(!by_bits(10.0, 1_000).to_string().contains("partition"));
+    assert!(!params_for_bits(10.0, 1_000).to_string().contains("partition"));
     let most = blocks(1.0, 1 << 37).unwrap();
     assert_eq!(most.blocks(), MAX_RECOMMENDED_BLOCKS);
     assert!(!most.to_string().contains("partition"), "{most}");
@@ -264,7 +264,7 @@ fn huge_counts_are_answered_at_once() {
 }
 
 #[test]
-fn nothing_and_no_filter() {
+fn empty_and_pass_all_params() {
     for sizing in
         [Sizing::BitsPerKey(0.0), Sizing::BitsPerKey(-0.0), Sizing::FalsePositiveRate(1.0)]
     {
@@ -290,15 +290,15 @@ fn nothing_and_no_filter() {
 
 #[test]
 fn params_compare_and_print() {
-    assert_eq!(by_bits(10.0, 1_000), by_bits(10.0, 1_000));
-    assert_ne!(by_bits(10.0, 1_000), by_bits(10.0, 1_001));
-    assert_ne!(by_bits(10.0, 1_000), by_bits(12.0, 1_000));
+    assert_eq!(params_for_bits(10.0, 1_000), params_for_bits(10.0, 1_000));
+    assert_ne!(params_for_bits(10.0, 1_000), params_for_bits(10.0, 1_001));
+    assert_ne!(params_for_bits(10.0, 1_000), params_for_bits(12.0, 1_000));
     assert_eq!(
-        by_bits(100.0, 1_000).to_string(),
+        params_for_bits(100.0, 1_000).to_string(),
         "1000 keys, 196 blocks, 12608 bytes stored, 100.35 bits/key, 21 probes, 1.30e-7 % false positives"
     );
     assert_eq!(
-        by_bits(10.0, 0).to_string(),
+        params_for_bits(10.0, 0).to_string(),
         "0 keys, 1 block, 128 bytes stored, 7 probes, 0 % false positives"
     );
     assert_eq!(Sizing::MaxBytes(7).to_string(), "at most 7 bytes");

@@ -204,7 +204,7 @@ fn names_are_the_identity_of_rules() {
 }
 
 #[test]
-fn what_was_not_added_is_maybe() {
+fn entries_of_a_kind_not_added_answer_maybe() {
     let extractor = PrefixExtractor::fixed(4);
     let keys: Vec<String> = (0..500).map(|i| format!("{:04}/{i}", i % 7)).collect();
     let whole = build(&options(), &keys);
@@ -272,7 +272,7 @@ fn what_was_not_added_is_maybe() {
 /// Whose prefixes are not known: a scan would not find them.
 #[test]
 fn keys_cannot_be_added_to_a_filter_that_holds_prefixes() {
-    type Way = fn(&mut BloomFilter) -> Result<(), KeyError>;
+    type Insertion = fn(&mut BloomFilter) -> Result<(), KeyError>;
     fn hash(filter: &BloomFilter) -> u64 {
         filter.hasher().unwrap().hash("zzzz/1")
     }
@@ -288,7 +288,7 @@ fn keys_cannot_be_added_to_a_filter_that_holds_prefixes() {
     }
     let extractor = PrefixExtractor::fixed(4);
     let keys: Vec<String> = (0..1_000).map(|i| format!("{i:04}/{i}")).collect();
-    let ways: [Way; 8] = [
+    let ways: [Insertion; 8] = [
         |filter| filter.insert("zzzz/1").map(drop),
         |filter| filter.insert_hash(hash(filter)).map(drop),
         |filter| filter.insert_batch(&["zzzz/1"]),

@@ -62,7 +62,7 @@ fn filter_options_read_back() {
 
 /// One field after the other is left out of options that set all of them.
 #[test]
-fn what_is_left_out_has_its_default() {
+fn missing_fields_get_their_defaults() {
     let plain = FilterOptions::new(Sizing::BitsPerKey(10.0));
     let text = r#"{"sizing":{"BitsPerKey":10.0}}"#;
     assert_eq!(from_str::<FilterOptions>(text).unwrap(), plain);

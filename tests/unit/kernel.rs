@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::tuning::{TUNINGS, Tuning, place, tuning};
-use super::{Kernel, Prefetch, Tile, Way, choose};
+use super::{Kernel, Prefetch, PrefetchPlan, Tile, choose};
 use crate::probe;
 
 #[test]
@@ -30,25 +30,28 @@ fn filters_up_to_a_part_of_the_cache_are_not_prefetched() {
     assert!(Kernel::supported().all(|kernel| kernel.prefetch_threshold() == threshold));
     let below = vec![[0_u8; 64]; threshold / 64];
     let above = vec![[0_u8; 64]; threshold / 64 + 1];
-    assert!(Prefetch::of(&below) == Prefetch::No && Prefetch::of(&above) != Prefetch::No);
+    assert!(
+        Prefetch::for_blocks(&below) == Prefetch::Off
+            && Prefetch::for_blocks(&above) != Prefetch::Off
+    );
 }
 
 /// The rows of the table, and others that no CPU has: each way to prefetch.
 fn tunings() -> Vec<&'static Tuning> {
-    const OTHERS: [Tuning; 4] = [
-        Tuning { few: 1, many: 1, groups: 1, ahead: 64, level: 1 },
-        Tuning { few: 9, many: 3, groups: 3, ahead: 192, level: 2 },
-        Tuning { few: 2, many: 7, groups: 2, ahead: 256, level: 1 },
-        Tuning { few: 1, many: 0, groups: 9, ahead: 128, level: 2 },
+    const EXTRA: [Tuning; 4] = [
+        Tuning { short_calls: 1, long_calls: 1, groups: 1, distance: 64, level: 1 },
+        Tuning { short_calls: 9, long_calls: 3, groups: 3, distance: 192, level: 2 },
+        Tuning { short_calls: 2, long_calls: 7, groups: 2, distance: 256, level: 1 },
+        Tuning { short_calls: 1, long_calls: 0, groups: 9, distance: 128, level: 2 },
     ];
-    static MORE: [Tuning; 4] = OTHERS;
-    TUNINGS.iter().map(|(.., tuning)| tuning).chain(&MORE).collect()
+    static EXTRA_TUNINGS: [Tuning; 4] = EXTRA;
+    TUNINGS.iter().map(|(.., tuning)| tuning).chain(&EXTRA_TUNINGS).collect()
 }
 
 #[test]
 fn each_cpu_has_its_row() {
     for (.., tuning) in &TUNINGS {
-        assert!(tuning.few > 0 && tuning.ahead > 0 && [1, 2].contains(&tuning.level));
+        assert!(tuning.short_calls > 0 && tuning.distance > 0 && [1, 2].contains(&tuning.level));
     }
     // Leaf 1 of `cpuid`, as processors of each kind have it.
     for (vendor, version, groups, many) in [
@@ -65,7 +68,7 @@ fn each_cpu_has_its_row() {
         ("", 0, 6, 1),                                // no `cpuid`
     ] {
         let (.., tuning) = &TUNINGS[place(vendor.as_bytes(), version)];
-        assert_eq!((tuning.groups, tuning.many), (groups, many), "{vendor} {version:#x}");
+        assert_eq!((tuning.groups, tuning.long_calls), (groups, many), "{vendor} {version:#x}");
     }
     let chosen = tuning();
     assert!(TUNINGS.iter().any(|(.., of)| core::ptr::eq(of, chosen)));
@@ -88,19 +91,21 @@ fn long_calls_prefetch_as_is_chosen_for_the_cpu() {
                     let block = probe::block_index(hash, count as u32) as usize;
                     probe::insert(&mut blocks[block], hash, 6);
                 }
-                let way = Way::of(tuning, fits, blocks);
+                let way = PrefetchPlan::new(tuning, fits, blocks);
                 let lines = if straddles { Prefetch::TwoLines } else { Prefetch::OneLine };
                 match way {
-                    Way::Between(Prefetch::No) => assert!(count <= 10 * tuning.many),
-                    Way::Between(prefetch) => {
+                    PrefetchPlan::PerKey(Prefetch::Off) => assert!(count <= 10 * tuning.long_calls),
+                    PrefetchPlan::PerKey(prefetch) => {
                         assert!(
-                            count > 10 * tuning.many && count <= tuning.groups.saturating_mul(10)
+                            count > 10 * tuning.long_calls
+                                && count <= tuning.groups.saturating_mul(10)
                         );
                         assert!(prefetch == lines);
                     }
-                    Way::Groups(prefetch, of) => {
+                    PrefetchPlan::Groups(prefetch, of) => {
                         assert!(
-                            count > 10 * tuning.many && count > tuning.groups.saturating_mul(10)
+                            count > 10 * tuning.long_calls
+                                && count > tuning.groups.saturating_mul(10)
                         );
                         assert!(prefetch == lines && core::ptr::eq(of, tuning));
                     }

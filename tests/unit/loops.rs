@@ -14,7 +14,7 @@ use crate::probe::{Block, block_index};
 use crate::watch::{Event, events, kernels, lines, tune};
 use crate::{BloomFilter, Filter, KeyHash, KeyHasher, Sizing};
 
-const AHEAD: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
+const DISTANCE: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
 
 fn hashes(count: u64) -> Vec<u64> {
     (0..count).map(|key| KeyHasher::default().hash(key.to_le_bytes())).collect()
@@ -28,7 +28,7 @@ fn filter(blocks: usize, probes: u32, kernel: Kernel) -> BloomFilter {
 }
 
 /// What runs where the kernel has a way of its own.
-fn own(kernel: Kernel) -> Vec<&'static str> {
+fn expected_names(kernel: Kernel) -> Vec<&'static str> {
     match kernel.name() {
         // Lookups are scalar without a loop that is watched.
         "scalar" => Vec::new(),
@@ -56,7 +56,7 @@ fn each_operation_runs_in_its_kernel() {
                     }));
                     let expected = match kernel.name() {
                         "portable" if count < 4 => Vec::new(),
-                        _ => own(kernel),
+                        _ => expected_names(kernel),
                     };
                     assert_eq!(ran, expected, "{about}, {count} keys");
                     let ran = kernels(&events(|| filter.insert_hashes(&all[..count]).unwrap()));
@@ -71,7 +71,7 @@ fn each_operation_runs_in_its_kernel() {
                 }
                 let ran = kernels(&events(|| assert!(filter.contains_hash(all[0]))));
                 #[cfg(not(target_feature = "avx2"))]
-                assert_eq!(ran, if simd { own(kernel) } else { Vec::new() }, "{about}");
+                assert_eq!(ran, if simd { expected_names(kernel) } else { Vec::new() }, "{about}");
                 #[cfg(target_feature = "avx2")]
                 let _ = (ran, simd);
             }
@@ -177,7 +177,7 @@ fn inserts_prefetch_the_blocks_that_they_write() {
                     assert_eq!(iterations.clone().count(), hashes.len().div_ceil(keys), "{about}");
                     for (i, (at, _)) in iterations.enumerate() {
                         let prefetched = lines(&all[..at]).len();
-                        let reached = ((i + 1) * keys + AHEAD).min(hashes.len());
+                        let reached = ((i + 1) * keys + DISTANCE).min(hashes.len());
                         assert_eq!(prefetched, reached, "{about}, iteration {i}");
                     }
                 }
@@ -213,12 +213,12 @@ fn lines_of(blocks: &[Block], hashes: &[u64]) -> Vec<usize> {
 /// Whether this CPU's choice has a call of so many hashes, or of so many keys, prefetch in a filter
 /// of so many blocks.
 fn prefetches(kernel: Kernel, blocks: usize, count: usize, from_keys: bool) -> bool {
-    let Tuning { few, many, .. } = *tuning();
+    let Tuning { short_calls, long_calls, .. } = *tuning();
     let times = match count {
-        65.. => many,
+        65.. => long_calls,
         _ if count <= kernel.0.overlapped && !from_keys => return false,
         _ if count <= 2 * kernel.0.overlapped && from_keys => 1,
-        _ if count <= kernel.0.few => few,
+        _ if count <= kernel.0.short_calls => short_calls,
         _ => 1,
     };
     blocks > times * kernel.prefetch_threshold() / 64
@@ -227,9 +227,9 @@ fn prefetches(kernel: Kernel, blocks: usize, count: usize, from_keys: bool) -> b
 /// Does `work` with each row of the table in turn, whatever CPU this is: how short calls prefetch
 /// stays as this CPU's row says, since that is found out once.
 fn with_each_tuning(work: impl Fn()) {
-    let few = tuning().few;
+    let short_calls = tuning().short_calls;
     for (.., row) in &TUNINGS {
-        tune(Some(Box::leak(Box::new(Tuning { few, ..*row }))));
+        tune(Some(Box::leak(Box::new(Tuning { short_calls, ..*row }))));
         work();
     }
     tune(None);
@@ -277,13 +277,13 @@ fn lookups_prefetch() {
                                 .collect();
                             for (i, &prefetched) in iterations.iter().enumerate() {
                                 let first = i * hashes.len() / iterations.len();
-                                let least = (first + AHEAD).min(hashes.len());
+                                let least = (first + DISTANCE).min(hashes.len());
                                 assert!(prefetched >= least, "{about}, iteration {i}");
                             }
                             // Nor all at once: the first would be gone when they are needed.
                             // (The scalar loop is not watched.)
                             if hashes.len() > 1_000 && kernel.name() != "scalar" {
-                                assert!(iterations[0] <= 4 * AHEAD, "{about}");
+                                assert!(iterations[0] <= 4 * DISTANCE, "{about}");
                             }
                         };
                         let looked_up = events(|| {
@@ -349,8 +349,8 @@ fn lookups_of_keys_prefetch() {
                     false => Vec::new(),
                 };
                 let of_keys = events(|| filter.contains_batch(&keys, &mut hits));
-                let of_integers = events(|| filter.contains_u64s(&integers, &mut hits));
-                for all in [of_keys, of_integers] {
+                let integers = events(|| filter.contains_u64s(&integers, &mut hits));
+                for all in [of_keys, integers] {
                     assert!(
                         lines(&all) == expected,
                         "{kernel}, {count} blocks, {} keys",
@@ -416,7 +416,11 @@ fn shared_filters_prefetch_what_they_read() {
             let keys = all.iter().enumerate().filter(|(_, event)| **event == Event::Ran("shared"));
             assert_eq!(keys.clone().count(), hashes.len());
             for (i, (at, _)) in keys.enumerate().filter(|_| outgrows) {
-                assert_eq!(lines(&all[..at]).len(), (i + 1 + AHEAD).min(hashes.len()), "key {i}");
+                assert_eq!(
+                    lines(&all[..at]).len(),
+                    (i + 1 + DISTANCE).min(hashes.len()),
+                    "key {i}"
+                );
             }
         }
     }

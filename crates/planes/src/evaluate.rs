@@ -30,7 +30,7 @@ const LINE_WORDS: usize = 8;
 const LINE_BYTES: usize = 8 * LINE_WORDS;
 
 /// Words of each plane between what is read and what is prefetched: 4 KiB.
-const AHEAD_WORDS: usize = 512;
+const PREFETCH_WORDS: usize = 512;
 
 /// Planes that are read before the first test of whether rows are left.
 const FIRST_PLANES: usize = 4;
@@ -54,7 +54,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    pub(crate) fn of(query: &Query, options: &PlanesOptions) -> Self {
+    pub(crate) fn new(query: &Query, options: &PlanesOptions) -> Self {
         let shape = options.shape();
         let planes = |hashes: &[u64]| {
             distinct(hashes.iter().flat_map(|&hash| shape.planes_of(hash)).collect())
@@ -93,7 +93,7 @@ pub(crate) struct Window {
 impl Window {
     /// The window of `word`, which is counted over all groups; their planes have `plane_words`
     /// words.
-    fn with(word: usize, plane_words: usize) -> Self {
+    fn new(word: usize, plane_words: usize) -> Self {
         let (group, word) = (word / plane_words, word % plane_words);
         let start = word - word % WINDOW_WORDS;
         Window { group: group as u64, words: start..(start + WINDOW_WORDS).min(plane_words) }
@@ -119,8 +119,8 @@ pub(crate) fn evaluate<'a>(
     let (mut one, mut either) = (vec![0; longest], vec![0; longest]);
     let (mut here, mut ahead) = (Vec::new(), Vec::new());
     while !answers.is_empty() {
-        let later = Window::with(first + AHEAD_WORDS, plane_words);
-        let mut window = Window::with(first, plane_words);
+        let later = Window::new(first + PREFETCH_WORDS, plane_words);
+        let mut window = Window::new(first, plane_words);
         window.words.start = first % plane_words;
         window.words.end = window.words.end.min(window.words.start + answers.len());
         first += window.words.len();
@@ -130,7 +130,7 @@ pub(crate) fn evaluate<'a>(
             // Behind the last row there is nothing to prefetch.
             ahead.clear();
             ahead.extend(term.iter().map(|&number| plane(number, &later).unwrap_or_default()));
-            and_all(&here, &ahead, answers);
+            intersect_all(&here, &ahead, answers);
         };
         let answers = answers.split_off_mut(..window.words.len()).unwrap_or_default();
         and_term(&terms.all, answers);
@@ -151,13 +151,15 @@ pub(crate) fn evaluate<'a>(
 
 /// Writes which rows have all planes, all ones if there is no plane. Planes are as long as the
 /// answers; `later` has a slice for each, which is prefetched.
-fn and_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
+fn intersect_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
     let lines = answers.len().div_ceil(LINE_WORDS);
     let mut left = match (planes, later) {
-        ([a, b, c, d, ..], [e, f, g, h, ..]) => and::<4, true>([a, b, c, d], [e, f, g, h], answers),
-        ([a, b, c], [e, f, g]) => and::<3, true>([a, b, c], [e, f, g], answers),
-        ([a, b], [e, f]) => and::<2, true>([a, b], [e, f], answers),
-        ([a], [e]) => and::<1, true>([a], [e], answers),
+        ([a, b, c, d, ..], [e, f, g, h, ..]) => {
+            intersect::<4, true>([a, b, c, d], [e, f, g, h], answers)
+        }
+        ([a, b, c], [e, f, g]) => intersect::<3, true>([a, b, c], [e, f, g], answers),
+        ([a, b], [e, f]) => intersect::<2, true>([a, b], [e, f], answers),
+        ([a], [e]) => intersect::<1, true>([a], [e], answers),
         _ => {
             answers.fill(u64::MAX);
             lines
@@ -169,15 +171,15 @@ fn and_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
             return;
         }
         if left * SPARSE <= lines {
-            return and_lines(&planes[read..], answers);
+            return intersect_lines(&planes[read..], answers);
         }
         // Where nearly all lines have rows left, two more planes would hardly change that.
         (left, read) = match (&planes[read..], &later[read..]) {
             ([a, b, c, d, ..], [e, f, g, h, ..]) if left * DENSE > lines => {
-                (and::<4, false>([a, b, c, d], [e, f, g, h], answers), read + 4)
+                (intersect::<4, false>([a, b, c, d], [e, f, g, h], answers), read + 4)
             }
-            ([a, b, ..], [e, f, ..]) => (and::<2, false>([a, b], [e, f], answers), read + 2),
-            ([a, ..], [e, ..]) => (and::<1, false>([a], [e], answers), read + 1),
+            ([a, b, ..], [e, f, ..]) => (intersect::<2, false>([a, b], [e, f], answers), read + 2),
+            ([a, ..], [e, ..]) => (intersect::<1, false>([a], [e], answers), read + 1),
             _ => (left, planes.len()),
         };
     }
@@ -186,7 +188,7 @@ fn and_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
 /// Writes which rows have all of these planes; with `FIRST` among all rows, else among the answers
 /// so far. Prefetches `later`. Returns in how many lines rows are left.
 #[inline]
-fn and<const N: usize, const FIRST: bool>(
+fn intersect<const N: usize, const FIRST: bool>(
     planes: [&[u8]; N],
     later: [&[u8]; N],
     answers: &mut [u64],
@@ -220,7 +222,7 @@ fn and<const N: usize, const FIRST: bool>(
 }
 
 /// Keeps the answers that have all planes, line by line. Nothing is read for lines without answers.
-fn and_lines(planes: &[&[u8]], answers: &mut [u64]) {
+fn intersect_lines(planes: &[&[u8]], answers: &mut [u64]) {
     for (line, answers) in answers.chunks_mut(LINE_WORDS).enumerate() {
         for pair in planes.chunks(2) {
             // Without a branch for each word.

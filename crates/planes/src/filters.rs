@@ -91,6 +91,6 @@ impl Planes {
         let rows = u32::try_from(filters.len()).unwrap_or(u32::MAX).max(1);
         let rows = rows.checked_next_multiple_of(GROUP_ROWS_STEP).unwrap_or(u32::MAX);
         let options = options.with_group_rows(rows.min(options.group_rows()))?;
-        Planes::of_rows(&options, filters, PlanesBuilder::append_filter)
+        Planes::from_rows(&options, filters, PlanesBuilder::append_filter)
     }
 }

@@ -104,14 +104,14 @@ impl PlanesLayout {
     ///
     /// [`PlanesError::Header`] as [`from_tail`](Self::from_tail).
     pub fn from_last_record(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
-        let layout = PlanesLayout::of_record(tail)?;
+        let layout = PlanesLayout::from_record(tail)?;
         Header::check_length(stored_bytes, layout.stored_bytes())?;
         Ok(layout)
     }
 
     /// Of stored planes whose first and last record are right. `expected` is the hash, `None` for
     /// any.
-    pub(crate) fn of_bytes(bytes: &[u8], expected: Option<KeyHash>) -> Result<Self, PlanesError> {
+    pub(crate) fn from_bytes(bytes: &[u8], expected: Option<KeyHash>) -> Result<Self, PlanesError> {
         let tail = bytes.last_chunk::<HEADER_BYTES>().map_or(bytes, |tail| tail);
         let layout = PlanesLayout::from_tail(tail, bytes.len() as u64)?;
         let key_hash = layout.options.key_hash();
@@ -152,7 +152,7 @@ impl PlanesLayout {
     /// [`PlanesError::Header`] if these are not the first bytes of planes, or there are fewer than
     /// 64 bytes.
     pub fn last_record(first: &[u8], available_bytes: u64) -> Result<Range<u64>, PlanesError> {
-        let layout = PlanesLayout::of_record(first)?;
+        let layout = PlanesLayout::from_record(first)?;
         if layout.rows != 0 || layout.complete {
             let name = "rows of the first record";
             return Err(HeaderError::field(40, name, layout.rows, "must be 0").into());
@@ -164,7 +164,7 @@ impl PlanesLayout {
         Ok(start..start + HEADER_BYTES as u64)
     }
 
-    fn of_record(bytes: &[u8]) -> Result<Self, PlanesError> {
+    fn from_record(bytes: &[u8]) -> Result<Self, PlanesError> {
         let version = match bytes.get(8..10) {
             Some([1, 0]) => VERSION,
             _ => VERSION_OF_TEXT,

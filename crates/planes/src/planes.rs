@@ -24,8 +24,8 @@ const CACHED_WORDS: usize = 1 << 16;
 
 /// Fewest and most words of each plane in a piece. From memory, pieces of less than 4 KiB are slow;
 /// 32 KiB of answers are in the first-level cache.
-const FEWEST_WORDS: usize = 512;
-const MOST_WORDS: usize = 4096;
+const MIN_STEP_WORDS: usize = 512;
+const MAX_STEP_WORDS: usize = 4096;
 
 /// Stored planes, together with their bytes: those that were made of rows ([`PlanesBytes`]), or
 /// others that they were opened from, at any alignment: a mapped file, a `Vec<u8>`, an `Arc<[u8]>`,
@@ -88,7 +88,7 @@ impl<B: AsRef<[u8]>> Planes<B> {
     fn read(bytes: B, expected: Option<KeyHash>) -> Result<Self, PlanesError> {
         // Once: the owner may lend others the next time.
         let slice = bytes.as_ref();
-        let layout = PlanesLayout::of_bytes(slice, expected)?;
+        let layout = PlanesLayout::from_bytes(slice, expected)?;
         layout.verify(slice)?;
         Ok(Planes { layout, bytes })
     }
@@ -101,7 +101,7 @@ impl<B: AsRef<[u8]>> Planes<B> {
     /// As [`from_bytes`](Self::from_bytes), except that damage to planes and to records between the
     /// first and the last is not found.
     pub fn from_bytes_trusted(bytes: B, key_hash: KeyHash) -> Result<Self, PlanesError> {
-        Ok(Planes { layout: PlanesLayout::of_bytes(bytes.as_ref(), Some(key_hash))?, bytes })
+        Ok(Planes { layout: PlanesLayout::from_bytes(bytes.as_ref(), Some(key_hash))?, bytes })
     }
 
     /// The same planes, borrowed.
@@ -148,7 +148,7 @@ impl<B: AsRef<[u8]>> Planes<B> {
     /// planes, of which an item has [`probes`](Shape::probes). Where none of 512 rows is left, no
     /// further plane is read.
     pub fn query(&self, query: &Query, hits: &mut Bitmask) {
-        let terms = Terms::of(query, self.layout.options());
+        let terms = Terms::new(query, self.layout.options());
         hits.write(self.rows(), |words| {
             evaluate_rows(&self.layout, self.opened(), &terms, 0, words)
         });
@@ -178,7 +178,7 @@ impl<B: AsRef<[u8]>> Planes<B> {
         hits: &mut Bitmask,
     ) -> Result<(), PlanesError> {
         self.check_range(&rows)?;
-        let terms = Terms::of(query, self.layout.options());
+        let terms = Terms::new(query, self.layout.options());
         let (first, shift) = (rows.start / 64, rows.start % 64);
         let evaluate =
             |words: &mut [u64]| evaluate_rows(&self.layout, self.opened(), &terms, first, words);
@@ -222,10 +222,10 @@ impl<B: AsRef<[u8]>> Planes<B> {
         mut answer: impl FnMut(usize, Range<usize>, &Bitmask),
     ) {
         let (layout, bytes) = (&self.layout, self.opened());
-        let terms = queries.iter().map(|query| Terms::of(query, layout.options()));
+        let terms = queries.iter().map(|query| Terms::new(query, layout.options()));
         let terms: Vec<Terms> = terms.collect();
         let planes: BTreeSet<u32> = terms.iter().flat_map(Terms::planes).collect();
-        let step = 64 * (CACHED_WORDS / planes.len().max(1)).clamp(FEWEST_WORDS, MOST_WORDS);
+        let step = 64 * (CACHED_WORDS / planes.len().max(1)).clamp(MIN_STEP_WORDS, MAX_STEP_WORDS);
         let mut hits = Bitmask::new();
         for start in (0..self.rows()).step_by(step) {
             let rows = start..(start + step).min(self.rows());
@@ -325,11 +325,11 @@ impl Planes {
         options: &PlanesOptions,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<Self, PlanesError> {
-        Planes::of_rows(options, rows, PlanesBuilder::append)
+        Planes::from_rows(options, rows, PlanesBuilder::append)
     }
 
     /// A row for each that `append` appends.
-    pub(crate) fn of_rows<R>(
+    pub(crate) fn from_rows<R>(
         options: &PlanesOptions,
         rows: impl IntoIterator<Item = R>,
         append: impl Fn(&mut PlanesBuilder, R) -> Result<Option<Vec<u8>>, PlanesError>,

@@ -62,7 +62,7 @@ impl GroupRef<'_> {
     ///
     /// [`PlanesError::PlaneNotLoaded`]; the answers are then arbitrary.
     pub fn query(&self, query: &Query, hits: &mut Bitmask) -> Result<(), PlanesError> {
-        let terms = Terms::of(query, self.layout.options());
+        let terms = Terms::new(query, self.layout.options());
         let find = |plane| self.planes.binary_search_by_key(&plane, |&(number, _)| number);
         if let Some(plane) = terms.planes().into_iter().find(|&plane| find(plane).is_err()) {
             return Err(PlanesError::PlaneNotLoaded { plane });
@@ -90,7 +90,7 @@ impl PlanesLayout {
     /// [`PlanesError::GroupOutOfRange`].
     pub fn locate(&self, query: &Query, group: u64) -> Result<GroupLocation, PlanesError> {
         self.check_group(group)?;
-        let planes = Terms::of(query, self.options()).planes();
+        let planes = Terms::new(query, self.options()).planes();
         let planes = planes.into_iter().map(|plane| self.location(group, plane)).collect();
         Ok(GroupLocation { group, planes })
     }

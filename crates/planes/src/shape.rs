@@ -164,7 +164,7 @@ impl Shape {
             return Err(ShapeError::BitsPerItemOutOfRange { bits_per_item });
         }
         // The conversion saturates.
-        Shape::of_bits(items, libm::ceil(items as f64 * bits_per_item) as u64)
+        Shape::from_bits(items, libm::ceil(items as f64 * bits_per_item) as u64)
     }
 
     /// The shape with the fewest planes whose rate for rows of this many items is at most this,
@@ -181,7 +181,7 @@ impl Shape {
         let most = (items as f64 * MAX_BITS_PER_KEY)
             .clamp(f64::from(MIN_BLOCK_BITS), f64::from(MAX_PLANES)) as u64;
         let reached = |bits: u64| -> Result<f64, ShapeError> {
-            Ok(Shape::of_bits(items, bits)?.false_positive_rate(items))
+            Ok(Shape::from_bits(items, bits)?.false_positive_rate(items))
         };
         let lowest = reached(most)?;
         if lowest > rate {
@@ -198,11 +198,11 @@ impl Shape {
             let middle = low + (high - low) / 2;
             if reached(middle)? <= rate { high = middle } else { low = middle + 1 }
         }
-        Shape::of_bits(items, high)
+        Shape::from_bits(items, high)
     }
 
     /// This many bits in all, or a few more, at the best number of probes.
-    fn of_bits(items: u64, bits: u64) -> Result<Self, ShapeError> {
+    fn from_bits(items: u64, bits: u64) -> Result<Self, ShapeError> {
         let bits = bits.max(MIN_BLOCK_BITS.into());
         if bits > u64::from(MAX_PLANES) {
             return Err(ShapeError::PlanesOutOfRange { planes: bits });

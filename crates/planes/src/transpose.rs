@@ -14,7 +14,7 @@ pub(crate) struct Rows {
     words: Vec<u64>,
     row_words: usize,
     /// Rows of a whole group.
-    most: usize,
+    capacity: usize,
     pub(crate) used: usize,
 }
 
@@ -22,14 +22,14 @@ impl Rows {
     /// Space for a row.
     pub(crate) fn new(layout: &PlanesLayout) -> Result<Self, PlanesError> {
         let row_words = (layout.options().shape().planes() as usize).div_ceil(64);
-        let most = layout.options().group_rows() as usize;
-        let mut rows = Rows { words: Vec::new(), row_words, most, used: 0 };
+        let capacity = layout.options().group_rows() as usize;
+        let mut rows = Rows { words: Vec::new(), row_words, capacity, used: 0 };
         rows.grow()?;
         Ok(rows)
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.used == self.most
+        self.used == self.capacity
     }
 
     /// Adds the row that `fill` writes into zeros. The group must not be full.
@@ -51,7 +51,7 @@ impl Rows {
     /// memory.
     #[cold]
     fn grow(&mut self) -> Result<(), PlanesError> {
-        let rows = (2 * self.used).clamp(1, self.most);
+        let rows = (2 * self.used).clamp(1, self.capacity);
         let more = (rows - self.used).saturating_mul(self.row_words);
         let error = PlanesError::alloc(rows.saturating_mul(8 * self.row_words));
         self.words.try_reserve_exact(more).map_err(|_| error)

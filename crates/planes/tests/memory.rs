@@ -12,13 +12,13 @@ struct Bounded;
 
 std::thread_local! {
     /// Most bytes at once.
-    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
+    static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
 // SAFETY: `System` does the work, or none is done, which null says.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > MOST.get() {
+        if layout.size() > LIMIT.get() {
             return std::ptr::null_mut();
         }
         // SAFETY: the caller's promises are passed on.
@@ -39,7 +39,7 @@ type Append<'r> = &'r dyn Fn(&mut PlanesBuilder) -> Option<PlanesError>;
 /// The row that would complete the group is not appended, and not counted: once there is memory, it
 /// can be, and the bytes are as if nothing had happened.
 #[test]
-fn a_group_that_there_is_no_memory_for_is_an_error() {
+fn reports_a_failed_group_allocation() {
     let options = PlanesOptions::new(Shape::new(1, 64, 2).unwrap()).with_group_rows(512).unwrap();
     let rows: Vec<[u64; 2]> = (0..1_500_u64).map(|row| [row << 40, row << 51]).collect();
     let mut expected = options.builder().unwrap();
@@ -56,9 +56,9 @@ fn a_group_that_there_is_no_memory_for_is_an_error() {
                 &|builder| builder.append_all(&[*row]).err(),
             ];
             for append in appends.into_iter().cycle().take(6) {
-                MOST.set(1_000);
+                LIMIT.set(1_000);
                 let error = append(&mut builder);
-                MOST.set(usize::MAX);
+                LIMIT.set(usize::MAX);
                 assert!(matches!(error, Some(PlanesError::Alloc(_))), "{error:?}");
                 assert_eq!(builder.rows(), i as u64);
             }

@@ -43,7 +43,7 @@ struct Args {
     seed: u64,
 }
 
-fn number<const FROM: u64, const TO: u64>(text: &str) -> Result<u64, String> {
+fn number<const MIN: u64, const MAX: u64>(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1_000),
         Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
@@ -52,8 +52,8 @@ fn number<const FROM: u64, const TO: u64>(text: &str) -> Result<u64, String> {
     };
     let value = digits.parse::<u64>().ok().and_then(|value| value.checked_mul(unit));
     value
-        .filter(|value| (FROM..=TO).contains(value))
-        .ok_or_else(|| format!("give a whole number of {FROM} to {TO}, such as 20M"))
+        .filter(|value| (MIN..=MAX).contains(value))
+        .ok_or_else(|| format!("give a whole number of {MIN} to {MAX}, such as 20M"))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -72,7 +72,7 @@ fn fill(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
     let mut loads = Vec::new();
     for fill in 0..args.fills {
         let mut filter = options.empty_filter()?;
-        let mut numbers = Numbers::of(args.seed, fill + 1);
+        let mut numbers = Numbers::new(args.seed, fill + 1);
         let mut hashes = [0; BATCH];
         loop {
             hashes.fill_with(|| numbers.next());
@@ -100,7 +100,7 @@ fn fill(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
 /// Removes keys that are there and adds others, at full load.
 fn churn(args: &Args, options: &RemovableOptions) -> Result<(), Box<dyn Error>> {
     let mut filter = options.empty_filter()?;
-    let mut numbers = Numbers::of(args.seed, 0);
+    let mut numbers = Numbers::new(args.seed, 0);
     let (mut live, mut rejected) = (Vec::new(), 0);
     add(&mut filter, &mut numbers, args.keys as usize, &mut live, &mut rejected)?;
     println!(
@@ -197,7 +197,7 @@ fn rate(filter: &RemovableFilter, numbers: &mut Numbers) {
 fn misuse(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
     const REMOVALS: usize = 1_000_000;
     let mut filter = options.empty_filter()?;
-    let mut numbers = Numbers::of(args.seed, u64::MAX);
+    let mut numbers = Numbers::new(args.seed, u64::MAX);
     let (mut live, mut rejected) = (Vec::new(), 0);
     add(&mut filter, &mut numbers, args.keys as usize, &mut live, &mut rejected)?;
     let never: Vec<u64> = (0..REMOVALS).map(|_| numbers.next()).collect();
@@ -216,7 +216,7 @@ fn misuse(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError>
 struct Numbers(u64);
 
 impl Numbers {
-    fn of(seed: u64, part: u64) -> Self {
+    fn new(seed: u64, part: u64) -> Self {
         Numbers(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ part.wrapping_mul(0x2545_f491_4f6c_dd1d))
     }
 

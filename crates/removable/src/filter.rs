@@ -197,7 +197,7 @@ impl<D: Lines> Filter for RemovableFilter<D> {
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
         let lines = self.lines();
-        for start in Place::of(hash, lines.len() as u32).offsets() {
+        for start in Place::new(hash, lines.len() as u32).offsets() {
             crate::prefetch(lines, start);
             crate::prefetch(lines, start + size_of::<Block>() - 1);
         }

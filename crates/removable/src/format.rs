@@ -26,7 +26,7 @@ const LINE_CHECKSUM: usize = 48;
 
 impl Meta {
     /// Of a filter that is opened, whose copies are advised to be on huge pages.
-    fn of_stored(key_hash: KeyHash, keys_inserted: u64) -> Self {
+    fn for_stored(key_hash: KeyHash, keys_inserted: u64) -> Self {
         Meta { key_hash, keys_inserted, kernel: Kernel::default(), huge_pages: true }
     }
 }
@@ -53,7 +53,7 @@ fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), Forma
     }
     let expected = HEADER_BYTES as u64 + u64::from(count) * size_of::<Block>() as u64;
     Header::check_length(bytes.len() as u64, expected)?;
-    Ok((header, Meta::of_stored(key_hash, keys)))
+    Ok((header, Meta::for_stored(key_hash, keys)))
 }
 
 /// Checks all of a stored filter. `expected` is its hash, `None` for any.
@@ -154,7 +154,7 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
         let (data, meta, error) = match verify(data.bytes().unwrap_or_default(), Some(key_hash)) {
             Ok(meta) => (data, meta, None),
             Err(error) => {
-                (stored_unused(data.into_inner()), Meta::of_stored(key_hash, 0), Some(error))
+                (stored_unused(data.into_inner()), Meta::for_stored(key_hash, 0), Some(error))
             }
         };
         (RemovableFilter { data, meta }, error)

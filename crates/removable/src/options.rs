@@ -12,12 +12,12 @@ use crate::tags::{self, LANES};
 const SLACK: f64 = 0.125;
 
 /// The most lanes that may be left empty: beyond, bits are only wasted.
-const MOST_SLACK: f64 = 0.9;
+const MAX_SLACK: f64 = 0.9;
 
 /// Filters of this many lines get one more: lines fill unevenly, and with few of them keys have
 /// little choice. Without it, one in 120 filters of two lines and one in 2,700 of ten rejected a
 /// key before they held as many as they were made for; with it, none of 350,000.
-const FEW_LINES: RangeInclusive<u32> = 2..=32;
+const SMALL_LINES: RangeInclusive<u32> = 2..=32;
 
 /// What a filter is to be. A plain value; [`empty_filter`](Self::empty_filter) makes a filter of
 /// it, and [`RemovableFilter::from_hashes`](crate::RemovableFilter::from_hashes) one that holds
@@ -152,7 +152,7 @@ impl RemovableOptions {
     /// Lines of a filter: 1 to 2^32 - 1.
     pub(crate) fn lines(&self) -> Result<u32, RemovableError> {
         let RemovableOptions { keys, slack, .. } = *self;
-        if !(0.0..=MOST_SLACK).contains(&slack) {
+        if !(0.0..=MAX_SLACK).contains(&slack) {
             return Err(RemovableError::SlackOutOfRange { slack });
         }
         let taken = LANES as f64 * (1.0 - slack);
@@ -162,6 +162,6 @@ impl RemovableOptions {
         }
         // Below 2^38: exact as a double. Conversion saturates.
         let lines = (libm::ceil(keys as f64 / taken) as u32).max(1);
-        Ok(if slack > 0.0 && FEW_LINES.contains(&lines) { lines + 1 } else { lines })
+        Ok(if slack > 0.0 && SMALL_LINES.contains(&lines) { lines + 1 } else { lines })
     }
 }

@@ -10,7 +10,7 @@ use crate::options::RemovableOptions;
 use crate::tags::count_tags;
 
 /// Keys of a batch that are hashed at a time: 8 KiB of stack.
-const AT_ONCE: usize = 1_024;
+const CHUNK_KEYS: usize = 1_024;
 
 impl RemovableOptions {
     /// An empty filter.
@@ -147,12 +147,12 @@ impl RemovableFilter {
     /// [`RemovableError::Full`] as there, [`RemovableError::Key`] as in [`insert`](Self::insert).
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), RemovableError> {
         let hasher = self.hasher()?;
-        let mut hashes = [0; AT_ONCE];
-        for (chunk, keys) in keys.chunks(AT_ONCE).enumerate() {
+        let mut hashes = [0; CHUNK_KEYS];
+        for (chunk, keys) in keys.chunks(CHUNK_KEYS).enumerate() {
             let hashes = &mut hashes[..keys.len()];
             // Both have the same length.
             _ = hasher.hash_batch_into(keys, hashes);
-            self.insert_after(chunk * AT_ONCE, hashes)?;
+            self.insert_after(chunk * CHUNK_KEYS, hashes)?;
         }
         Ok(())
     }
@@ -206,8 +206,8 @@ impl RemovableFilter {
         let hasher = self.hasher()?;
         let mut removed = 0;
         found.write(keys.len(), |words| {
-            let mut hashes = [0; AT_ONCE];
-            for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / 64)) {
+            let mut hashes = [0; CHUNK_KEYS];
+            for (keys, words) in keys.chunks(CHUNK_KEYS).zip(words.chunks_mut(CHUNK_KEYS / 64)) {
                 let hashes = &mut hashes[..keys.len()];
                 // Both have the same length.
                 _ = hasher.hash_batch_into(keys, hashes);

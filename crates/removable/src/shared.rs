@@ -196,7 +196,7 @@ impl RemovableReader {
     #[inline]
     fn place(&self, hash: u64) -> (&[AtomicLine], [u32; 2], u16) {
         let lines = self.0.lines.blocks();
-        let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
+        let Place { first, second, tag } = Place::new(hash, lines.len() as u32);
         (lines, [first, second], tag)
     }
 }
@@ -232,7 +232,7 @@ impl Filter for RemovableReader {
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
         let lines = self.0.lines.blocks();
-        for start in Place::of(hash, lines.len() as u32).offsets() {
+        for start in Place::new(hash, lines.len() as u32).offsets() {
             crate::prefetch(lines, start);
         }
     }

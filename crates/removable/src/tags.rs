@@ -57,7 +57,7 @@ pub(crate) fn false_positive_rate(load: f64) -> f64 {
 ///
 /// ```
 /// use blocked_bloom_removable::tags::Place;
-/// let place = Place::of(0x9c1c_34f1_0a4e_7ab3, 1_000);
+/// let place = Place::new(0x9c1c_34f1_0a4e_7ab3, 1_000);
 /// assert_eq!((place.first, place.second, place.tag), (40, 70, 0x9c1c));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Place {
 impl Place {
     /// The place of a hash among `lines` lines, 1 or more.
     #[inline]
-    pub fn of(hash: u64, lines: u32) -> Self {
+    pub fn new(hash: u64, lines: u32) -> Self {
         let tag = ((hash >> 48) as u16).max(1);
         let first = scale(hash as u32, lines);
         let sum = scale(u32::from(tag).wrapping_mul(MULTIPLIER), lines);
@@ -129,7 +129,7 @@ pub(crate) fn count_tags(lines: &[Block]) -> u64 {
 ///
 /// If there is no line, or more than 2^32 - 1.
 pub fn contains(lines: &[Block], hash: u64) -> bool {
-    let place = Place::of(hash, count(lines));
+    let place = Place::new(hash, count(lines));
     [place.first, place.second].iter().any(|&line| find(&lines[line as usize], place.tag).is_some())
 }
 
@@ -141,7 +141,7 @@ pub fn contains(lines: &[Block], hash: u64) -> bool {
 ///
 /// If there is no line, or more than 2^32 - 1.
 pub fn insert(lines: &mut [Block], hash: u64) -> bool {
-    let place = Place::of(hash, count(lines));
+    let place = Place::new(hash, count(lines));
     let [first, second] =
         [place.first, place.second].map(|line| empty_lanes(&lines[line as usize]));
     let chosen = match first > KEEP_EMPTY || first >= second {
@@ -168,7 +168,7 @@ pub fn insert(lines: &mut [Block], hash: u64) -> bool {
 ///
 /// If there is no line, or more than 2^32 - 1.
 pub fn remove(lines: &mut [Block], hash: u64) -> bool {
-    let Place { first, second, tag } = Place::of(hash, count(lines));
+    let Place { first, second, tag } = Place::new(hash, count(lines));
     for line in [first.min(second), first.max(second)] {
         let line = &mut lines[line as usize];
         if let Some(lane) = find(line, tag) {

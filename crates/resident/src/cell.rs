@@ -2,7 +2,7 @@
 //! replaced is dropped when every reader that may see it is gone.
 //!
 //! A reader pins once for all tables of a lookup, which takes 4 ns, and then needs a load per
-//! table. Measured per table, with everything in a cache (`cargo bench --bench resident`): an epoch
+//! table. Measured per table, with everything in a cache (`benches/resident.rs`): an epoch
 //! costs some 2 ns more than a bare lookup, a clone of an `Arc` under an `RwLock` ten.
 
 #![allow(unsafe_code, reason = "pointers that epochs keep alive")]

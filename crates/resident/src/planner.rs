@@ -27,7 +27,7 @@ use unit::Unit;
 /// known by the index that [`add`](Self::add) gives.
 ///
 /// Cost: some 100 bytes a table; a tick of 20,000 tables takes 0.9 ms
-/// (`cargo bench --bench resident`).
+/// (`benches/resident.rs`).
 ///
 /// ```
 /// use std::time::Duration;

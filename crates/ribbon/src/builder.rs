@@ -20,7 +20,7 @@ use crate::threads::Threads;
 const PIECE: usize = 1 << 20;
 
 /// Keys that are hashed, or looked up, at a time.
-const AT_ONCE: usize = 4_096;
+const CHUNK_KEYS: usize = 4_096;
 
 /// Most buckets: a piece is written to one cache line of each at a time.
 const MAX_BUCKETS: u32 = 256;
@@ -108,7 +108,7 @@ impl RibbonFilterBuilder {
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
         let mut hashes = Vec::new();
-        for keys in keys.chunks(AT_ONCE) {
+        for keys in keys.chunks(CHUNK_KEYS) {
             hasher.hash_batch(keys, &mut hashes);
             self.insert_hashes(&hashes);
         }
@@ -219,7 +219,7 @@ impl RibbonFilterBuilder {
             Ok(filter) => Ok((filter, None)),
             Err(error) => {
                 let bytes = RibbonBytes::zeroed(0, false)?;
-                Ok((RibbonFilter::of_bytes(bytes, meta), Some(error)))
+                Ok((RibbonFilter::from_verified(bytes, meta), Some(error)))
             }
         }
     }
@@ -284,7 +284,7 @@ impl RibbonFilterBuilder {
             offset += words.len() as u32;
         }
         header.copy_from_slice(&meta.header(body));
-        Ok(RibbonFilter::of_bytes(stored, meta))
+        Ok(RibbonFilter::from_verified(stored, meta))
     }
 
     fn verify(&self, filter: &RibbonFilter) -> Result<(), RibbonError> {
@@ -294,7 +294,7 @@ impl RibbonFilterBuilder {
         }
         let mut hits = Bitmask::new();
         let mut missing = 0;
-        for hashes in self.hashes.chunks(AT_ONCE) {
+        for hashes in self.hashes.chunks(CHUNK_KEYS) {
             filter.contains_hashes(hashes, &mut hits);
             missing += hits.count_misses() as u64;
         }
@@ -478,10 +478,10 @@ impl Piece<'_> {
 
 /// The slots and the seed under which the shard has a solution, whose rows are left in `rows`.
 fn seed_of(rows: &mut Rows, rests: &mut [u64], shard: u32) -> Result<(u32, u8), RibbonError> {
-    let rests = without_copies(rests);
+    let rests = deduplicate(rests);
     let mut slots = sizing::slots(rests.len());
     if slots > MAX_SLOTS {
-        let (hashes, limit) = (rests.len() as u64, sizing::most_keys());
+        let (hashes, limit) = (rests.len() as u64, sizing::max_keys());
         return Err(RibbonError::UnmixedHashes { shard, hashes, limit });
     }
     for _ in 0..=GROWTHS {
@@ -497,7 +497,7 @@ fn seed_of(rows: &mut Rows, rests: &mut [u64], shard: u32) -> Result<(u32, u8), 
 
 /// The same without copies, if there are more than a shard holds, since one key may have been added
 /// many times.
-fn without_copies(rests: &mut [u64]) -> &[u64] {
+fn deduplicate(rests: &mut [u64]) -> &[u64] {
     if sizing::slots(rests.len()) <= MAX_SLOTS {
         return rests;
     }

@@ -50,7 +50,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// be used to answer "absent" then.
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, RibbonError> {
         let meta = Meta::verify(bytes.as_ref(), Some(key_hash))?;
-        Ok(RibbonFilter::of_bytes(bytes, meta))
+        Ok(RibbonFilter::from_verified(bytes, meta))
     }
 
     /// Opens a stored filter of any hash and verifies all of it, as
@@ -62,7 +62,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// [`RibbonError`], as `from_bytes` but for another hash.
     pub fn from_bytes_any_hash(bytes: B) -> Result<Self, RibbonError> {
         let meta = Meta::verify(bytes.as_ref(), None)?;
-        Ok(RibbonFilter::of_bytes(bytes, meta))
+        Ok(RibbonFilter::from_verified(bytes, meta))
     }
 
     /// Opens a stored filter of this hash and verifies header and length only, for bytes whose
@@ -73,7 +73,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// [`RibbonError::Header`].
     pub fn from_bytes_trusted(bytes: B, key_hash: KeyHash) -> Result<Self, RibbonError> {
         let (_, meta) = Meta::read(bytes.as_ref(), Some(key_hash))?;
-        Ok(RibbonFilter::of_bytes(bytes, meta))
+        Ok(RibbonFilter::from_verified(bytes, meta))
     }
 
     /// Opens a stored filter as [`from_bytes`](Self::from_bytes) does, and never fails: for bytes
@@ -96,7 +96,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
             Ok(meta) => (meta, None),
             Err(error) => (Meta::pass_all(key_hash, 0), Some(error)),
         };
-        (RibbonFilter::of_bytes(bytes, meta), error)
+        (RibbonFilter::from_verified(bytes, meta), error)
     }
 
     /// The same filter, borrowed.
@@ -157,7 +157,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
             None => 1.0,
             Some(Shards { directory: [], .. }) => 0.0,
             Some(shards) => {
-                let rate = |&word: &_| Entry::of_word(word).rate(shards.columns);
+                let rate = |&word: &_| Entry::from_word(word).rate(shards.columns);
                 shards.directory.iter().map(rate).sum::<f64>() / shards.directory.len() as f64
             }
         }
@@ -177,7 +177,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
 
 impl<B> RibbonFilter<B> {
     /// Of bytes that have been verified.
-    pub(crate) fn of_bytes(bytes: B, meta: Meta) -> Self {
+    pub(crate) fn from_verified(bytes: B, meta: Meta) -> Self {
         RibbonFilter { bytes, meta, functions: Kernel::default().into() }
     }
 }
@@ -188,7 +188,7 @@ impl<B> RibbonFilter<B> {
 impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.parts().is_none_or(|shards| kernel::one_64(self.functions, &shards, hash))
+        self.parts().is_none_or(|shards| kernel::contains_one_64(self.functions, &shards, hash))
     }
 
     #[inline]

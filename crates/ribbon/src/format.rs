@@ -14,7 +14,7 @@ const VERSION: u16 = 1;
 const SCHEME: u8 = 1;
 
 /// Offsets of the header's fields.
-mod at {
+mod field {
     use core::ops::Range;
 
     pub(super) const SCHEME: usize = 10;
@@ -23,7 +23,7 @@ mod at {
     pub(super) const RESERVED: Range<usize> = 13..16;
     pub(super) const SEED: usize = 16;
     pub(super) const SHARDS: usize = 24;
-    pub(super) const MORE_RESERVED: Range<usize> = 28..32;
+    pub(super) const RESERVED_END: Range<usize> = 28..32;
     pub(super) const KEYS: usize = 32;
     pub(super) const WORDS: usize = 40;
     pub(super) const BODY_CHECKSUM: usize = 48;
@@ -66,13 +66,13 @@ impl Meta {
     /// The header before this body.
     pub(crate) fn header(&self, body: &[u8]) -> [u8; HEADER_BYTES] {
         let mut header = Header::new(MAGIC, VERSION);
-        header.put(at::SCHEME, &[SCHEME]);
-        header.put_key_hash(at::HASH, at::SEED, self.key_hash);
-        header.put(at::COLUMNS, &[self.columns as u8]);
-        header.put(at::SHARDS, &self.shards.to_le_bytes());
-        header.put(at::KEYS, &self.keys.to_le_bytes());
-        header.put(at::WORDS, &u64::from(self.words).to_le_bytes());
-        header.put_body_checksum(at::BODY_CHECKSUM, body);
+        header.put(field::SCHEME, &[SCHEME]);
+        header.put_key_hash(field::HASH, field::SEED, self.key_hash);
+        header.put(field::COLUMNS, &[self.columns as u8]);
+        header.put(field::SHARDS, &self.shards.to_le_bytes());
+        header.put(field::KEYS, &self.keys.to_le_bytes());
+        header.put(field::WORDS, &u64::from(self.words).to_le_bytes());
+        header.put_body_checksum(field::BODY_CHECKSUM, body);
         header.seal()
     }
 
@@ -80,7 +80,7 @@ impl Meta {
     /// `expected` is the hash, `None` for any.
     pub(crate) fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Self, RibbonError> {
         let (header, meta) = Meta::read(bytes, expected)?;
-        header.check_body(at::BODY_CHECKSUM, &bytes[HEADER_BYTES..])?;
+        header.check_body(field::BODY_CHECKSUM, &bytes[HEADER_BYTES..])?;
         meta.check_directory(bytes)?;
         Ok(meta)
     }
@@ -91,30 +91,34 @@ impl Meta {
         expected: Option<KeyHash>,
     ) -> Result<(Header, Self), RibbonError> {
         let header = Header::read(bytes, MAGIC, VERSION)?;
-        let scheme = header.u8_at(at::SCHEME);
+        let scheme = header.u8_at(field::SCHEME);
         if scheme != SCHEME {
-            let error =
-                HeaderError::field(at::SCHEME, "unsupported Ribbon scheme", scheme, "supported: 1");
+            let error = HeaderError::field(
+                field::SCHEME,
+                "unsupported Ribbon scheme",
+                scheme,
+                "supported: 1",
+            );
             return Err(error.into());
         }
-        let key_hash = header.key_hash_at(at::HASH, at::SEED, expected)?;
-        let columns = u32::from(header.u8_at(at::COLUMNS));
+        let key_hash = header.key_hash_at(field::HASH, field::SEED, expected)?;
+        let columns = u32::from(header.u8_at(field::COLUMNS));
         if !(1..=MAX_COLUMNS).contains(&columns) {
             return Err(
-                HeaderError::field(at::COLUMNS, "columns", columns, "must be 1 to 32").into()
+                HeaderError::field(field::COLUMNS, "columns", columns, "must be 1 to 32").into()
             );
         }
-        header.check_zero(at::RESERVED)?;
-        header.check_zero(at::MORE_RESERVED)?;
-        let words = header.u64_at(at::WORDS);
+        header.check_zero(field::RESERVED)?;
+        header.check_zero(field::RESERVED_END)?;
+        let words = header.u64_at(field::WORDS);
         let Ok(words) = u32::try_from(words) else {
-            let error = HeaderError::field(at::WORDS, "words", words, "must be below 2^32");
+            let error = HeaderError::field(field::WORDS, "words", words, "must be below 2^32");
             return Err(error.into());
         };
-        let (shards, keys) = (header.u32_at(at::SHARDS), header.u64_at(at::KEYS));
+        let (shards, keys) = (header.u32_at(field::SHARDS), header.u64_at(field::KEYS));
         if (shards == 0) != (keys == 0) {
             let expected = "must be 0 if no key was inserted, and only then";
-            return Err(HeaderError::field(at::SHARDS, "shards", shards, expected).into());
+            return Err(HeaderError::field(field::SHARDS, "shards", shards, expected).into());
         }
         let meta = Meta { key_hash, keys, columns, shards, words };
         Header::check_length(bytes.len() as u64, meta.stored_bytes())?;
@@ -127,7 +131,7 @@ impl Meta {
         let shards = self.parts(bytes).map_or(&[][..], |shards| shards.directory);
         let mut expected = 0_u64;
         for (i, &word) in shards.iter().enumerate() {
-            let entry = Entry::of_word(word);
+            let entry = Entry::from_word(word);
             let error = |field, found, expected| {
                 let offset = HEADER_BYTES as u64 + 8 * i as u64;
                 Err(RibbonError::Shard { offset, field, found, expected })
@@ -147,7 +151,7 @@ impl Meta {
         let found = u64::from(self.words);
         if found != expected {
             let error =
-                RibbonError::Shard { offset: at::WORDS as u64, field: "words", found, expected };
+                RibbonError::Shard { offset: field::WORDS as u64, field: "words", found, expected };
             return Err(error);
         }
         Ok(())

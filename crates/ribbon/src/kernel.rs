@@ -31,10 +31,10 @@ use crate::solve::rocksdb::Row;
 ///
 /// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past
 /// the last. They are given how many cache lines to prefetch for each key, from the first that its
-/// equation may be in; 0 for none, otherwise the line of its last byte too. `one_64` and `one_128`
-/// look up one hash, by the scalar definitions where nothing is faster; what `one_64` needs of
-/// [`Shards`] is passed in registers. `substitute_64` and `substitute_128` write the solution of
-/// rows to all of the words, and panic if there are fewer.
+/// equation may be in; 0 for none, otherwise the line of its last byte too. `contains_one_64` and
+/// `contains_one_128` look up one hash, by the scalar definitions where nothing is faster; what
+/// `contains_one_64` needs of [`Shards`] is passed in registers. `substitute_64` and
+/// `substitute_128` write the solution of rows to all of the words, and panic if there are fewer.
 ///
 /// # Safety
 ///
@@ -45,8 +45,8 @@ struct Table {
     instructions: InstructionSet,
     contains_64: unsafe fn(&Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
     contains_128: unsafe fn(&Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
-    one_64: unsafe fn(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool,
-    one_128: unsafe fn(&Segments<'_>, hash: u64) -> bool,
+    contains_one_64: unsafe fn(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool,
+    contains_one_128: unsafe fn(&Segments<'_>, hash: u64) -> bool,
     substitute_64: unsafe fn(&Rows, &mut [Word], columns: u32, short: u32),
     substitute_128: unsafe fn(&[Row], &mut [Segment], columns: u32, short: u32),
 }
@@ -107,7 +107,7 @@ pub(crate) fn contains_64(
 ) {
     assert_eq!(hits.len(), hashes.len().div_ceil(64));
     let lines = lines(functions.kernel, size_of_val(shards.words), shards.columns as usize * 16);
-    if look_up_few(hashes, hits, lines, |hash| one_64(functions, shards, hash)) {
+    if look_up_few(hashes, hits, lines, |hash| contains_one_64(functions, shards, hash)) {
         return;
     }
     if shards.directory.is_empty() {
@@ -134,7 +134,7 @@ pub(crate) fn contains_128(
     assert_eq!(hits.len(), hashes.len().div_ceil(64));
     let span = segments.shape().columns() as usize * 32;
     let lines = lines(functions.kernel, size_of_val(segments.segments()), span);
-    if look_up_few(hashes, hits, lines, |hash| one_128(functions, segments, hash)) {
+    if look_up_few(hashes, hits, lines, |hash| contains_one_128(functions, segments, hash)) {
         return;
     }
     // What the functions read is where `Shape::place` leads, which is among the segments of the
@@ -166,17 +166,19 @@ fn look_up_few(
 
 /// Looks up one hash.
 #[inline]
-pub(crate) fn one_64(functions: Functions, shards: &Shards<'_>, hash: u64) -> bool {
+pub(crate) fn contains_one_64(functions: Functions, shards: &Shards<'_>, hash: u64) -> bool {
     // SAFETY: `Functions` has functions whose instructions the CPU has, which is all that this one
     // needs: `Shards::place` leads to no word beyond the last.
-    unsafe { (functions.table.one_64)(shards.directory, hash, shards.words, shards.columns) }
+    unsafe {
+        (functions.table.contains_one_64)(shards.directory, hash, shards.words, shards.columns)
+    }
 }
 
-/// As [`one_64`].
+/// As [`contains_one_64`].
 #[inline]
-pub(crate) fn one_128(functions: Functions, segments: &Segments<'_>, hash: u64) -> bool {
+pub(crate) fn contains_one_128(functions: Functions, segments: &Segments<'_>, hash: u64) -> bool {
     // SAFETY: as in `contains_128`.
-    unsafe { (functions.table.one_128)(segments, hash) }
+    unsafe { (functions.table.contains_one_128)(segments, hash) }
 }
 
 /// Prefetches the words of the hash's equation. Whatever the filter contains, only the directory is

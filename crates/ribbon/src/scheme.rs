@@ -47,7 +47,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     #[inline(always)]
-    pub(crate) fn of_word(word: Word) -> Self {
+    pub(crate) fn from_word(word: Word) -> Self {
         let word = u64::from_le_bytes(word);
         Entry {
             offset: word as u32,
@@ -127,7 +127,7 @@ impl Shards<'_> {
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> Result<Placed, bool> {
         let (shard, rest) = shard(hash, self.directory.len() as u32);
-        let entry = Entry::of_word(*self.directory.get(shard as usize).ok_or(false)?);
+        let entry = Entry::from_word(*self.directory.get(shard as usize).ok_or(false)?);
         let (start, coefficients, result) = equation(rest, entry.seed, entry.starts);
         let (block, bit) = (start / WIDTH, start % WIDTH);
         let short = u32::from(entry.short);

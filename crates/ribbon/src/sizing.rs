@@ -56,7 +56,7 @@ pub(crate) fn slots(keys: usize) -> u32 {
 }
 
 /// The most keys that [`MAX_SLOTS`] are enough for. Cost: some thousand divisions.
-pub(crate) fn most_keys() -> u64 {
+pub(crate) fn max_keys() -> u64 {
     let fits = |&keys: &usize| slots(keys) <= MAX_SLOTS;
     (0..=MAX_SLOTS as usize).rev().find(fits).unwrap_or(0) as u64
 }

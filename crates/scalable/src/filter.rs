@@ -71,7 +71,7 @@ impl ScalableOptions {
     /// 10^-6 for 30; then adding fails.
     pub fn build(self) -> Result<ScalableBloomFilter, ScalableError> {
         let shape = self.checked()?;
-        let filter = ScalableBloomFilter::of(shape, Vec::new());
+        let filter = ScalableBloomFilter::from_links(shape, Vec::new());
         filter.next_link()?;
         Ok(filter)
     }
@@ -118,12 +118,12 @@ impl ScalableOptions {
         links.try_reserve_exact(1).map_err(|_| error)?;
         let kernel = first.kernel();
         links.push(first);
-        Ok(ScalableBloomFilter { kernel, ..ScalableBloomFilter::of(shape, links) })
+        Ok(ScalableBloomFilter { kernel, ..ScalableBloomFilter::from_links(shape, links) })
     }
 }
 
 impl<D> ScalableBloomFilter<D> {
-    pub(crate) fn of(shape: ScalableOptions, links: Vec<BloomFilter<D>>) -> Self {
+    pub(crate) fn from_links(shape: ScalableOptions, links: Vec<BloomFilter<D>>) -> Self {
         ScalableBloomFilter { shape, kernel: Kernel::default(), huge_pages: true, links }
     }
 
@@ -196,16 +196,16 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     /// The current rate that the probe scheme predicts for the keys in each link: the chance that
     /// at least one link says "maybe" to an absent key.
     pub fn expected_false_positive_rate(&self) -> f64 {
-        self.any_wrong(BloomFilter::expected_false_positive_rate)
+        self.chain_rate(BloomFilter::expected_false_positive_rate)
     }
 
     /// The current rate, from the bits: the chance that at least one link says "maybe" to an absent
     /// key. Cost: reads every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
-        self.any_wrong(BloomFilter::estimated_false_positive_rate)
+        self.chain_rate(BloomFilter::estimated_false_positive_rate)
     }
 
-    fn any_wrong(&self, rate: impl Fn(&BloomFilter<D>) -> f64) -> f64 {
+    fn chain_rate(&self, rate: impl Fn(&BloomFilter<D>) -> f64) -> f64 {
         1.0 - self.links.iter().map(|link| 1.0 - rate(link)).product::<f64>()
     }
 

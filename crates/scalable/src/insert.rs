@@ -8,11 +8,11 @@ use blocked_bloom::{AllocError, Bitmask, BloomFilter, Filter, HashError, KeyHash
 
 use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;
-use crate::query::{AT_ONCE, FEW, Left, look_up};
+use crate::query::{CHUNK_HASHES, SHORT_BATCH, Unanswered, look_up};
 
 /// Up to this many hashes of a call are added one by one, which takes less time than allocating the
 /// answers.
-const ONE_BY_ONE: usize = 4;
+const MAX_SINGLE_INSERTS: usize = 4;
 
 impl ScalableBloomFilter {
     /// Adds a key. Returns true if it was certainly not there before, as `HashSet` does; false if
@@ -158,11 +158,11 @@ impl ScalableBloomFilter {
         write_new(new, keys.len(), |words| {
             let hasher = self.hasher()?;
             let (mut few, mut many);
-            let space: &mut [u64] = if keys.len() <= FEW {
-                few = [0; FEW];
+            let space: &mut [u64] = if keys.len() <= SHORT_BATCH {
+                few = [0; SHORT_BATCH];
                 &mut few
             } else {
-                many = [0; AT_ONCE];
+                many = [0; CHUNK_HASHES];
                 &mut many
             };
             for (keys, new) in keys.chunks(space.len()).zip(words.chunks_mut(space.len() / 64)) {
@@ -176,7 +176,7 @@ impl ScalableBloomFilter {
 
     /// Adds hashes, and says which were new.
     fn add(&mut self, hashes: &[u64], new: &mut [u64]) -> Result<(), ScalableError> {
-        if let ([word], ..=ONE_BY_ONE) = (&mut *new, hashes.len()) {
+        if let ([word], ..=MAX_SINGLE_INSERTS) = (&mut *new, hashes.len()) {
             *word = 0;
             for (i, &hash) in hashes.iter().enumerate() {
                 *word |= u64::from(self.insert_hash(hash)?) << i;
@@ -184,7 +184,7 @@ impl ScalableBloomFilter {
             return Ok(());
         }
         let mut in_link = Bitmask::new();
-        for (hashes, new) in hashes.chunks(AT_ONCE).zip(new.chunks_mut(AT_ONCE / 64)) {
+        for (hashes, new) in hashes.chunks(CHUNK_HASHES).zip(new.chunks_mut(CHUNK_HASHES / 64)) {
             // A single link says itself which of the hashes were new.
             if self.links.len() == 1 && self.capacity_left() > 0 {
                 new.fill(0);
@@ -199,23 +199,25 @@ impl ScalableBloomFilter {
                     link.insert_hashes_counting_new(hashes, &mut in_link)?;
                     new.copy_from_slice(in_link.words());
                 }
-                _ if hashes.len() <= FEW => self.add_missing::<FEW>(hashes, new, &mut in_link)?,
-                _ => self.add_missing::<AT_ONCE>(hashes, new, &mut in_link)?,
+                _ if hashes.len() <= SHORT_BATCH => {
+                    self.add_missing::<SHORT_BATCH>(hashes, new, &mut in_link)?
+                }
+                _ => self.add_missing::<CHUNK_HASHES>(hashes, new, &mut in_link)?,
             }
         }
         Ok(())
     }
 
-    /// Adds those of up to `N` hashes, at most [`AT_ONCE`], whose bit in `words` is zero: no link
-    /// has them, or none was looked up since there is one link, with capacity left. The words then
-    /// say which were new.
+    /// Adds those of up to `N` hashes, at most [`CHUNK_HASHES`], whose bit in `words` is zero: no
+    /// link has them, or none was looked up since there is one link, with capacity left. The words
+    /// then say which were new.
     fn add_missing<const N: usize>(
         &mut self,
         hashes: &[u64],
         words: &mut [u64],
         in_link: &mut Bitmask,
     ) -> Result<(), ScalableError> {
-        let (mut left, mut there) = (Left::<N>::new(), [0; AT_ONCE / 64]);
+        let (mut left, mut there) = (Unanswered::<N>::new(), [0; CHUNK_HASHES / 64]);
         let there = &mut there[..words.len()];
         there.copy_from_slice(words);
         words.fill(0);

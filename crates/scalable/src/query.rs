@@ -6,14 +6,14 @@ use blocked_bloom::{Block, BloomFilter, Filter, KeyHash, LengthError};
 use crate::filter::ScalableBloomFilter;
 
 /// Hashes of a batch that are looked up together: up to 10 KiB of stack.
-pub(crate) const AT_ONCE: usize = 1_024;
+pub(crate) const CHUNK_HASHES: usize = 1_024;
 
-/// Batches up to this length have smaller buffers: clearing those for [`AT_ONCE`] takes 0.2 us, as
-/// long as looking up one key in ten links.
-pub(crate) const FEW: usize = 64;
+/// Batches up to this length have smaller buffers: clearing those for [`CHUNK_HASHES`] takes 0.2
+/// us, as long as looking up one key in ten links.
+pub(crate) const SHORT_BATCH: usize = 64;
 
 /// Longest batch whose lines are prefetched in all links at once: see [`prefetch`].
-const MOST_PREFETCHED: usize = 16;
+const MAX_PREFETCHED: usize = 16;
 
 /// A key may have been added if any link says so. Cost of a lookup: a cache line for each link, the
 /// newest first, until one may have the key; `docs/growing.md` has the figures.
@@ -63,14 +63,14 @@ pub(crate) fn look_up<D: AsRef<[Block]>>(
         return;
     }
     fill_with_hits(words, hashes.len());
-    if hashes.len() <= FEW {
-        if links.len() > 1 && hashes.len() <= MOST_PREFETCHED {
+    if hashes.len() <= SHORT_BATCH {
+        if links.len() > 1 && hashes.len() <= MAX_PREFETCHED {
             prefetch(links, hashes);
         }
-        return look_up_some::<FEW, D>(links, hashes, words);
+        return look_up_some::<SHORT_BATCH, D>(links, hashes, words);
     }
-    for (hashes, words) in hashes.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / 64)) {
-        look_up_some::<AT_ONCE, D>(links, hashes, words);
+    for (hashes, words) in hashes.chunks(CHUNK_HASHES).zip(words.chunks_mut(CHUNK_HASHES / 64)) {
+        look_up_some::<CHUNK_HASHES, D>(links, hashes, words);
     }
 }
 
@@ -94,9 +94,9 @@ fn prefetch_in<D: AsRef<[Block]>>(link: &BloomFilter<D>, hash: u64) {
     link.prefetch_hash(hash);
 }
 
-/// Looks up to `N` hashes up, at most [`AT_ONCE`], in one link after the other, the newest first,
-/// which has about half of all keys. Once half of the hashes are answered "maybe", the others are
-/// gathered, and only these are looked up in the remaining links.
+/// Looks up to `N` hashes up, at most [`CHUNK_HASHES`], in one link after the other, the newest
+/// first, which has about half of all keys. Once half of the hashes are answered "maybe", the
+/// others are gathered, and only these are looked up in the remaining links.
 ///
 /// Gathering after every link costs absent keys up to twice the time; looking up every hash in
 /// every link costs present keys ten times as much. The answers are written last.
@@ -105,8 +105,8 @@ fn look_up_some<const N: usize, D: AsRef<[Block]>>(
     hashes: &[u64],
     words: &mut [u64],
 ) {
-    let (mut answers, mut hits) = ([0; AT_ONCE / 64], [0; AT_ONCE / 64]);
-    let (hits, mut left) = (&mut hits[..words.len()], None::<Left<N>>);
+    let (mut answers, mut hits) = ([0; CHUNK_HASHES / 64], [0; CHUNK_HASHES / 64]);
+    let (hits, mut left) = (&mut hits[..words.len()], None::<Unanswered<N>>);
     let mut count = hashes.len();
     for link in links.iter().rev() {
         let looked_up = left.as_ref().map_or(hashes, |left| &left.hashes[..count]);
@@ -127,21 +127,21 @@ fn look_up_some<const N: usize, D: AsRef<[Block]>>(
             break;
         }
         if unanswered <= count / 2 {
-            count = left.get_or_insert_with(Left::new).gather(hashes, hits);
+            count = left.get_or_insert_with(Unanswered::new).gather(hashes, hits);
         }
     }
     words.copy_from_slice(hits);
 }
 
 /// Hashes that no link has answered "maybe" yet, and where they stand in their batch.
-pub(crate) struct Left<const N: usize> {
+pub(crate) struct Unanswered<const N: usize> {
     pub(crate) hashes: [u64; N],
     pub(crate) places: [u16; N],
 }
 
-impl<const N: usize> Left<N> {
+impl<const N: usize> Unanswered<N> {
     pub(crate) fn new() -> Self {
-        Left { hashes: [0; N], places: [0; N] }
+        Unanswered { hashes: [0; N], places: [0; N] }
     }
 
     /// Takes the hashes whose bit is zero; returns how many.

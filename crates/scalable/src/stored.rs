@@ -60,7 +60,7 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for LinkBytes<B> {
     fn as_ref(&self) -> &[u8] {
         match self.stored.bytes().and_then(|bytes| bytes.get(self.start..self.end)) {
             Some(link) => link,
-            None => no_bytes(),
+            None => empty_slice(),
         }
     }
 }
@@ -68,7 +68,7 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for LinkBytes<B> {
 /// Cold: otherwise a conditional move chooses the bytes, and the address of what is looked up in
 /// them waits for it.
 #[cold]
-fn no_bytes() -> &'static [u8] {
+fn empty_slice() -> &'static [u8] {
     &[]
 }
 
@@ -183,7 +183,7 @@ impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
         let found = bytes.len() as u64;
         Header::check_length(found, found - rest.len() as u64)?;
         header.check_body(LINKS_CHECKSUM, &sums)?;
-        Ok(ScalableBloomFilter::of(shape, links))
+        Ok(ScalableBloomFilter::from_links(shape, links))
     }
 }
 
@@ -242,7 +242,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
                 return Err(HeaderError::field(LINK_BLOCKS, "blocks", blocks, expected).into());
             }
         }
-        Ok(ScalableBloomFilter::of(shape, links))
+        Ok(ScalableBloomFilter::from_links(shape, links))
     }
 }
 

@@ -33,22 +33,22 @@ fn hash(i: u64) -> u64 {
     KeyHasher::default().hash(i.to_le_bytes())
 }
 
-fn no_memory<T>(result: Result<T, ScalableError>) -> bool {
+fn lacks_memory<T>(result: Result<T, ScalableError>) -> bool {
     matches!(result, Err(ScalableError::Alloc(_)))
 }
 
 /// 1.8 GB for a first link, 30 MB for a second: rejected, and nothing else happened.
 #[test]
-fn a_link_that_there_is_no_memory_for_is_an_error() {
+fn reports_a_failed_link_allocation() {
     let mut filter = ScalableOptions::new(0.01, 1_000_000_000).build().unwrap();
     let empty = filter.clone();
     let mut new = Bitmask::new();
     new.write(3, |words| words.fill(1));
-    assert!(no_memory(filter.insert("apple")));
-    assert!(no_memory(filter.insert_hash(7)));
-    assert!(no_memory(filter.insert_batch(&["apple"])));
-    assert!(no_memory(filter.insert_batch_new(&["apple"], &mut new)) && new.is_empty());
-    assert!(no_memory(filter.insert_hashes(&[7])));
+    assert!(lacks_memory(filter.insert("apple")));
+    assert!(lacks_memory(filter.insert_hash(7)));
+    assert!(lacks_memory(filter.insert_batch(&["apple"])));
+    assert!(lacks_memory(filter.insert_batch_new(&["apple"], &mut new)) && new.is_empty());
+    assert!(lacks_memory(filter.insert_hashes(&[7])));
     assert!(filter == empty && filter.links().is_empty() && !filter.contains("apple"));
     // So is a further one; what was added stays.
     let options = ScalableOptions::new(0.01, 1_000_000).with_growth(16);
@@ -61,7 +61,7 @@ fn a_link_that_there_is_no_memory_for_is_an_error() {
     assert_eq!(filter.next_link().unwrap().expected_items(), 16_000_000);
     let full = filter.clone();
     let absent = hashes.find(|&hash| !full.contains_hash(hash)).unwrap();
-    assert!(no_memory(filter.insert_hashes_new(&[hash(0), absent], &mut new)) && new.is_empty());
-    assert!(no_memory(filter.insert_hash(absent)) && filter == full);
+    assert!(lacks_memory(filter.insert_hashes_new(&[hash(0), absent], &mut new)) && new.is_empty());
+    assert!(lacks_memory(filter.insert_hash(absent)) && filter == full);
     assert_eq!(filter.insert_hash(hash(0)), Ok(false));
 }

@@ -123,7 +123,7 @@ impl AtomicSplitBlockFilter {
     #[must_use]
     pub fn into_filter(self) -> SplitBlockFilter {
         let data = SplitBlocks { buffer: self.buffer.into_inner(), len: self.len as usize };
-        SplitBlockFilter::of(data, self.kernel)
+        SplitBlockFilter::from_data(data, self.kernel)
     }
 
     /// The words of a hash's block.

@@ -11,7 +11,7 @@ use blocked_bloom::{AllocError, Block, Kernel, Stored};
 
 use crate::error::{MAX_BITSET_BYTES, SplitBlockError};
 use crate::hash::hash_value;
-use crate::header::{self, Written};
+use crate::header::{self, EncodedHeader};
 use crate::kernel::{self, Functions};
 use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
 
@@ -115,7 +115,7 @@ impl core::fmt::Debug for SplitBlocks {
 
 impl<D> SplitBlockFilter<D> {
     /// 1 to 2^26 - 1 blocks.
-    pub(crate) fn of(data: D, kernel: Kernel) -> Self {
+    pub(crate) fn from_data(data: D, kernel: Kernel) -> Self {
         SplitBlockFilter { data, functions: kernel.into() }
     }
 
@@ -206,7 +206,7 @@ impl SplitBlockFilter {
     fn zeroed(blocks: u32) -> Result<Self, AllocError> {
         let buffer = BlockBuffer::zeroed(blocks.div_ceil(SPLIT_BLOCKS_PER_BLOCK), true)?;
         let data = SplitBlocks { buffer, len: blocks as usize };
-        Ok(SplitBlockFilter::of(data, Kernel::default()))
+        Ok(SplitBlockFilter::from_data(data, Kernel::default()))
     }
 
     pub(crate) fn blocks_mut(&mut self) -> &mut [SplitBlock] {
@@ -257,8 +257,8 @@ impl SplitBlockFilter {
         Ok((header.bytes().len() + bitset.len()) as u64)
     }
 
-    fn header(&self) -> Written {
-        Written::new((self.data.len * SPLIT_BLOCK_BYTES) as u32)
+    fn header(&self) -> EncodedHeader {
+        EncodedHeader::new((self.data.len * SPLIT_BLOCK_BYTES) as u32)
     }
 }
 

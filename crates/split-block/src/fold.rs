@@ -48,7 +48,7 @@ impl SplitBlockFilter {
         if group > 1 {
             let from = self.blocks_mut();
             for to in 0..blocks {
-                from[to] = or_of(&from[to * group..][..group]);
+                from[to] = or_blocks(&from[to * group..][..group]);
             }
             self.keep_first(blocks);
         }
@@ -77,7 +77,7 @@ impl SplitBlockFilter {
         }
         let groups = other.blocks().chunks_exact((found / expected) as usize);
         for (to, from) in self.blocks_mut().iter_mut().zip(groups) {
-            or_into(to, &or_of(from));
+            or_assign(to, &or_blocks(from));
         }
         Ok(())
     }
@@ -90,13 +90,13 @@ pub(crate) fn eighth_power(fill: f64) -> f64 {
     fourth * fourth
 }
 
-fn or_of(blocks: &[SplitBlock]) -> SplitBlock {
+fn or_blocks(blocks: &[SplitBlock]) -> SplitBlock {
     let mut all = [0; SPLIT_BLOCK_BYTES];
-    blocks.iter().for_each(|block| or_into(&mut all, block));
+    blocks.iter().for_each(|block| or_assign(&mut all, block));
     all
 }
 
-fn or_into(to: &mut SplitBlock, from: &SplitBlock) {
+fn or_assign(to: &mut SplitBlock, from: &SplitBlock) {
     for (to, from) in to.iter_mut().zip(from) {
         *to |= from;
     }

@@ -61,7 +61,7 @@ pub(crate) fn read(bytes: &[u8], start: u64) -> Result<(usize, i32), SplitBlockE
         2..=4 => {
             let i = usize::from(field.id.unsigned_abs()) - 2;
             field.expect(STRUCT, UNIONS[i])?;
-            known[i] = only_arm_one(reader, UNIONS[i])?;
+            known[i] = read_union(reader, UNIONS[i])?;
             Ok(())
         }
         _ => Ok(reader.skip(field.kind)?),
@@ -76,7 +76,7 @@ pub(crate) fn read(bytes: &[u8], start: u64) -> Result<(usize, i32), SplitBlockE
 }
 
 /// Reads a union whose only known arm is 1. Returns false if it has no arm.
-fn only_arm_one(reader: &mut Reader<'_>, name: &'static str) -> Result<bool, SplitBlockError> {
+fn read_union(reader: &mut Reader<'_>, name: &'static str) -> Result<bool, SplitBlockError> {
     let mut found = false;
     reader.structure(|reader, arm| {
         if arm.id != 1 {
@@ -110,14 +110,14 @@ pub(crate) fn bitset_length(found: i64) -> Result<u32, SplitBlockError> {
 const MAX_LENGTH: usize = 19;
 
 /// The header of a bitset of this many bytes, byte for byte as other writers write it.
-pub(crate) struct Written {
+pub(crate) struct EncodedHeader {
     bytes: [u8; MAX_LENGTH],
     length: usize,
 }
 
-impl Written {
+impl EncodedHeader {
     pub(crate) fn new(bitset: u32) -> Self {
-        let mut header = Written { bytes: [0; MAX_LENGTH], length: 0 };
+        let mut header = EncodedHeader { bytes: [0; MAX_LENGTH], length: 0 };
         header.push(0x10 | I32);
         let mut zigzag = u64::from(bitset) << 1;
         while zigzag >= 0x80 {

@@ -31,16 +31,20 @@ use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 /// keys, in others that of [`PrefetchAhead`], 64. The doubled distance took 0.76 to 0.84 of the
 /// time in 16 MiB and 0.91 to 0.99 in 128, but 1.04 to 1.10 in 2 MiB (Zen 4, AVX-512, 256 and 1024
 /// a call). A distance of 256 gains as much in 16 MiB and no more in 128.
-const NEAR: usize = 6;
+const NEAR_CACHE_FACTOR: usize = 6;
 
 /// Keys that are prefetched beyond the distance of [`PrefetchAhead`] in filters that are not near.
-const FURTHER: usize = 64;
+const EXTRA_DISTANCE: usize = 64;
 
 /// Keys that are prefetched beyond the distance of [`PrefetchAhead`] in a filter of this many
 /// bytes.
 #[inline(always)]
 fn further(bytes: usize) -> usize {
-    if bytes / NEAR > Kernel::default().prefetch_threshold() { FURTHER } else { 0 }
+    if bytes / NEAR_CACHE_FACTOR > Kernel::default().prefetch_threshold() {
+        EXTRA_DISTANCE
+    } else {
+        0
+    }
 }
 
 /// The functions of one instruction set.
@@ -133,7 +137,7 @@ pub struct Lookup<'f> {
     blocks: &'f [SplitBlock],
     /// Only if the CPU has it.
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    by_avx2: bool,
+    has_avx2: bool,
 }
 
 impl Lookup<'_> {
@@ -142,7 +146,7 @@ impl Lookup<'_> {
     pub fn contains_hash(&self, hash: u64) -> bool {
         let block = &self.blocks[block_index(hash, self.blocks.len() as u32) as usize];
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-        if self.by_avx2 {
+        if self.has_avx2 {
             // SAFETY: `with_lookup` sets it for kernels of AVX2 and AVX-512, which contains it.
             return unsafe { avx2::contains_one(block, hash) };
         }
@@ -162,12 +166,12 @@ pub(crate) fn with_lookup<'f, R>(
         InstructionSet::Avx2 | InstructionSet::Avx512 => {
             // SAFETY: `table` gives tables whose instruction set the CPU has; AVX-512 contains
             // AVX2.
-            unsafe { avx2::run(|| work(Lookup { blocks, by_avx2: true })) }
+            unsafe { avx2::run(|| work(Lookup { blocks, has_avx2: true })) }
         }
         _ => work(Lookup {
             blocks,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            by_avx2: false,
+            has_avx2: false,
         }),
     }
 }

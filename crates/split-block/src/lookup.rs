@@ -44,7 +44,7 @@ impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
             return Err(SplitBlockError::Length { found, expected });
         }
         let data = StoredSplitBlocks { stored, start: header.header_bytes };
-        Ok(SplitBlockFilter::of(data, Kernel::default()))
+        Ok(SplitBlockFilter::from_data(data, Kernel::default()))
     }
 
     /// Gives the bytes back.
@@ -63,7 +63,7 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     pub fn from_bitset(bitset: &'a [u8]) -> Result<Self, SplitBlockError> {
         header::bitset_length(i64::try_from(bitset.len()).unwrap_or(i64::MAX))?;
         let (blocks, _) = bitset.as_chunks();
-        Ok(SplitBlockFilter::of(blocks, Kernel::default()))
+        Ok(SplitBlockFilter::from_data(blocks, Kernel::default()))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::split_block::SplitBlock;
 
 /// Rows that are looked up at a time: their answers take 512 bytes, and the prefetches of the first
 /// 64 rows, which overlap with nothing, are few of all.
-const AT_ONCE: usize = 4096;
+const CHUNK_ROWS: usize = 4096;
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     /// Looks up every hash; `rows` then has the numbers, from 0 and ascending, of those that may be
@@ -43,14 +43,14 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
         if hashes.len() as u64 > 1 << 32 {
             return Err(SplitBlockError::TooManyRows { rows: hashes.len() as u64 });
         }
-        let mut words = [0; AT_ONCE / 64];
+        let mut words = [0; CHUNK_ROWS / 64];
         let mut first = 0_u32;
-        for hashes in hashes.chunks(AT_ONCE) {
+        for hashes in hashes.chunks(CHUNK_ROWS) {
             let words = &mut words[..hashes.len().div_ceil(64)];
             self.look_up(hashes, words);
             append(words, first, rows);
             // The last row is at most 2^32 - 1, so that a number that has wrapped is not used.
-            first = first.wrapping_add(AT_ONCE as u32);
+            first = first.wrapping_add(CHUNK_ROWS as u32);
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! AVX2: four keys of 4 to 8 bytes at a time. A product of 64-bit lanes is three of 32 bits.
+//! AVX2: four keys of 4 to 8 bytes at a time. A product of 64-bit lanes takes three products of
+//! 32-bit lanes.
 
 #[cfg(target_arch = "x86")]
 use core::arch::x86::*;
@@ -13,7 +14,8 @@ use super::{MULTIPLIER_8, flip_8};
 /// Keys in a register.
 const KEYS: usize = 4;
 
-/// Hashes keys from the front, up to the first chunk of unsupported lengths; returns how many.
+/// Hashes keys from the front, up to the first chunk with unsupported lengths. Returns the number
+/// of keys hashed.
 ///
 /// # Safety
 ///
@@ -35,17 +37,17 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
         let words = words.iter().zip(staging.lengths.as_chunks::<KEYS>().0);
         for (hashes, (keys, lengths)) in hashes.chunks_mut(KEYS).zip(words) {
             if let Ok(hashes) = hashes.try_into() {
-                // SAFETY: four words were written, for as many hashes.
+                // SAFETY: reads an array of four words, which were written for these four hashes.
                 let keys = unsafe { _mm256_loadu_si256(keys.as_ptr().cast()) };
-                // SAFETY: as above.
+                // SAFETY: reads an array of four words, which were written for these four hashes.
                 let lengths = unsafe { _mm256_loadu_si256(lengths.as_ptr().cast()) };
                 store(hashes, hash(swap_halves(keys), flip, lengths));
                 continue;
             }
             let lanes = lanes(hashes.len());
-            // SAFETY: as many lanes are read as there are hashes, for which the words were written.
+            // SAFETY: the mask limits the load to one word per hash, and those were written.
             let keys = unsafe { _mm256_maskload_epi64(keys.as_ptr().cast(), lanes) };
-            // SAFETY: as above.
+            // SAFETY: the mask limits the load to one word per hash, and those were written.
             let lengths = unsafe { _mm256_maskload_epi64(lengths.as_ptr().cast(), lanes) };
             store_some(hashes, hash(swap_halves(keys), flip, lengths));
         }
@@ -54,7 +56,7 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
     done
 }
 
-/// Keys of `WIDTH` bytes, which is 4 or 8.
+/// Hashes keys of `WIDTH` bytes, which is 4 or 8.
 ///
 /// # Safety
 ///
@@ -80,21 +82,21 @@ pub(super) unsafe fn integers<const WIDTH: usize>(
     }
 }
 
-/// A key in each lane, as [`hash`] takes them.
+/// Loads one key into each lane, in the form that [`hash`] takes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load<const WIDTH: usize>(keys: &[[u8; WIDTH]; KEYS]) -> __m256i {
     const { assert!(WIDTH == 4 || WIDTH == 8) };
     if WIDTH == 8 {
-        // SAFETY: four keys of eight bytes have 32.
+        // SAFETY: reads an array of four keys of eight bytes, which has 32 bytes.
         return swap_halves(unsafe { _mm256_loadu_si256(keys.as_ptr().cast()) });
     }
-    // SAFETY: four keys of four bytes have 16.
+    // SAFETY: reads an array of four keys of four bytes, which has 16 bytes.
     let keys = _mm256_cvtepu32_epi64(unsafe { _mm_loadu_si128(keys.as_ptr().cast()) });
     _mm256_or_si256(keys, _mm256_slli_epi64::<32>(keys))
 }
 
-/// The first `count` of four lanes.
+/// A mask of the first `count` of four lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn lanes(count: usize) -> __m256i {
@@ -110,7 +112,7 @@ fn swap_halves(words: __m256i) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store(hashes: &mut [MaybeUninit<u64>; KEYS], found: __m256i) {
-    // SAFETY: four hashes have 32 bytes.
+    // SAFETY: writes an array of four hashes, which has 32 bytes.
     unsafe { _mm256_storeu_si256(hashes.as_mut_ptr().cast(), found) }
 }
 
@@ -119,17 +121,17 @@ fn store(hashes: &mut [MaybeUninit<u64>; KEYS], found: __m256i) {
 #[target_feature(enable = "avx2")]
 fn store_some(hashes: &mut [MaybeUninit<u64>], found: __m256i) {
     let lanes = lanes(hashes.len());
-    // SAFETY: as many lanes are written as the slice has words; a register has four.
+    // SAFETY: the mask limits the store to one lane per word of the slice.
     unsafe { _mm256_maskstore_epi64(hashes.as_mut_ptr().cast(), lanes, found) }
 }
 
-/// The hashes of four keys of 4 to 8 bytes: the last four bytes of each are the low half of its
-/// lane, the first four the high one.
+/// Hashes four keys of 4 to 8 bytes. The low half of a lane holds the last four bytes of its key,
+/// the high half the first four.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn hash(keys: __m256i, flip: __m256i, lengths: __m256i) -> __m256i {
     let mixed = _mm256_xor_si256(keys, flip);
-    // By whole bytes, a rotation is a shuffle.
+    // A rotation by whole bytes is a shuffle.
     let by_24 = _mm256_broadcastsi128_si256(_mm_setr_epi8(
         5, 6, 7, 0, 1, 2, 3, 4, 13, 14, 15, 8, 9, 10, 11, 12,
     ));
@@ -141,7 +143,7 @@ fn hash(keys: __m256i, flip: __m256i, lengths: __m256i) -> __m256i {
     _mm256_xor_si256(mixed, _mm256_srli_epi64::<28>(mixed))
 }
 
-/// The low halves of the products with [`MULTIPLIER_8`].
+/// Returns the low halves of the products with [`MULTIPLIER_8`].
 #[inline]
 #[target_feature(enable = "avx2")]
 fn multiply(words: __m256i) -> __m256i {

@@ -1,5 +1,6 @@
-//! AVX-512: eight keys of 4 to 16 bytes at a time. Products of 64-bit lanes are one instruction;
-//! the high half of one, which keys of 9 to 16 bytes need, is put together from four of 32 bits.
+//! AVX-512: eight keys of 4 to 16 bytes at a time. The low half of a product of 64-bit lanes takes
+//! one instruction. The high half, which keys of 9 to 16 bytes require, is computed from four
+//! products of 32-bit lanes.
 
 use core::arch::x86_64::*;
 
@@ -11,7 +12,8 @@ use super::{MULTIPLIER_8, MULTIPLIER_16, flip_8, flips_16, hash_one};
 /// Keys in a register.
 const KEYS: usize = 8;
 
-/// Hashes keys from the front, up to the first chunk of unsupported lengths; returns how many.
+/// Hashes keys from the front, up to the first chunk with unsupported lengths. Returns the number
+/// of keys hashed.
 ///
 /// # Safety
 ///
@@ -25,26 +27,29 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
     let (mut staging, mut done) = (Staging::new(), 0);
     for (keys, hashes) in keys.chunks(STAGED).zip(hashes.chunks_mut(STAGED)) {
         match staging.stage::<16, K>(keys) {
-            // SAFETY: these words were staged, for as many keys as there are hashes.
+            // SAFETY: the CPU's features are promised; `first` and `lengths` were written for one
+            // key per hash.
             Staged::FourToEight => unsafe { ends::<true, false>(&staging, seed, hashes) },
-            // SAFETY: as above.
+            // SAFETY: the CPU's features are promised; all fields were written for one key per
+            // hash.
             Staged::NineToSixteen => unsafe { ends::<false, true>(&staging, seed, hashes) },
-            Staged::Mixed { others } => {
-                // SAFETY: as above.
+            Staged::Mixed { unfit } => {
+                // SAFETY: the CPU's features are promised; all fields were written for one key per
+                // hash.
                 unsafe { ends::<true, true>(&staging, seed, hashes) };
-                for i in staging.others(others) {
+                for i in staging.unfit(unfit) {
                     hashes[i].write(hash_one(&keys[i], seed));
                 }
             }
-            Staged::Nothing => return done,
+            Staged::None => return done,
         }
         done += keys.len();
     }
     done
 }
 
-/// Hashes keys of 4 to 8 bytes (`TO_8`), of 9 to 16 (`TO_16`), or of both: then each lane is hashed
-/// both ways, and the key's length says which hash is taken.
+/// Hashes keys of 4 to 8 bytes (`HAS_SHORT`), of 9 to 16 (`HAS_LONG`), or both. With both, each
+/// lane is hashed both ways, and the key's length selects the result.
 ///
 /// # Safety
 ///
@@ -52,7 +57,7 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
 /// lists for keys of this kind have been written.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn ends<const TO_8: bool, const TO_16: bool>(
+unsafe fn ends<const HAS_SHORT: bool, const HAS_LONG: bool>(
     staging: &Staging,
     seed: u64,
     hashes: &mut [MaybeUninit<u64>],
@@ -66,18 +71,19 @@ unsafe fn ends<const TO_8: bool, const TO_16: bool>(
     let words = firsts.iter().zip(lasts).zip(lengths);
     for (hashes, ((first, last), lengths)) in hashes.chunks_mut(KEYS).zip(words) {
         let lanes = lanes(hashes.len());
-        // SAFETY: as many lanes are read as there are hashes, for which the words were written.
+        // SAFETY: the mask limits the load to one word per hash, and those were written.
         let first = unsafe { _mm512_maskz_loadu_epi64(lanes, first.as_ptr().cast()) };
-        // SAFETY: as above.
+        // SAFETY: the mask limits the load to one word per hash, and those were written.
         let lengths = unsafe { _mm512_maskz_loadu_epi64(lanes, lengths.as_ptr().cast()) };
-        if !TO_16 {
+        if !HAS_LONG {
             store(hashes, hash_8(_mm512_rol_epi64::<32>(first), flip, lengths));
             continue;
         }
-        // SAFETY: as above.
+        // SAFETY: the mask limits the load to one word per hash, and those were written, since
+        // `TO_16` is set.
         let last = unsafe { _mm512_maskz_loadu_epi64(lanes, last.as_ptr().cast()) };
         let mut found = hash_16(first, last, flips, lengths);
-        if TO_8 {
+        if HAS_SHORT {
             let short = _mm512_cmple_epu64_mask(lengths, _mm512_set1_epi64(8));
             let of_short = hash_8(_mm512_rol_epi64::<32>(first), flip, lengths);
             found = _mm512_mask_mov_epi64(found, short, of_short);
@@ -86,11 +92,11 @@ unsafe fn ends<const TO_8: bool, const TO_16: bool>(
     }
 }
 
-/// Keys of `WIDTH` bytes, which is 4 or 8.
+/// Hashes keys of `WIDTH` bytes, which is 4 or 8.
 ///
 /// # Safety
 ///
-/// As [`staged`].
+/// The CPU has AVX-512 F, BW, DQ and VL, and `keys.len() == hashes.len()`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) unsafe fn integers<const WIDTH: usize>(
     keys: &[[u8; WIDTH]],
@@ -104,12 +110,12 @@ pub(super) unsafe fn integers<const WIDTH: usize>(
     for (keys, hashes) in keys.chunks(KEYS).zip(hashes.chunks_mut(KEYS)) {
         let lanes = lanes(keys.len());
         let keys = if WIDTH == 4 {
-            // SAFETY: as many lanes are read as there are keys.
+            // SAFETY: the mask limits the load to one lane per key.
             let keys = unsafe { _mm256_maskz_loadu_epi32(lanes, keys.as_ptr().cast()) };
             let keys = _mm512_cvtepu32_epi64(keys);
             _mm512_or_si512(keys, _mm512_slli_epi64::<32>(keys))
         } else {
-            // SAFETY: as above.
+            // SAFETY: the mask limits the load to one lane per key.
             let keys = unsafe { _mm512_maskz_loadu_epi64(lanes, keys.as_ptr().cast()) };
             _mm512_rol_epi64::<32>(keys)
         };
@@ -117,8 +123,8 @@ pub(super) unsafe fn integers<const WIDTH: usize>(
     }
 }
 
-/// Hashes of keys of 4 to 8 bytes: the last four bytes of each are the low half of its lane, the
-/// first four the high one.
+/// Hashes keys of 4 to 8 bytes. The low half of a lane holds the last four bytes of its key, the
+/// high half the first four.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn hash_8(keys: __m512i, flip: __m512i, lengths: __m512i) -> __m512i {
@@ -132,7 +138,7 @@ fn hash_8(keys: __m512i, flip: __m512i, lengths: __m512i) -> __m512i {
     _mm512_xor_si512(mixed, _mm512_srli_epi64::<28>(mixed))
 }
 
-/// Hashes of keys of 9 to 16 bytes, of which `first` are the first eight and `last` the last.
+/// Hashes keys of 9 to 16 bytes. `first` holds the first eight bytes of each key, `last` the last.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn hash_16(first: __m512i, last: __m512i, flips: [__m512i; 2], lengths: __m512i) -> __m512i {
@@ -154,7 +160,7 @@ fn broadcast([first, last]: [u64; 2]) -> [__m512i; 2] {
     [_mm512_set1_epi64(first as i64), _mm512_set1_epi64(last as i64)]
 }
 
-/// The low half of each product of 128 bits, XORed with the high one.
+/// Returns the low half of each 128-bit product XORed with the high half.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn folded_product(a: __m512i, b: __m512i) -> __m512i {
@@ -177,7 +183,7 @@ const XOR: i32 = 0x96;
 /// `b` where `c` is set, `a` elsewhere.
 const SELECT: i32 = 0xd8;
 
-/// The first `count` of eight lanes.
+/// A mask of the first `count` of eight lanes.
 #[inline]
 fn lanes(count: usize) -> u8 {
     ((1_u32 << count) - 1) as u8
@@ -187,6 +193,6 @@ fn lanes(count: usize) -> u8 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn store(hashes: &mut [MaybeUninit<u64>], found: __m512i) {
-    // SAFETY: as many lanes are written as the slice has words; a mask has eight.
+    // SAFETY: the mask limits the store to one lane per word of the slice.
     unsafe { _mm512_mask_storeu_epi64(hashes.as_mut_ptr().cast(), lanes(hashes.len()), found) }
 }

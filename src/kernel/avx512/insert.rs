@@ -1,16 +1,17 @@
-//! Inserting: a key's mask as a product of bit matrices, which `gf2p8affineqb` multiplies over
-//! GF(2), eight by eight bits at a time.
+//! Insertion. The mask of a key is computed as a product of bit matrices: `gf2p8affineqb`
+//! multiplies matrices of eight by eight bits over GF(2).
 //!
-//! Each of eight probes sets bit `y` of byte `x` of the block. The mask, 64 bytes of 8 bits, is the
-//! product of "which probes are in this byte", 64 by 8, and "which bit this probe sets", 8 by 8.
-//! For the first, a byte per probe is looked up for each of the block's eight words, `1 << x % 8`
-//! if the probe is in this word, else 0, and these are transposed. That is five vector operations a
-//! key, besides six that find `x` and `y` of eight keys together.
+//! Each of eight probes sets bit `y` of byte `x` of the block. The mask has 64 bytes of 8 bits. It
+//! is the product of a 64 by 8 matrix, "probe `p` is in byte `x`", and an 8 by 8 matrix, "probe `p`
+//! sets bit `y`". For the first matrix, each of the block's eight words looks up one byte per
+//! probe, `1 << x % 8` if the probe is in this word and 0 otherwise, and these bytes are
+//! transposed. That takes five vector operations per key, besides six that compute `x` and `y` for
+//! eight keys together.
 //!
-//! Over GF(2) two equal positions cancel, so the second matrix clears the bit of a position that an
-//! earlier probe has. A position repeats an earlier one if the smallest of its differences to those
-//! is 0. Comparing with each of them would write mask registers, at most one a cycle on Zen 5: ten
-//! for eight keys took a quarter of the time.
+//! Over GF(2), two equal positions cancel. The second matrix therefore clears the bit of a position
+//! that an earlier probe also has. A position repeats an earlier one if the smallest of its
+//! differences to the earlier ones is 0. Comparisons with each of them would write mask registers,
+//! at most one per cycle on Zen 5: ten of those for eight keys took 25 % of the time.
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
@@ -19,25 +20,27 @@ use super::super::scalar;
 use super::super::table::{Tile, powers};
 use crate::probe::Block;
 
-/// Keys an iteration: their hashes fill a register.
+/// Keys per iteration: their hashes fill a register.
 const KEYS: usize = 8;
 
-/// Iterations between the computation of a key's positions and when they are used. Its block is
-/// prefetched twice as early: 32 keys ahead took 1.3 times as long from memory (Zen 5).
-const AHEAD: usize = 4;
+/// Iterations between the computation of a key's positions and their use. Blocks are prefetched
+/// twice as early: 32 keys ahead took 1.3 times as long from memory (Zen 5).
+const PIPELINE_DEPTH: usize = 4;
 
-/// A power of two that holds the iterations ahead and the current one.
-const RING: usize = 2 * AHEAD;
+/// Number of slots, a power of two: the iterations ahead and the current one fit.
+const RING: usize = 2 * PIPELINE_DEPTH;
 
-/// Fewer keys are inserted probe by probe: a matrix takes as long for one key as for eight.
-const FEW: usize = 4;
+/// Fewer keys are inserted probe by probe: a matrix takes the same time for one key as for eight.
+const MATRIX_MIN_KEYS: usize = 4;
 
+/// Sets the bits of every hash.
+///
 /// # Safety
 ///
-/// As [`Table`](super::super::table::Table) says.
+/// See [`Table`](super::super::table::Table).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 pub(super) unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
-    if hashes.len() < FEW {
+    if hashes.len() < MATRIX_MIN_KEYS {
         return scalar::insert(tile, probes, hashes, new);
     }
     match new.is_empty() {
@@ -62,8 +65,9 @@ fn insert_by<const NEW: bool>(tile: Tile<'_>, probes: u32, hashes: &[u64], new: 
     }
 }
 
-/// Inserts with eight probes in each of `ROUNDS` but the last, which has up to two in each of
-/// `REGISTERS`. If `NEW`, says which hashes were new. Not inlined, for `tools/codegen.sh`.
+/// Inserts with eight probes in each of `ROUNDS` except the last, which has up to two probes in
+/// each of `REGISTERS`. If `NEW`, reports which hashes were new. Not inlined, so that
+/// `tools/codegen.sh` finds each instance.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
@@ -72,43 +76,46 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
     hashes: &[u64],
     new: &mut [u64],
 ) {
-    let places = Places::<ROUNDS, REGISTERS>::new(&tile, probes);
+    let places = BlockPositions::<ROUNDS, REGISTERS>::new(&tile, probes);
     let mut staged = Staged::<ROUNDS>::new();
-    // For each key of a word of results, a bit for each word of its block that it changed: storing
-    // a byte needs no vector port.
+    // For each key of a word of results, one bit per word of its block that it changed. Storing a
+    // byte uses no vector port.
     let mut added = [0; 64];
     let blocks = tile.blocks.as_mut_ptr();
     let mut next = hashes.chunks(KEYS);
-    // Addresses are computed by scalar code, which has ports to spare; vector registers cost more.
-    let mut ahead = tile.ahead_of(hashes);
-    // `stage` is called in one place, so inlined: a call would load its constants for eight keys.
-    for i in 0..hashes.len().div_ceil(KEYS) + AHEAD {
+    // Scalar code computes the addresses, since its ports are idle; vector registers cost more.
+    let mut ahead = tile.prefetcher(hashes);
+    // `stage` is called in one place, so that it is inlined: a call would reload its constants for
+    // each eight keys.
+    for i in 0..hashes.len().div_ceil(KEYS) + PIPELINE_DEPTH {
         if let Some(keys) = next.next() {
             places.stage::<NEW>(keys, &mut staged, i % RING);
         }
-        if i >= AHEAD {
-            let i = i - AHEAD;
+        if i >= PIPELINE_DEPTH {
+            let i = i - PIPELINE_DEPTH;
             ahead.advance(KEYS);
             watch!(ran("avx512"));
-            // As many as were staged `AHEAD` iterations before.
+            // The keys that were staged `PIPELINE_DEPTH` iterations before.
             let keys = KEYS.min(hashes.len() - i * KEYS);
             if keys == KEYS {
                 for key in 0..KEYS {
-                    // SAFETY: hash `i * KEYS + key` exists, since `keys` is what is left from
-                    // `i * KEYS` on. `AHEAD` iterations ago it was staged, in slot `i % RING`,
-                    // which no iteration since then staged, since `AHEAD < RING`. `places` is of
-                    // this tile, whose blocks are borrowed mutably until the end of the loop.
+                    // SAFETY: hash `i * KEYS + key` exists, since `keys` hashes are left at `i *
+                    // KEYS`. It was staged `PIPELINE_DEPTH` iterations ago, in slot `i % RING`,
+                    // which no later iteration has overwritten, since `PIPELINE_DEPTH < RING`.
+                    // `places` was made for this tile, whose blocks are borrowed mutably until the
+                    // end of the loop.
                     unsafe { add::<ROUNDS, NEW>(blocks, &staged, i, key, &mut added) };
                 }
             } else {
                 for key in 0..keys {
-                    // SAFETY: as above; `key` is less than the number of keys that are left.
+                    // SAFETY: `key` is less than the number of hashes left at `i * KEYS`, so the
+                    // hash exists. Slot and tile: see above.
                     unsafe { add::<ROUNDS, NEW>(blocks, &staged, i, key, &mut added) };
                 }
             }
             let left = hashes.len() - i / 8 * 64;
             if NEW && (i % 8 == 7 || left <= (i % 8 + 1) * KEYS) {
-                // SAFETY: 64 bytes; the load has no alignment to respect.
+                // SAFETY: reads the 64 bytes of `added`; the load needs no alignment.
                 let added = unsafe { _mm512_loadu_si512(added.as_ptr().cast()) };
                 new[i / 8] = _bzhi_u64(_mm512_test_epi8_mask(added, added), left.min(64) as u32);
             }
@@ -120,7 +127,7 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
 ///
 /// # Safety
 ///
-/// It was staged for the tile whose blocks these are, and nobody else has them.
+/// The key was staged for the tile that `blocks` belongs to, and nothing else accesses its blocks.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 unsafe fn add<const ROUNDS: usize, const NEW: bool>(
@@ -130,7 +137,7 @@ unsafe fn add<const ROUNDS: usize, const NEW: bool>(
     key: usize,
     added: &mut [u8; 64],
 ) {
-    /// The first byte of the word that each byte is in.
+    /// For each byte, the first byte of its word.
     const WORDS: [u8; 64] = {
         let mut words = [0; 64];
         let mut byte = 0;
@@ -140,7 +147,7 @@ unsafe fn add<const ROUNDS: usize, const NEW: bool>(
         }
         words
     };
-    /// `1 << i` for an index in this word, 0 for other words.
+    /// `1 << i` for an index `i` in this word, 0 for other words.
     const ONES: [u8; 64] = {
         let mut ones = [0; 64];
         let mut i = 0;
@@ -150,43 +157,45 @@ unsafe fn add<const ROUNDS: usize, const NEW: bool>(
         }
         ones
     };
-    // SAFETY: 64 bytes; the load has no alignment to respect.
+    // SAFETY: reads the 64 bytes of `WORDS`; the load needs no alignment.
     let words = unsafe { _mm512_loadu_si512(WORDS.as_ptr().cast()) };
-    // SAFETY: as above.
+    // SAFETY: reads the 64 bytes of `ONES`; the load needs no alignment.
     let ones = unsafe { _mm512_loadu_si512(ONES.as_ptr().cast()) };
     let slot = i % RING;
-    // SAFETY: the caller staged the key.
+    // SAFETY: the caller promises that the key was staged, which initialised its offset.
     let offset = unsafe { staged.offset[slot][key].assume_init() };
     let block = blocks.wrapping_byte_add(offset as usize);
-    // SAFETY: `stage` checked that the tile has the block; the load has no alignment to respect.
+    // SAFETY: `stage` checked that the block is in the tile; the load needs no alignment.
     let before = unsafe { _mm512_loadu_si512(block.cast()) };
     let mut line = before;
     for round in 0..ROUNDS {
-        // SAFETY: the caller staged the key.
+        // SAFETY: the caller promises that the key was staged, which initialised its bytes.
         let bytes = unsafe { staged.bytes[round][slot][key].assume_init() };
-        // SAFETY: as above.
+        // SAFETY: the caller promises that the key was staged, which initialised its bits.
         let bits = unsafe { staged.bits[round][slot][key].assume_init() };
         // Index of the lookup: the probe's byte XOR the word's first byte, below 8 only in its own
         // word. `vpermb` takes it modulo 64, which drops the two bits above the byte.
         let difference = _mm512_xor_si512(_mm512_set1_epi64(bytes as i64), words);
         let bytes = _mm512_permutexvar_epi8(difference, ones);
-        // Transposes eight matrices: the bytes that a probe is in become the probes of a byte.
+        // Transposes eight matrices: "the byte of a probe" becomes "the probes of a byte".
         let identity = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
         let probes = _mm512_gf2p8affine_epi64_epi8::<0>(identity, bytes);
         let mask = _mm512_gf2p8affine_epi64_epi8::<0>(probes, _mm512_set1_epi64(bits as i64));
         line = _mm512_or_si512(line, mask);
     }
-    // SAFETY: as the load.
+    // SAFETY: `stage` checked that the block is in the tile, and the caller promises exclusive
+    // access; the store needs no alignment.
     unsafe { _mm512_storeu_si512(block.cast(), line) };
     if NEW {
         added[i % 8 * KEYS + key] = _mm512_cmpneq_epi64_mask(before, line);
     }
 }
 
-/// What is known of some iterations' keys. Initialising it would cost a tenth of a call of 32.
+/// The positions of the keys of several iterations. Initialising the memory would take 10 % of the
+/// time of a call with 32 keys.
 #[repr(align(64))]
 struct Staged<const ROUNDS: usize> {
-    /// Where the key's block begins, in bytes from the start of the tile, which was checked.
+    /// Offset of the key's block from the start of the tile, in bytes; checked to be in the tile.
     offset: [Words; RING],
     /// The bytes of eight probes in the block, modulo 64.
     bytes: [[Words; RING]; ROUNDS],
@@ -203,18 +212,18 @@ impl<const ROUNDS: usize> Staged<ROUNDS> {
     }
 }
 
-/// From hashes to blocks of a tile and positions in them.
-struct Places<const ROUNDS: usize, const REGISTERS: usize> {
+/// Computes, from hashes, the blocks in a tile and the bit positions in the blocks.
+struct BlockPositions<const ROUNDS: usize, const REGISTERS: usize> {
     len: usize,
     first: u32,
     total: u32,
     /// Pairs of powers of `G`.
     powers: [[__m512i; 4]; ROUNDS],
-    /// Ones in the bytes that are a probe's, as [`round`](Self::round) has them.
+    /// Ones in the bytes that hold a probe, in the order of [`round`](Self::round).
     used: [__m512i; ROUNDS],
 }
 
-impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
+impl<const ROUNDS: usize, const REGISTERS: usize> BlockPositions<ROUNDS, REGISTERS> {
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
@@ -239,10 +248,17 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             }
             used[round] = _mm512_set1_epi64(bytes);
         }
-        Places { len: tile.blocks.len(), first: tile.first, total: tile.total, powers, used }
+        BlockPositions {
+            len: tile.blocks.len(),
+            first: tile.first,
+            total: tile.total,
+            powers,
+            used,
+        }
     }
 
-    /// Stores the places of up to eight keys, and others for those that are not there.
+    /// Stores the positions of up to eight keys. With fewer keys, the remaining lanes get unused
+    /// values.
     ///
     /// # Panics
     ///
@@ -253,7 +269,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
     )]
     fn stage<const NEW: bool>(&self, hashes: &[u64], staged: &mut Staged<ROUNDS>, slot: usize) {
         let lanes = _bzhi_u32(0xff, hashes.len() as u32) as u8;
-        // SAFETY: no more than `hashes.len()` lanes are read; the load has no alignment to respect.
+        // SAFETY: the mask limits the load to `hashes.len()` lanes; it needs no alignment.
         let keys = unsafe { _mm512_maskz_loadu_epi64(lanes, hashes.as_ptr().cast()) };
         let index = _mm512_mul_epu32(keys, _mm512_set1_epi64(self.total.into()));
         let index = _mm512_srli_epi64::<32>(index);
@@ -274,8 +290,8 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
         }
     }
 
-    /// Of eight keys, whose high halves are in both halves of each word: the bytes of eight probes,
-    /// and the matrices of their bits.
+    /// Returns the bytes of eight probes, and the matrices of their bits, for eight keys. Each word
+    /// of `high` holds the high half of a key's hash twice.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
@@ -291,7 +307,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             }
             bits
         };
-        // A bit in the lower halves.
+        // One bit, in the lower halves.
         let lower = _mm512_set1_epi64(1);
         let one = _mm512_set1_epi32(1);
         let mut before = [(one, one); N];
@@ -300,8 +316,9 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             let products = _mm512_mullo_epi32(high, self.powers[round][register]);
             let position = _mm512_srli_epi32::<23>(products);
             let exchanged = _mm512_rol_epi64::<32>(position);
-            // The least difference to a position that is there already: in the lower half for the
-            // upper one, or in a register before. Nine bits: one less has a top byte if it was 0.
+            // The smallest difference to an earlier position: that of the lower half, for the upper
+            // one, or one of an earlier register. It has nine bits, so subtracting one sets the top
+            // byte only if it was 0.
             let mut least = _mm512_or_si512(_mm512_xor_si512(position, exchanged), lower);
             for &(before, exchanged) in &before[..register] {
                 least = _mm512_min_epu32(least, _mm512_xor_si512(position, before));
@@ -309,7 +326,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             }
             let same = _mm512_sub_epi32(least, one);
             before[register] = (position, exchanged);
-            // Nine bits a position, of which three fit into half of a word.
+            // Nine bits per position: three positions fit into half a word.
             (packed, again) = match register {
                 0 => (position, _mm512_srli_epi32::<24>(same)),
                 1 | 2 => (
@@ -323,8 +340,9 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
         let mut bytes = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(fields::<N>(3)), packed);
         let mut bits = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(fields::<N>(0)), packed);
         if N == 4 {
-            // The last register is in the first byte of each half. A ternary operation puts them
-            // there: Bochs masks words where `vpmultishiftqb` masks bytes.
+            // The last register belongs in the first byte of each half. A ternary operation puts it
+            // there instead of a masked `vpmultishiftqb`, since Bochs masks words where the
+            // instruction masks bytes.
             const SELECT: i32 = 0b1100_1010;
             let first = _mm512_set1_epi32(0xff);
             let byte = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(35 << 32 | 3), fourth);
@@ -332,19 +350,19 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             bytes = _mm512_ternarylogic_epi32::<SELECT>(first, byte, bytes);
             bits = _mm512_ternarylogic_epi32::<SELECT>(first, bit, bits);
         }
-        // SAFETY: 64 bytes; the load has no alignment to respect.
+        // SAFETY: reads the 64 bytes of `BITS`; the load needs no alignment.
         let table = unsafe { _mm512_loadu_si512(BITS.as_ptr().cast()) };
         let bits = _mm512_permutexvar_epi8(bits, table);
         let bits = _mm512_andnot_si512(again, _mm512_and_si512(bits, self.used[round]));
-        // Transposed, as the instruction takes the rows of a matrix.
+        // Transposed, since the instruction expects the rows of a matrix.
         let reversed = _mm512_set1_epi64(0x0102_0408_1020_4080);
         (bytes, _mm512_gf2p8affine_epi64_epi8::<0>(reversed, bits))
     }
 }
 
-/// Where `vpmultishiftqb` finds, for each byte of a word, `offset` bits into the position of a
-/// probe, if those of up to three of `N` registers are packed in the halves of the word: the last
-/// register is in the first byte of each half.
+/// Returns the shift counts of `vpmultishiftqb`: for each byte of a word, the bit at `offset` in a
+/// probe's position. The positions of up to three of `N` registers are packed in each half of the
+/// word, the last register in the first byte.
 const fn fields<const N: usize>(offset: i64) -> i64 {
     let (mut fields, mut register) = (0, 0);
     while register < N && register < 3 {
@@ -358,6 +376,6 @@ const fn fields<const N: usize>(offset: i64) -> i64 {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn store(words: &mut Words, register: __m512i) {
-    // SAFETY: eight words; the store has no alignment to respect.
+    // SAFETY: writes the eight words of the reference; the store needs no alignment.
     unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), register) };
 }

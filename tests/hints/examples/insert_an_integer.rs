@@ -1,4 +1,4 @@
-//! `u64` is no key
+//! `u64` cannot be a key
 //! n.to_le_bytes()
 //! insert_u64s
 

@@ -1,4 +1,4 @@
-//! `u64` is no key
+//! `u64` cannot be a key
 //! contains_u64s
 
 use blocked_bloom::{Bitmask, Filter};

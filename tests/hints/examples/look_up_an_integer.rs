@@ -1,4 +1,4 @@
-//! `u32` is no key
+//! `u32` cannot be a key
 //! n.to_le_bytes()
 
 use blocked_bloom::BloomFilter;

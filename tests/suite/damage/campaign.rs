@@ -34,7 +34,7 @@ pub(crate) enum Expected {
 }
 
 impl Expected {
-    pub(crate) fn of(answers: Option<Vec<bool>>) -> Self {
+    pub(crate) fn from_answers(answers: Option<Vec<bool>>) -> Self {
         answers.map_or(Expected::Refused, Expected::Answers)
     }
 }
@@ -90,7 +90,7 @@ impl Report {
             .all(|counts| counts.refused > 0 && counts.harmless + counts.wrong == 0)
     }
 
-    pub(crate) fn none_wrong(&self) -> bool {
+    pub(crate) fn has_no_wrong_answer(&self) -> bool {
         self.unsealed().iter().all(|counts| counts.refused > 0 && counts.wrong == 0)
     }
 }

@@ -73,15 +73,15 @@ impl<'a> Filter<'a> {
     }
 
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
-        self.flags & 1 == 0 || self.has(key)
+        self.flags & 1 == 0 || self.has_bits(key)
     }
 
     /// `rule` is the name of the extractor.
     pub(crate) fn contains_prefix(&self, rule: &str, prefix: &[u8]) -> bool {
-        self.flags & 2 == 0 || self.extractor != xxh3_64(rule.as_bytes()) || self.has(prefix)
+        self.flags & 2 == 0 || self.extractor != xxh3_64(rule.as_bytes()) || self.has_bits(prefix)
     }
 
-    fn has(&self, key: &[u8]) -> bool {
+    fn has_bits(&self, key: &[u8]) -> bool {
         self.hash == 0
             || probe_scheme_1(self.blocks, self.probes, xxh3_64_with_seed(key, self.seed))
     }

@@ -76,7 +76,7 @@ fn filter(name: &'static str, bytes: Vec<u8>, other: Vec<u8>) -> Report {
         }
     };
     let naive = |bytes: &[u8]| {
-        Expected::of(naive::Filter::open(bytes).map(|filter| {
+        Expected::from_answers(naive::Filter::open(bytes).map(|filter| {
             let key = |key: &Vec<u8>| filter.contains(key);
             let scan = |key: &Vec<u8>| filter.contains_prefix(RULE, &key[..4]);
             let of = |keys: &[Vec<u8>]| -> Vec<bool> {

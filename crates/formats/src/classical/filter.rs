@@ -121,7 +121,7 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     ///
     /// Cost: the hash of each key, and in filters that outgrow the cache the cache lines of its
     /// probes, which are prefetched while other keys are tested: on a filter of 100 MB a sixth to a
-    /// third of the time that keys take one by one (`cargo bench --bench classical`).
+    /// third of the time that keys take one by one (`benches/classical.rs`).
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
         let hashes = keys.iter().map(|key| self.shape.scheme.hash_key(key.as_ref()));
         hits.write(keys.len(), |words| self.look_up(hashes, words));

@@ -90,7 +90,7 @@ impl RedisFilter {
     /// length. If a key panics when it is read, the mask is empty.
     ///
     /// Cost: the hashes of each key, and in links that outgrow the cache the cache lines of its
-    /// probes, which are prefetched while other keys are tested (`cargo bench --bench classical`).
+    /// probes, which are prefetched while other keys are tested (`benches/classical.rs`).
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
         let hashes = keys.iter().map(|key| self.hash_key(key));
         hits.write(keys.len(), |words| self.look_up(hashes, words));

@@ -84,7 +84,7 @@ impl PartitionedFilterBuilder {
             return Err(PartitionBuildError::SizedByBytes { bytes });
         }
         let smallest = options.params(1).map_err(BuildError::from)?.stored_bytes();
-        let most = options.most_additions(partition_bytes).map_err(BuildError::from)?;
+        let most = options.max_additions(partition_bytes).map_err(BuildError::from)?;
         if most == 0 {
             return Err(PartitionBuildError::TooFewBytes { bytes: partition_bytes, smallest });
         }

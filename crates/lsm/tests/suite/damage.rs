@@ -171,7 +171,7 @@ fn partitions() {
     assert_eq!(partitions.len(), 3 * 128);
     let queries = [keys("a", 0..150), keys("n", 0..50), keys("a", 500..550)].concat();
     let naive = |index: &[u8], partitions: &[u8]| {
-        Expected::of(
+        Expected::from_answers(
             Index::open(index)
                 .map(|index| queries.iter().map(|key| index.contains(key, partitions)).collect()),
         )

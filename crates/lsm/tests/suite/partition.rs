@@ -252,7 +252,7 @@ fn a_builder_counts_the_memory_of_its_index() {
 /// The index says what the partitions hold, so that an engine need not load one for nothing;
 /// whoever loads it gets "maybe".
 #[test]
-fn what_was_not_added_is_maybe() {
+fn entries_of_a_kind_not_added_answer_maybe() {
     let rule = PrefixExtractor::fixed(2);
     let keys = numbers(300);
     let built = Built::new(options().with_only_prefixes(rule.clone()), 256, &keys);

@@ -42,7 +42,7 @@ fn the_bytes_are_those_of_the_definition() {
 fn pieces_are_whole_groups_and_add_up() {
     let options = options((1, 80, 2), 512);
     let rows = rows(2_000, 2);
-    let expected = Model::of(options, &rows).encode();
+    let expected = Model::from_rows(options, &rows).encode();
     let mut builder = options.builder().unwrap();
     let mut stored = Vec::new();
     for (i, row) in rows.iter().enumerate() {
@@ -74,7 +74,7 @@ fn a_group_that_is_just_full_leaves_nothing() {
     let rest = builder.finish().unwrap();
     assert_eq!(rest.len(), 64);
     stored.extend(rest);
-    assert_eq!(stored, Model::of(options, &rows).encode());
+    assert_eq!(stored, Model::from_rows(options, &rows).encode());
 }
 
 #[cfg(feature = "rayon")]
@@ -93,7 +93,7 @@ fn threads_write_the_same_bytes() {
             assert_eq!(builder.rows(), 5_000);
             stored.extend(builder.finish().unwrap());
             assert!(
-                stored == Model::of(options, &rows).encode(),
+                stored == Model::from_rows(options, &rows).encode(),
                 "{threads} threads, {chunk} rows"
             );
         }
@@ -109,11 +109,11 @@ fn threads_of_the_pool_take_part() {
     use std::thread::{ThreadId, current};
 
     #[derive(Default)]
-    struct Meeting(Mutex<HashSet<ThreadId>>, Condvar);
-    struct Row<'m>([u64; 1], &'m Meeting);
+    struct Rendezvous(Mutex<HashSet<ThreadId>>, Condvar);
+    struct Row<'m>([u64; 1], &'m Rendezvous);
     impl AsRef<[u64]> for Row<'_> {
         fn as_ref(&self) -> &[u64] {
-            let Meeting(met, changed) = self.1;
+            let Rendezvous(met, changed) = self.1;
             let mut met = met.lock().unwrap();
             let is_first = met.is_empty();
             met.insert(current().id());
@@ -125,7 +125,7 @@ fn threads_of_the_pool_take_part() {
             &self.0
         }
     }
-    let meeting = Meeting::default();
+    let meeting = Rendezvous::default();
     let rows: Vec<Row<'_>> = (0..16 * 512).map(|row| Row([row << 40], &meeting)).collect();
     let mut builder = options((1, 80, 2), 512).builder().unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
@@ -151,7 +151,7 @@ fn a_panic_among_the_items_appends_nothing() {
         stored.extend(builder.append(row.iter().copied()).unwrap().unwrap_or_default());
     }
     stored.extend(builder.finish().unwrap());
-    assert_eq!(stored, Model::of(options, &rows).encode());
+    assert_eq!(stored, Model::from_rows(options, &rows).encode());
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn rows_of_other_planes_are_the_same_rows() {
             expected.extend(range.map(row));
         }
         stored.extend(builder.finish().unwrap());
-        assert!(stored == Model::of(options, &expected).encode(), "{shape:?}");
+        assert!(stored == Model::from_rows(options, &expected).encode(), "{shape:?}");
     }
 }
 

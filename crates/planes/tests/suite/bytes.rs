@@ -34,7 +34,7 @@ impl AsMut<[u8]> for Owner {
 /// why a row is found.
 fn empty_rows() -> Vec<u8> {
     let empty = vec![Vec::new(); ROWS];
-    let mut model = Model::of(options((1, 40, 2), 512).with_liveness(), &empty);
+    let mut model = Model::from_rows(options((1, 40, 2), 512).with_liveness(), &empty);
     (model.live[7], model.live[1_299]) = (false, false);
     model.encode()
 }
@@ -82,7 +82,7 @@ fn bytes_of_another_length_answer_maybe() {
 }
 
 #[test]
-fn other_bytes_of_the_same_length_never_panic() {
+fn arbitrary_bytes_never_panic() {
     let stored = empty_rows();
     let mut random = Random(1);
     let noise = (0..stored.len()).map(|_| random.next() as u8).collect();

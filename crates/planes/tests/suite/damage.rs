@@ -29,10 +29,10 @@ struct Case {
 impl Case {
     fn new(options: PlanesOptions) -> Self {
         let rows = rows(700, 1);
-        let bytes = Model::of(options, &rows).encode();
+        let bytes = Model::from_rows(options, &rows).encode();
         let mut other = rows.clone();
         other.reverse();
-        let other = Model::of(options, &other).encode();
+        let other = Model::from_rows(options, &other).encode();
         Case { rows, bytes, other }
     }
 
@@ -75,37 +75,37 @@ fn truncated(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 fn mutate(bytes: &mut [u8], random: &mut Random) {
-    for _ in 0..=random.below(4) {
-        let at = random.below(bytes.len());
-        let length = (1 + random.below(16)).min(bytes.len() - at);
-        match random.below(4) {
+    for _ in 0..=random.next_below(4) {
+        let at = random.next_below(bytes.len());
+        let length = (1 + random.next_below(16)).min(bytes.len() - at);
+        match random.next_below(4) {
             0 => bytes[at..at + length].fill(0),
             1 => bytes[at..at + length].fill(0xff),
             2 => {
-                let from = random.below(bytes.len() - length + 1);
+                let from = random.next_below(bytes.len() - length + 1);
                 bytes.copy_within(from..from + length, at);
             }
-            _ => bytes[at] ^= 1 << random.below(8),
+            _ => bytes[at] ^= 1 << random.next_below(8),
         }
     }
 }
 
 #[test]
 fn every_change_is_an_error() {
-    every_change_of(Case::new(options((1, 40, 2), 512).with_liveness()));
+    check_every_change(Case::new(options((1, 40, 2), 512).with_liveness()));
 }
 
 #[test]
 fn every_change_of_planes_with_a_short_last_group_is_an_error() {
-    every_change_of(Case::new(options((1, 40, 2), 512).with_short_last_group()));
+    check_every_change(Case::new(options((1, 40, 2), 512).with_short_last_group()));
 }
 
 #[test]
 fn every_change_of_planes_of_a_text_is_an_error() {
-    every_change_of(Case::new(with_text(options((1, 40, 2), 512))));
+    check_every_change(Case::new(with_text(options((1, 40, 2), 512))));
 }
 
-fn every_change_of(case: Case) {
+fn check_every_change(case: Case) {
     let bytes = &case.bytes;
     let all_refused = |counts: Counts| counts.refused > 0 && counts.harmless + counts.wrong == 0;
     assert!(all_refused(case.run("truncated at every byte", truncated(bytes))));
@@ -136,7 +136,7 @@ fn every_change_of(case: Case) {
 fn spliced_planes_with_tags_are_errors() {
     let (one, other) = (options((1, 40, 2), 512).with_tag(1), options((1, 40, 2), 512).with_tag(2));
     let rows = rows(700, 1);
-    let [one, other] = [one, other].map(|options| Model::of(options, &rows).encode());
+    let [one, other] = [one, other].map(|options| Model::from_rows(options, &rows).encode());
     for at in 1..one.len() {
         let spliced = [&one[..at], &other[at..]].concat();
         assert!(
@@ -227,7 +227,7 @@ fn records_of_a_later_version_are_errors() {
 fn records_of_other_rows_are_errors() {
     let options = options((1, 40, 2), 512);
     let rows = rows(1_300, 1);
-    let bytes = Model::of(options, &rows).encode();
+    let bytes = Model::from_rows(options, &rows).encode();
     let group = 40 * (64 + 8) + 64;
     for (offset, rows) in [(0, 5), (group, 511), (2 * group, 512), (3 * group, 1_024)] {
         let mut damaged = bytes.clone();

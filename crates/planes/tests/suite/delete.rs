@@ -13,7 +13,7 @@ fn deleted_rows_satisfy_no_query_and_the_bytes_are_those_of_the_definition() {
     let layout = PlanesLayout::from_tail(&file[file.len() - 64..], file.len() as u64).unwrap();
     let mut random = Random(2);
     for _ in 0..300 {
-        let row = random.below(1_300);
+        let row = random.next_below(1_300);
         assert_eq!(planes.is_live(row), model.live[row]);
         assert_eq!(planes.delete(row), Ok(model.live[row]));
         model.live[row] = false;
@@ -36,7 +36,7 @@ fn deleted_rows_satisfy_no_query_and_the_bytes_are_those_of_the_definition() {
 }
 
 #[test]
-fn what_cannot_be_deleted_is_an_error_that_changes_nothing() {
+fn a_rejected_deletion_changes_nothing() {
     let (_, _, mut planes) = sample(options((1, 64, 3), 512), 700, 1);
     let before = planes.as_bytes().to_vec();
     assert_eq!(planes.delete(1), Err(PlanesError::NoLiveness));

@@ -11,7 +11,7 @@ fn filters(count: usize, blocks: u64, probes: u32, key_hash: KeyHash) -> Vec<Blo
     let mut random = Random(blocks);
     let filled = (0..count).map(|_| {
         let mut filter = BloomFilter::new(params, key_hash).unwrap();
-        let keys = random.below(80 * blocks as usize);
+        let keys = random.next_below(80 * blocks as usize);
         filter.insert_hashes(&random.hashes(keys)).unwrap();
         filter
     });

@@ -18,7 +18,7 @@ impl Random {
         x ^ (x >> 31)
     }
 
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn next_below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
@@ -53,7 +53,7 @@ impl Model {
         Model { options, rows: Vec::new(), live: Vec::new() }
     }
 
-    pub(crate) fn of(options: PlanesOptions, rows: &[Vec<u64>]) -> Self {
+    pub(crate) fn from_rows(options: PlanesOptions, rows: &[Vec<u64>]) -> Self {
         let mut model = Model::new(options);
         rows.iter().for_each(|row| model.append(row));
         model
@@ -69,14 +69,14 @@ impl Model {
         self.live.push(true);
     }
 
-    fn may_have(&self, row: usize, hash: u64) -> bool {
+    fn has_bits_of(&self, row: usize, hash: u64) -> bool {
         bits(self.options.shape(), hash).into_iter().all(|bit| self.rows[row][bit])
     }
 
     /// The rows of a range that have all of these hashes and of each list one.
     pub(crate) fn query(&self, all: &[u64], any: &[Vec<u64>], rows: Range<usize>) -> Vec<bool> {
         let holds = |row: usize| {
-            let has = |&hash: &u64| self.may_have(row, hash);
+            let has = |&hash: &u64| self.has_bits_of(row, hash);
             self.live[row] && all.iter().all(has) && any.iter().all(|list| list.iter().any(has))
         };
         rows.map(holds).collect()
@@ -172,11 +172,11 @@ pub(crate) fn rows(count: usize, seed: u64) -> Vec<Vec<u64>> {
     let mut random = Random(seed);
     let common = random.hashes(40);
     let mut row = || {
-        let items = random.below(9);
+        let items = random.next_below(9);
         (0..items)
-            .map(|_| match random.below(3) {
+            .map(|_| match random.next_below(3) {
                 0 => random.next(),
-                _ => common[random.below(40)],
+                _ => common[random.next_below(40)],
             })
             .collect()
     };
@@ -191,6 +191,6 @@ pub(crate) fn sample(
 ) -> (Vec<Vec<u64>>, Model, Planes) {
     let rows = rows(count, seed);
     let planes = Planes::from_hashes(&options, rows.iter().map(|row| row.iter().copied())).unwrap();
-    let model = Model::of(options, &rows);
+    let model = Model::from_rows(options, &rows);
     (rows, model, planes)
 }

@@ -9,17 +9,17 @@ use crate::naive::{Model, Random, SHAPES, options, rows, sample};
 fn queries(rows: &[Vec<u64>], random: &mut Random) -> Vec<(Vec<u64>, Vec<Vec<u64>>)> {
     let mut queries = vec![(vec![], vec![]), (vec![], vec![vec![]]), (vec![random.next()], vec![])];
     for _ in 0..12 {
-        let row = &rows[random.below(rows.len())];
-        let mut all: Vec<u64> = row.iter().copied().filter(|_| random.below(2) == 0).collect();
-        if random.below(4) == 0 {
+        let row = &rows[random.next_below(rows.len())];
+        let mut all: Vec<u64> = row.iter().copied().filter(|_| random.next_below(2) == 0).collect();
+        if random.next_below(4) == 0 {
             all.push(random.next());
         }
         let mut any = Vec::new();
-        for _ in 0..random.below(3) {
-            let length = random.below(4);
+        for _ in 0..random.next_below(3) {
+            let length = random.next_below(4);
             let mut list = random.hashes(length);
             list.extend(row.first());
-            list.extend(rows[random.below(rows.len())].last());
+            list.extend(rows[random.next_below(rows.len())].last());
             any.push(list);
         }
         queries.push((all, any));
@@ -76,11 +76,11 @@ fn ranges_answer_as_a_part_of_the_whole() {
     ranges.extend((1_100..1_300).map(|start| start..1_300));
     ranges.extend([0..0, 1_300..1_300, 0..1_300, 64..64, 500..524, 511..513, 1_023..1_026]);
     ranges.extend((0..100).map(|_| {
-        let start = random.below(1_301);
-        start..start + random.below(1_301 - start)
+        let start = random.next_below(1_301);
+        start..start + random.next_below(1_301 - start)
     }));
     for range in ranges {
-        let (all, any) = queries(&rows, &mut random).swap_remove(random.below(15));
+        let (all, any) = queries(&rows, &mut random).swap_remove(random.next_below(15));
         planes.query_range(&query(&all, &any), range.clone(), &mut hits).unwrap();
         assert!(hits.iter().eq(model.query(&all, &any, range.clone())), "{range:?}");
     }
@@ -112,7 +112,7 @@ fn batches_answer_as_single_queries_do() {
 }
 
 #[test]
-fn any_alignment_will_do() {
+fn accepts_any_alignment() {
     let (rows, model, planes) = sample(options((1, 80, 3), 512), 800, 11);
     let mut hits = Bitmask::new();
     for offset in 0..64 {
@@ -140,7 +140,7 @@ fn planes_are_read_as_long_as_rows_are_left() {
                 _ => items[..row % 11].to_vec(),
             })
             .collect();
-        let model = Model::of(options, &rows);
+        let model = Model::from_rows(options, &rows);
         let planes =
             Planes::from_hashes(&options, rows.iter().map(|row| row.iter().copied())).unwrap();
         let mut hits = Bitmask::new();
@@ -163,7 +163,7 @@ fn few_lines_are_followed_to_the_last_plane() {
         let mut rows = vec![Vec::new(); 40_000];
         (1..=12).for_each(|length| rows[length * distance] = items[..length].to_vec());
         let options = options((1, 256, 2), 1 << 16);
-        let model = Model::of(options, &rows);
+        let model = Model::from_rows(options, &rows);
         let planes =
             Planes::from_hashes(&options, rows.iter().map(|row| row.iter().copied())).unwrap();
         let mut hits = Bitmask::new();

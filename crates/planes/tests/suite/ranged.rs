@@ -15,7 +15,7 @@ fn load<'f>(file: &'f [u8], at: &GroupLocation) -> Vec<&'f [u8]> {
 }
 
 #[test]
-fn what_is_located_is_enough() {
+fn located_bytes_suffice_for_the_query() {
     let options = options((2, 70, 3), 1_024).with_liveness().with_tag(5).with_short_last_group();
     let (rows, model, planes) = sample(options, 2_500, 1);
     let file = planes.as_bytes();
@@ -24,8 +24,8 @@ fn what_is_located_is_enough() {
     let mut random = Random(2);
     let mut hits = Bitmask::new();
     for _ in 0..40 {
-        let all = &rows[random.below(2_500)];
-        let any = [rows[random.below(2_500)].clone(), random.hashes(2)].concat();
+        let all = &rows[random.next_below(2_500)];
+        let any = [rows[random.next_below(2_500)].clone(), random.hashes(2)].concat();
         let query = Query::all(all.iter().copied()).and_any(any.iter().copied());
         for group in 0..layout.groups() {
             let at = layout.locate(&query, group).unwrap();
@@ -56,7 +56,7 @@ fn one_column_needs_the_planes_of_its_probes() {
 }
 
 #[test]
-fn other_bytes_than_those_located_are_errors() {
+fn rejects_bytes_of_another_location() {
     let options = options((1, 64, 2), 512);
     let (rows, _, planes) = sample(options, 1_500, 4);
     let file = planes.as_bytes();
@@ -75,7 +75,7 @@ fn other_bytes_than_those_located_are_errors() {
     // The same planes of another group, and of planes with another tag or seed.
     let elsewhere = layout.locate(&query, 0).unwrap();
     assert!(matches!(error(&load(file, &elsewhere)), PlanesError::PlaneChecksum { group: 1, .. }));
-    let tagged = Model::of(options.with_tag(1), &rows).encode();
+    let tagged = Model::from_rows(options.with_tag(1), &rows).encode();
     assert!(matches!(error(&load(&tagged, &at)), PlanesError::PlaneChecksum { .. }));
     // Every flipped bit.
     for bit in 0..8 * loaded[0].len() {
@@ -104,7 +104,7 @@ fn other_bytes_than_those_located_are_errors() {
 fn a_file_that_grows_is_read_up_to_its_last_whole_group() {
     let options = options((1, 64, 2), 512);
     let rows = rows(2_000, 5);
-    let complete = Model::of(options, &rows).encode();
+    let complete = Model::from_rows(options, &rows).encode();
     let group = 64 * (64 + 8) + 64;
     let grown = 64 + 3 * group;
     for available in 64..grown + group {
@@ -141,7 +141,7 @@ fn a_layout_needs_its_length() {
 
 /// Rows of which there cannot be this many lead to no offset that overflows.
 #[test]
-fn more_rows_than_can_be_counted_are_an_error() {
+fn rejects_more_rows_than_can_be_counted() {
     let options = options((3, 500, 6), 512);
     for rows in [u64::MAX, u64::MAX / 2, 1 << 57] {
         for length in [0, u64::MAX] {

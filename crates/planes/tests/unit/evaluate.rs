@@ -63,7 +63,7 @@ fn windows_prefetch_what_is_read_next() {
                 expected.extend([Event::Window; 2]);
                 for line in 0..step / LINE_WORDS {
                     // Of the window that is 4 KiB further on, as far as it goes.
-                    let later = first + AHEAD_WORDS;
+                    let later = first + PREFETCH_WORDS;
                     let start = later - later % plane_words % WINDOW_WORDS;
                     let word = start + line * LINE_WORDS;
                     for plane in 0..planes {

@@ -21,15 +21,15 @@ pub(super) const TABLE: Table = Table {
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-unsafe fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
+unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("avx2");
     let count = lines.len() as u32;
-    driver::contains::<AHEAD>(
+    driver::contains::<LINES>(
         lines,
         hashes,
         hits,
         |keys| places(keys, count),
-        |first, second, tags| either(first, second, tags),
+        |first, second, tags| either_has(first, second, tags),
     );
 }
 
@@ -37,10 +37,10 @@ unsafe fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &m
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-unsafe fn insert<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
+unsafe fn insert<const LINES: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
     ran!("avx2");
     let count = lines.len() as u32;
-    driver::insert::<AHEAD>(
+    driver::insert::<LINES>(
         lines,
         hashes,
         |keys| places(keys, count),
@@ -52,14 +52,14 @@ unsafe fn insert<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64]) -> usi
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-unsafe fn remove<const AHEAD: usize>(
+unsafe fn remove<const LINES: usize>(
     lines: &mut [Block],
     hashes: &[u64],
     found: &mut [u64],
 ) -> usize {
     ran!("avx2");
     let count = lines.len() as u32;
-    driver::remove::<AHEAD>(
+    driver::remove::<LINES>(
         lines,
         hashes,
         found,
@@ -73,7 +73,7 @@ unsafe fn remove<const AHEAD: usize>(
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 pub(super) fn places(hashes: &[u64; KEYS], count: u32) -> Places {
     let (halves, _) = hashes.as_chunks();
-    let [low, high] = [four(&halves[0], count), four(&halves[1], count)];
+    let [low, high] = [places_of_four(&halves[0], count), places_of_four(&halves[1], count)];
     Places {
         first: words(low.0, high.0),
         second: words(low.1, high.1),
@@ -84,7 +84,7 @@ pub(super) fn places(hashes: &[u64; KEYS], count: u32) -> Places {
 /// First lines, second lines and tags of four hashes, each in words of 64 bits.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-fn four(hashes: &[u64; 4], count: u32) -> (__m256i, __m256i, __m256i) {
+fn places_of_four(hashes: &[u64; 4], count: u32) -> (__m256i, __m256i, __m256i) {
     // SAFETY: four words; the load has no alignment to respect.
     let hashes = unsafe { _mm256_loadu_si256(hashes.as_ptr().cast()) };
     let count = _mm256_set1_epi64x(count.into());
@@ -142,7 +142,7 @@ fn load(line: &Block) -> [__m256i; 2] {
 /// Whether a lane of one of the lines equals the tag.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-fn either(first: &Block, second: &Block, tags: u64) -> bool {
+fn either_has(first: &Block, second: &Block, tags: u64) -> bool {
     let tags = _mm256_set1_epi64x(tags as i64);
     let [a, b] = load(first);
     let [c, d] = load(second);

@@ -18,15 +18,15 @@ pub(super) const TABLE: Table =
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
+unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("avx512");
     let count = lines.len() as u32;
-    driver::contains::<AHEAD>(
+    driver::contains::<LINES>(
         lines,
         hashes,
         hits,
         |keys| places(keys, count),
-        |first, second, tags| either(first, second, tags),
+        |first, second, tags| either_has(first, second, tags),
     );
 }
 
@@ -69,7 +69,7 @@ fn load(line: &Block) -> __m512i {
 /// Whether a lane of one of the lines equals the tag.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn either(first: &Block, second: &Block, tags: u64) -> bool {
+fn either_has(first: &Block, second: &Block, tags: u64) -> bool {
     let tags = _mm512_set1_epi64(tags as i64);
     let first = _mm512_cmpeq_epi16_mask(load(first), tags);
     let second = _mm512_cmpeq_epi16_mask(load(second), tags);

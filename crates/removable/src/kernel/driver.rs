@@ -38,14 +38,14 @@ pub(super) struct Places {
 }
 
 impl Places {
-    const NONE: Places = Places { first: [0; KEYS], second: [0; KEYS], tags: [0; KEYS] };
+    const EMPTY: Places = Places { first: [0; KEYS], second: [0; KEYS], tags: [0; KEYS] };
 
     /// By the scalar definition.
     #[inline(always)]
     pub(super) fn scalar(hashes: &[u64; KEYS], lines: u32) -> Self {
-        let mut places = Places::NONE;
+        let mut places = Places::EMPTY;
         for (i, &hash) in hashes.iter().enumerate() {
-            let place = Place::of(hash, lines);
+            let place = Place::new(hash, lines);
             (places.first[i], places.second[i]) = (place.first, place.second);
             places.tags[i] = u64::from(place.tag) * 0x0001_0001_0001_0001;
         }
@@ -67,16 +67,16 @@ fn eight(hashes: &[u64], start: usize) -> ([u64; KEYS], usize) {
 }
 
 /// Calls `visit` with the places of every eight hashes, the index of the first, and how many are
-/// real, until it returns false. The lines of later hashes were prefetched, `AHEAD` cache lines for
-/// each line.
+/// real, until it returns false. The lines of later hashes were prefetched, `LINES`
+/// cache lines for each line.
 #[inline(always)]
-pub(super) fn for_each_eight<const AHEAD: usize, L: Deref<Target = [Block]>>(
+pub(super) fn for_each_eight<const LINES: usize, L: Deref<Target = [Block]>>(
     mut lines: L,
     hashes: &[u64],
     places: impl Fn(&[u64; KEYS]) -> Places,
     mut visit: impl FnMut(&mut L, &Places, usize, usize) -> bool,
 ) {
-    if AHEAD == 0 {
+    if LINES == 0 {
         for at in (0..hashes.len()).step_by(KEYS) {
             let (keys, real) = eight(hashes, at);
             if !visit(&mut lines, &places(&keys), at, real) {
@@ -85,12 +85,12 @@ pub(super) fn for_each_eight<const AHEAD: usize, L: Deref<Target = [Block]>>(
         }
         return;
     }
-    let mut ring = [Places::NONE; DISTANCE];
+    let mut ring = [Places::EMPTY; DISTANCE];
     let mut prepared = 0;
     let mut prepare = |lines: &L, slot: &mut Places| {
         if prepared < hashes.len() {
             *slot = places(&eight(hashes, prepared).0);
-            prefetch::<AHEAD>(lines, slot);
+            prefetch::<LINES>(lines, slot);
             prepared += KEYS;
         }
     };
@@ -108,12 +108,12 @@ pub(super) fn for_each_eight<const AHEAD: usize, L: Deref<Target = [Block]>>(
 }
 
 #[inline(always)]
-fn prefetch<const AHEAD: usize>(lines: &[Block], places: &Places) {
+fn prefetch<const LINES: usize>(lines: &[Block], places: &Places) {
     for (&first, &second) in places.first.iter().zip(&places.second) {
         for line in [first, second] {
             let start = line as usize * size_of::<Block>();
             crate::prefetch(lines, start);
-            if AHEAD > 1 {
+            if LINES > 1 {
                 crate::prefetch(lines, start + size_of::<Block>() - 1);
             }
         }
@@ -123,7 +123,7 @@ fn prefetch<const AHEAD: usize>(lines: &[Block], places: &Places) {
 /// Tests every hash: `either(first, second, tags)` says whether a lane of one of both lines equals
 /// the tag.
 #[inline(always)]
-pub(super) fn contains<const AHEAD: usize>(
+pub(super) fn contains<const LINES: usize>(
     lines: &[Block],
     hashes: &[u64],
     hits: &mut [u64],
@@ -131,7 +131,7 @@ pub(super) fn contains<const AHEAD: usize>(
     either: impl Fn(&Block, &Block, u64) -> bool,
 ) {
     hits.fill(0);
-    for_each_eight::<AHEAD, _>(lines, hashes, places, |lines, places, at, real| {
+    for_each_eight::<LINES, _>(lines, hashes, places, |lines, places, at, real| {
         let test = |i: usize| {
             let first = &lines[places.first[i] as usize];
             let second = &lines[places.second[i] as usize];
@@ -156,14 +156,14 @@ pub(super) fn contains<const AHEAD: usize>(
 /// Adds the hashes in order up to the first whose two lines are full, and returns how many.
 /// `equal(line, tags)` gives a bit for each lane, set if it equals the tag.
 #[inline(always)]
-pub(super) fn insert<const AHEAD: usize>(
+pub(super) fn insert<const LINES: usize>(
     lines: &mut [Block],
     hashes: &[u64],
     places: impl Fn(&[u64; KEYS]) -> Places,
     equal: impl Fn(&Block, u64) -> u32,
 ) -> usize {
     let mut inserted = 0;
-    for_each_eight::<AHEAD, _>(lines, hashes, places, |lines, places, _, real| {
+    for_each_eight::<LINES, _>(lines, hashes, places, |lines, places, _, real| {
         for i in 0..real {
             let place = [places.first[i], places.second[i]];
             if !insert_one(lines, place, places.tags[i], &equal) {
@@ -203,7 +203,7 @@ pub(super) fn insert_one(
 
 /// Removes a copy of each hash in order, writes which were there, and returns how many.
 #[inline(always)]
-pub(super) fn remove<const AHEAD: usize>(
+pub(super) fn remove<const LINES: usize>(
     lines: &mut [Block],
     hashes: &[u64],
     found: &mut [u64],
@@ -212,7 +212,7 @@ pub(super) fn remove<const AHEAD: usize>(
 ) -> usize {
     found.fill(0);
     let mut removed = 0;
-    for_each_eight::<AHEAD, _>(lines, hashes, places, |lines, places, at, real| {
+    for_each_eight::<LINES, _>(lines, hashes, places, |lines, places, at, real| {
         for i in 0..real {
             let place = [places.first[i], places.second[i]];
             if remove_one(lines, place, places.tags[i], &equal) {

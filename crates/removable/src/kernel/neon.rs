@@ -15,22 +15,22 @@ pub(super) const TABLE: Table =
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
-unsafe fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
+unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("neon");
     let count = lines.len() as u32;
-    driver::contains::<AHEAD>(
+    driver::contains::<LINES>(
         lines,
         hashes,
         hits,
         |keys| Places::scalar(keys, count),
-        |first, second, tags| either(first, second, tags),
+        |first, second, tags| either_has(first, second, tags),
     );
 }
 
 /// Whether a lane of one of the lines equals the tag.
 #[inline]
 #[target_feature(enable = "neon")]
-fn either(first: &Block, second: &Block, tags: u64) -> bool {
+fn either_has(first: &Block, second: &Block, tags: u64) -> bool {
     let tags = vdupq_n_u16(tags as u16);
     vmaxvq_u16(vorrq_u16(equal(first, tags), equal(second, tags))) != 0
 }

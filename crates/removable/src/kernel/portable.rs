@@ -13,30 +13,30 @@ pub(super) const TABLE: Table = Table {
     remove: [remove::<0>, remove::<1>],
 };
 
-fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
+fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("portable");
     let count = lines.len() as u32;
-    driver::contains::<AHEAD>(lines, hashes, hits, |keys| Places::scalar(keys, count), either);
+    driver::contains::<LINES>(lines, hashes, hits, |keys| Places::scalar(keys, count), either_has);
 }
 
-fn insert<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
+fn insert<const LINES: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
     ran!("portable");
     let count = lines.len() as u32;
-    driver::insert::<AHEAD>(lines, hashes, |keys| Places::scalar(keys, count), equal)
+    driver::insert::<LINES>(lines, hashes, |keys| Places::scalar(keys, count), equal)
 }
 
-fn remove<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64], found: &mut [u64]) -> usize {
+fn remove<const LINES: usize>(lines: &mut [Block], hashes: &[u64], found: &mut [u64]) -> usize {
     ran!("portable");
     let count = lines.len() as u32;
-    driver::remove::<AHEAD>(lines, hashes, found, |keys| Places::scalar(keys, count), equal)
+    driver::remove::<LINES>(lines, hashes, found, |keys| Places::scalar(keys, count), equal)
 }
 
 /// Whether a lane of one of the hash's lines equals its tag, or there are no lines.
 #[inline]
 pub(crate) fn contains_one(lines: &[Block], hash: u64) -> bool {
-    let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
+    let Place { first, second, tag } = Place::new(hash, lines.len() as u32);
     match (lines.get(first as usize), lines.get(second as usize)) {
-        (Some(first), Some(second)) => either(first, second, tag.into()),
+        (Some(first), Some(second)) => either_has(first, second, tag.into()),
         _ => true,
     }
 }
@@ -44,19 +44,19 @@ pub(crate) fn contains_one(lines: &[Block], hash: u64) -> bool {
 /// Adds the hash. False if both lines are full.
 #[inline]
 pub(crate) fn insert_one(lines: &mut [Block], hash: u64) -> bool {
-    let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
+    let Place { first, second, tag } = Place::new(hash, lines.len() as u32);
     driver::insert_one(lines, [first, second], tag.into(), equal)
 }
 
 /// Removes a copy of the hash. False if there is none.
 #[inline]
 pub(crate) fn remove_one(lines: &mut [Block], hash: u64) -> bool {
-    let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
+    let Place { first, second, tag } = Place::new(hash, lines.len() as u32);
     driver::remove_one(lines, [first, second], tag.into(), equal)
 }
 
 #[inline(always)]
-fn either(first: &Block, second: &Block, tags: u64) -> bool {
+fn either_has(first: &Block, second: &Block, tags: u64) -> bool {
     let (first, second) = (first.as_chunks().0, second.as_chunks().0);
     let lanes = first.iter().zip(second);
     // All ones in a lane that is equal.

@@ -41,7 +41,7 @@ fn read(memory: &[Block], hashes: &[u64]) -> Vec<usize> {
     let padded = hashes.iter().copied().chain([last; KEYS]);
     let mut read = Vec::new();
     for hash in padded.take(hashes.len().next_multiple_of(KEYS)) {
-        let Place { first, second, .. } = Place::of(hash, memory.len() as u32);
+        let Place { first, second, .. } = Place::new(hash, memory.len() as u32);
         for line in [first, second] {
             let line = start + 64 * line as usize;
             read.push(line / 64);
@@ -136,7 +136,7 @@ fn lines_are_prefetched_some_iterations_before_they_are_read() {
 fn readers_prefetch_what_they_read() {
     use blocked_bloom::parts::PrefetchAhead;
 
-    const AHEAD: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
+    const LINES: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
     let threshold = Kernel::default().prefetch_threshold() as u64;
     for (keys, outgrows) in [(threshold / 8, false), (threshold, true)] {
         let options = crate::RemovableOptions::new(keys);
@@ -167,7 +167,7 @@ fn readers_prefetch_what_they_read() {
         assert_eq!(looked_up.clone().count(), hashes.len());
         for (i, (at, _)) in looked_up.enumerate() {
             let prefetched = lines(&all[..at]).len() / 2;
-            assert_eq!(prefetched, (i + 1 + AHEAD).min(hashes.len()), "key {i}");
+            assert_eq!(prefetched, (i + 1 + LINES).min(hashes.len()), "key {i}");
         }
     }
 }

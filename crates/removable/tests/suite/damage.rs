@@ -19,7 +19,7 @@ fn stored(keys: u64, added: usize) -> Vec<u8> {
 fn check(bytes: &[u8]) -> bool {
     let verified = RemovableFilter::from_bytes_any_hash(bytes);
     if let Ok(view) = RemovableFilter::from_bytes_trusted_any_hash(bytes) {
-        let naive = Naive::of_stored(bytes);
+        let naive = Naive::from_stored(bytes);
         assert_eq!(view.lines().len(), naive.0.len());
         let mut hits = Bitmask::new();
         let hashes: Vec<u64> =

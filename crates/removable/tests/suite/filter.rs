@@ -360,7 +360,7 @@ fn copies_are_not_on_huge_pages_if_the_original_must_not_be() {
 
 /// True says that no copy of the key was there, also to the writer beside readers.
 #[test]
-fn what_is_new() {
+fn reports_new_keys() {
     let mut filter = RemovableOptions::new(1_000).empty_filter().unwrap();
     let hashes = Random(21).hashes(1_000);
     let new = hashes.iter().filter(|&&hash| filter.insert_hash(hash).unwrap()).count();

@@ -133,7 +133,7 @@ fn every_check_has_its_error() {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn round_trips_through_bytes() {
     for key_hash in [KeyHash::default(), KeyHash::Caller { tag: u64::MAX }] {
         let mut filter = RemovableOptions::new(500).with_key_hash(key_hash).empty_filter().unwrap();
         filter.insert_hashes(&Random(8).hashes(450)).unwrap();

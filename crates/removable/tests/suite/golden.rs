@@ -121,7 +121,7 @@ fn golden_files_still_open_and_answer() {
         let line = line(golden, &stored);
         assert!(lines.lines().any(|expected| expected == line), "{path}: {line}");
         let (filter, naive) =
-            (RemovableFilter::from_bytes_any_hash(&stored).unwrap(), Naive::of_stored(&stored));
+            (RemovableFilter::from_bytes_any_hash(&stored).unwrap(), Naive::from_stored(&stored));
         assert_eq!(filter.keys_inserted(), naive.len());
         for key in 0..10_000 {
             let hash = hash_of(golden, key);

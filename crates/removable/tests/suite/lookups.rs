@@ -7,7 +7,7 @@ use crate::common::kernels;
 use crate::found::{self, Hashes};
 
 #[test]
-fn what_was_inserted_is_found() {
+fn finds_every_inserted_key() {
     for seed in [0, 7] {
         let store = FilterOptions::default().with_key_hash(KeyHash::Xxh3 { seed });
         let options = RemovableOptions::for_filters(&store, 1_400);

@@ -11,7 +11,7 @@ impl Naive {
     }
 
     /// The lines behind the header of stored bytes.
-    pub(crate) fn of_stored(bytes: &[u8]) -> Self {
+    pub(crate) fn from_stored(bytes: &[u8]) -> Self {
         let line = |line: &[u8]| {
             std::array::from_fn(|i| u16::from(line[2 * i]) + 256 * u16::from(line[2 * i + 1]))
         };

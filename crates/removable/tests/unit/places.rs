@@ -55,7 +55,7 @@ fn places_of_every_number_of_lines() {
         for hashes in hashes() {
             let expected = Places::scalar(&hashes, lines);
             for (i, &hash) in hashes.iter().enumerate() {
-                let place = Place::of(hash, lines);
+                let place = Place::new(hash, lines);
                 assert_eq!(
                     (place.first, place.second, place.tag),
                     naive(hash, lines),
@@ -74,12 +74,12 @@ fn places_of_every_number_of_lines() {
     }
 }
 
-type OfEight = fn(&[u64; KEYS], u32) -> Places;
+type ComputePlaces = fn(&[u64; KEYS], u32) -> Places;
 
 /// What this machine has.
-fn supported() -> Vec<(&'static str, OfEight)> {
+fn supported() -> Vec<(&'static str, ComputePlaces)> {
     #[allow(unused_mut, reason = "other machines have none")]
-    let mut all: Vec<(&'static str, OfEight)> = Vec::new();
+    let mut all: Vec<(&'static str, ComputePlaces)> = Vec::new();
     #[cfg(target_arch = "x86_64")]
     for kernel in blocked_bloom::Kernel::supported() {
         match kernel.instructions() {

@@ -14,7 +14,7 @@ use crate::table::ResidentSize;
 const MISSES: u32 = 1_000;
 
 /// The lookups of a filter are expected to stay as they are for at least this part of the time for
-/// which they have been so. Chosen by the simulation of `compare/resident`, in multiples of the
+/// which they have been so. Chosen by the simulation in docs/resident.md, in multiples of the
 /// offline optimum's cost: uniform traffic, 16 partitions, 50 % of the bytes 1.046 of the smallest
 /// levels first, with 0.75 1.055; 50 % present, 50 % of the bytes 1.027, with 0.75 1.022.
 const LASTS: f64 = 0.5;

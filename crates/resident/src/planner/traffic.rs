@@ -1,7 +1,7 @@
 //! How often each filter is looked up: means over all that was counted. Where traffic has changed,
 //! the past is forgotten.
 //!
-//! The constants were chosen by the simulation of `compare/resident`. Figures beside them are costs
+//! The constants were chosen by the simulation in docs/resident.md. Figures beside them are costs
 //! of whole filters by value, as multiples of those of the offline optimum, with the constant and
 //! with another.
 

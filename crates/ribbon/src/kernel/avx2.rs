@@ -7,7 +7,7 @@ use blocked_bloom::InstructionSet;
 
 use super::Table;
 use super::driver::{
-    Equation, KEYS, RING, Ring, Source, batch_by_fours, one, one_by_one, with_lines,
+    Equation, KEYS, RING, Ring, Source, batch_by_fours, holds_all, test_singly, with_lines,
 };
 use crate::scheme::rocksdb::{COEFFICIENTS, LOW_HALF, REHASH, Segment, Segments};
 use crate::scheme::{SEED, Shards, Word, shard};
@@ -25,8 +25,8 @@ pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
     contains_64,
     contains_128,
-    one_64,
-    one_128,
+    contains_one_64,
+    contains_one_128,
     substitute_64,
     substitute_128,
 };
@@ -65,21 +65,21 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
     // Columns 0, 1 of the first four and of the last, and 2, 3.
     let order = _mm256_setr_epi32(7, 6, 7, 6, 5, 4, 5, 4);
     let holds = |equation: &Equation<&u64>, columns: [usize; 2], results| {
-        // SAFETY: the equation has four columns from each of these on, as `Holds` says. It is of
-        // the ring, which only `prepare_64` fills, with equations whose columns are all among the
-        // bytes of these shards.
+        // SAFETY: the equation has four columns from each of these on, as `TestColumns` says. It is
+        // of the ring, which only `prepare_64` fills, with equations whose columns are all among
+        // the bytes of these shards.
         let sums = columns.map(|column| unsafe { sums_64(bytes, equation, column) });
-        are_results(sums, results, in_order_64())
+        are_results(sums, results, column_order_64())
     };
     let first = |ring: &Ring<u64>, slot: usize| match has_four {
-        true => by_fours(ring, slot, order, |equation| {
+        true => test_in_fours(ring, slot, order, |equation| {
             // SAFETY: every equation has four columns here, which are among the bytes as above.
             let first = unsafe { sums_64(bytes, equation, 0) };
             // SAFETY: the same of its last four.
             let last = unsafe { sums_64(bytes, equation, equation.columns - 4) };
             fold(first, last)
         }),
-        false => one_by_one(shards, ring, slot, holds),
+        false => test_singly(shards, ring, slot, holds),
     };
     batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, first, holds);
 }
@@ -97,21 +97,21 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
     // Columns 0, 2 of the first four and of the last, and 1, 3.
     let order = _mm256_setr_epi32(7, 5, 7, 5, 6, 4, 6, 4);
     let holds = |equation: &Equation<&u128>, columns: [usize; 2], results| {
-        // SAFETY: the equation has four columns from each of these on, as `Holds` says. It is of
-        // the ring, which only `prepare_128` fills, with equations whose columns are all among the
-        // bytes of these segments.
+        // SAFETY: the equation has four columns from each of these on, as `TestColumns` says. It is
+        // of the ring, which only `prepare_128` fills, with equations whose columns are all among
+        // the bytes of these segments.
         let sums = columns.map(|column| unsafe { sums_128(bytes, equation, column) });
-        are_results(sums, results, in_order_128())
+        are_results(sums, results, column_order_128())
     };
     let first = |ring: &Ring<u128>, slot: usize| match has_four {
-        true => by_fours(ring, slot, order, |equation| {
+        true => test_in_fours(ring, slot, order, |equation| {
             // SAFETY: every equation has four columns here, which are among the bytes as above.
             let first = unsafe { sums_128(bytes, equation, 0) };
             // SAFETY: the same of its last four.
             let last = unsafe { sums_128(bytes, equation, equation.columns - 4) };
             fold(first, last)
         }),
-        false => one_by_one(segments, ring, slot, holds),
+        false => test_singly(segments, ring, slot, holds),
     };
     batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
 }
@@ -120,21 +120,21 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
+unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
     ran!("avx2");
     let shards = Shards { directory, words, columns };
-    // An equation without columns, which `one` takes for "maybe", is not the answer here.
+    // An equation without columns, which `holds_all` takes for "maybe", is not the answer here.
     if directory.is_empty() {
         return false;
     }
     let bytes = shards.bytes();
-    one(&shards, hash, |equation: &Equation<&u64>, [first, second]: [usize; 2], results| {
-        // SAFETY: `one` calls where there are four columns, which `Source::equation` says are among
-        // the bytes.
+    holds_all(&shards, hash, |equation: &Equation<&u64>, [first, second]: [usize; 2], results| {
+        // SAFETY: `holds_all` calls where there are four columns, which `Source::equation` says are
+        // among the bytes.
         let first = unsafe { sums_64(bytes, equation, first) };
         // SAFETY: as above.
         let second = unsafe { sums_64(bytes, equation, second) };
-        are_results([first, second], results, in_order_64())
+        are_results([first, second], results, column_order_64())
     })
 }
 
@@ -142,16 +142,16 @@ unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) ->
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-unsafe fn one_128(segments: &Segments<'_>, hash: u64) -> bool {
+unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
     ran!("avx2");
     let bytes = segments.bytes();
-    one(segments, hash, |equation: &Equation<&u128>, [first, second]: [usize; 2], results| {
-        // SAFETY: `one` calls where there are four columns, which `Source::equation` says are among
-        // the bytes.
+    holds_all(segments, hash, |equation: &Equation<&u128>, [first, second]: [usize; 2], results| {
+        // SAFETY: `holds_all` calls where there are four columns, which `Source::equation` says are
+        // among the bytes.
         let first = unsafe { sums_128(bytes, equation, first) };
         // SAFETY: as above.
         let second = unsafe { sums_128(bytes, equation, second) };
-        are_results([first, second], results, in_order_128())
+        are_results([first, second], results, column_order_128())
     })
 }
 
@@ -181,7 +181,7 @@ unsafe fn sums_64(bytes: &[u8], equation: &Equation<&u64>, column: usize) -> __m
 #[target_feature(enable = "avx2")]
 unsafe fn sums_128(bytes: &[u8], equation: &Equation<&u128>, column: usize) -> __m256i {
     let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
-    let (left, right) = (of_128(equation.left), of_128(equation.right));
+    let (left, right) = (broadcast_128(equation.left), broadcast_128(equation.right));
     let two = |at: *const u8| {
         // SAFETY: the caller's promise: two columns here.
         let first = unsafe { load(at) };
@@ -196,14 +196,14 @@ unsafe fn sums_128(bytes: &[u8], equation: &Equation<&u128>, column: usize) -> _
 /// The `order` of [`are_results`] for what [`sums_64`] gives.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn in_order_64() -> __m256i {
+fn column_order_64() -> __m256i {
     _mm256_setr_epi32(31, 31, 30, 30, 29, 29, 28, 28)
 }
 
 /// The `order` of [`are_results`] for what [`sums_128`] gives.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn in_order_128() -> __m256i {
+fn column_order_128() -> __m256i {
     _mm256_setr_epi32(31, 31, 29, 29, 30, 30, 28, 28)
 }
 
@@ -223,7 +223,7 @@ fn fold(first: __m256i, second: __m256i) -> __m256i {
 /// for each lane how far up its column's bit of the result is shifted to be the highest of eight.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn by_fours<W: Copy + Default>(
+fn test_in_fours<W: Copy + Default>(
     ring: &Ring<W>,
     slot: usize,
     order: __m256i,
@@ -510,7 +510,7 @@ unsafe fn load(at: *const u8) -> __m256i {
 /// The word twice.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn of_128(word: &u128) -> __m256i {
+fn broadcast_128(word: &u128) -> __m256i {
     // SAFETY: the 16 bytes of the reference, in memory's order, which is the register's; the load
     // has no alignment to respect.
     let word = unsafe { _mm_loadu_si128(core::ptr::from_ref(word).cast()) };

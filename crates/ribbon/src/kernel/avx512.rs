@@ -12,7 +12,7 @@ use core::arch::x86_64::*;
 use blocked_bloom::InstructionSet;
 
 use super::Table;
-use super::driver::{KEYS, RING, batch, each, prefetch_span, with_lines};
+use super::driver::{KEYS, RING, batch, prefetch_span, test_each, with_lines};
 use crate::scheme::rocksdb::{COEFFICIENTS, LOW_HALF, REHASH, Segments};
 use crate::scheme::{SEED, Shards, Word, shard};
 
@@ -37,10 +37,10 @@ pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx512,
     contains_64,
     contains_128,
-    one_64,
-    one_128,
-    substitute_64: substitute::of_64,
-    substitute_128: substitute::of_128,
+    contains_one_64,
+    contains_one_128,
+    substitute_64: substitute::substitute_64,
+    substitute_128: substitute::substitute_128,
 };
 
 /// # Safety
@@ -179,7 +179,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         })
     };
     let more = shards.columns > 8;
-    let first = |ring: &_, slot| each(slot, |slot| first(ring, slot));
+    let first = |ring: &_, slot| test_each(slot, |slot| first(ring, slot));
     batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
 }
 
@@ -234,12 +234,12 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
             _mm512_sub_epi64(splat(128), bit),
         ];
         let left_low = _mm512_sllv_epi64(low, bit);
-        let left_high = _mm512_ternarylogic_epi64::<OR>(
+        let left_high = _mm512_ternarylogic_epi64::<TERNARY_OR>(
             _mm512_sllv_epi64(a, bit),
             _mm512_srlv_epi64(low, under),
             _mm512_sllv_epi64(low, over),
         );
-        let right_low = _mm512_ternarylogic_epi64::<OR>(
+        let right_low = _mm512_ternarylogic_epi64::<TERNARY_OR>(
             _mm512_srlv_epi64(low, rest),
             _mm512_sllv_epi64(a, over),
             _mm512_srlv_epi64(a, under),
@@ -273,7 +273,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         })
     };
     let more = shape.columns() > 8;
-    let first = |ring: &_, slot| each(slot, |slot| first(ring, slot));
+    let first = |ring: &_, slot| test_each(slot, |slot| first(ring, slot));
     batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
 }
 
@@ -283,7 +283,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
-unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
+unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
     ran!("avx512");
     let shards = Shards { directory, words, columns };
     let placed = match shards.place(hash) {
@@ -320,7 +320,7 @@ unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) ->
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
-unsafe fn one_128(segments: &Segments<'_>, hash: u64) -> bool {
+unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
     ran!("avx512");
     let placed = segments.place(hash);
     let at = segments.segments().as_ptr().wrapping_add(placed.segment).cast::<u8>();
@@ -411,7 +411,7 @@ fn differ_128(parities: __m512i, result: u64) -> __m512i {
 
 /// `a ^ (b & c)`, and `a | b | c`.
 const XOR_AND: i32 = 0x78;
-const OR: i32 = 0xfe;
+const TERNARY_OR: i32 = 0xfe;
 
 /// What to prefetch of an equation with this many bytes in each of two blocks: registers that are
 /// loaded as a whole, since words that are masked are waited for too. Without the last of them, a

@@ -29,15 +29,15 @@ pub(super) fn batch<R>(
     first: impl Fn(&R, usize) -> u64,
     rest: impl Fn(&R, usize) -> bool,
 ) {
-    const AHEAD: usize = RING / KEYS;
+    const ITERATIONS_AHEAD: usize = RING / KEYS;
     let (iterations, last) = hashes.as_chunks::<KEYS>();
     let mut padded = [0; KEYS];
     padded[..last.len()].copy_from_slice(last);
     let count = hashes.len().div_ceil(KEYS);
     let mut bits = 0;
-    for i in 0..count + AHEAD {
-        let slot = i % AHEAD * KEYS;
-        if let Some(tested) = i.checked_sub(AHEAD) {
+    for i in 0..count + ITERATIONS_AHEAD {
+        let slot = i % ITERATIONS_AHEAD * KEYS;
+        if let Some(tested) = i.checked_sub(ITERATIONS_AHEAD) {
             let mut passed = first(ring, slot);
             if more && passed != 0 {
                 let mut left = passed;
@@ -68,7 +68,7 @@ pub(super) fn batch<R>(
 
 /// The bits of eight keys that are tested one by one.
 #[inline(always)]
-pub(super) fn each(slot: usize, test: impl Fn(usize) -> bool) -> u64 {
+pub(super) fn test_each(slot: usize, test: impl Fn(usize) -> bool) -> u64 {
     let mut passed = 0;
     for key in 0..KEYS {
         passed |= u64::from(test(slot + key)) << key;
@@ -292,7 +292,7 @@ pub(super) fn prepare_each<S: Source>(
 
 /// Looks up a batch, eight columns at a time: `prepare(ring, keys, slot)` sets the equations of
 /// eight keys, each as [`Source::equation`] has it; `first(ring, slot)` tests the first four
-/// columns and the last four of eight keys, as [`one_by_one`] does; `holds` tests the others.
+/// columns and the last four of eight keys, as [`test_singly`] does; `holds` tests the others.
 ///
 /// The first four columns and the last four come first, whether or not they overlap: for five to
 /// eight columns nothing else is left. Always inlined, so that all are compiled for the instruction
@@ -304,7 +304,7 @@ pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
     hits: &mut [u64],
     prepare: impl Fn(&mut Ring<S::Word>, &[u64; KEYS], usize),
     first: impl Fn(&Ring<S::Word>, usize) -> u64,
-    holds: impl Holds<S>,
+    holds: impl TestColumns<S>,
 ) {
     let span = 2 * S::WORD_BYTES * source.columns();
     let prepare = |ring: &mut Ring<S::Word>, keys: &[u64; KEYS], slot: usize| {
@@ -330,22 +330,25 @@ pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
 /// `holds(equation, columns, results)`: whether the equation is fulfilled in the four columns from
 /// each of these two on, of which it has four. The bits of the result from there on are in the
 /// halves of `results`.
-pub(super) trait Holds<S: Source>: Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool {}
+pub(super) trait TestColumns<S: Source>:
+    Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool
+{
+}
 
-impl<S: Source, F: Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool> Holds<S> for F {}
+impl<S: Source, F: Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool> TestColumns<S> for F {}
 
 /// Tests the first four columns and the last four of eight keys, or all if there are fewer.
 #[inline(always)]
-pub(super) fn one_by_one<S: Source>(
+pub(super) fn test_singly<S: Source>(
     source: &S,
     ring: &Ring<S::Word>,
     slot: usize,
-    holds: impl Holds<S>,
+    holds: impl TestColumns<S>,
 ) -> u64 {
-    each(slot, |slot| {
+    test_each(slot, |slot| {
         let equation = ring.get(slot);
         if equation.columns < 4 {
-            return few(source, &equation);
+            return holds_short(source, &equation);
         }
         holds(&equation, [0, equation.columns - 4], ring.result[slot % RING])
     })
@@ -355,10 +358,10 @@ pub(super) fn one_by_one<S: Source>(
 /// first column that fails is mispredicted for nearly every key.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "others test by columns"))]
-pub(super) fn one<S: Source>(source: &S, hash: u64, holds: impl Holds<S>) -> bool {
+pub(super) fn holds_all<S: Source>(source: &S, hash: u64, holds: impl TestColumns<S>) -> bool {
     let Equation { at, next, columns, result, left, right } = source.equation(hash);
     let equation = Equation { at, next, columns, result, left: &left, right: &right };
-    let Some(end) = columns.checked_sub(4) else { return few(source, &equation) };
+    let Some(end) = columns.checked_sub(4) else { return holds_short(source, &equation) };
     let mut column = 0;
     loop {
         // Where fewer than four are left, the last four are tested again.
@@ -373,7 +376,7 @@ pub(super) fn one<S: Source>(source: &S, hash: u64, holds: impl Holds<S>) -> boo
 
 /// Tests fewer than four columns.
 #[inline(always)]
-fn few<S: Source>(source: &S, equation: &Equation<&S::Word>) -> bool {
+fn holds_short<S: Source>(source: &S, equation: &Equation<&S::Word>) -> bool {
     let holds = |column| source.parity(equation, column) == equation.result >> column & 1;
     (0..equation.columns).all(holds)
 }

@@ -7,7 +7,7 @@ use blocked_bloom::InstructionSet;
 
 use super::Table;
 use super::driver::{
-    Equation, Source, batch_by_fours, holds_in, one_by_one, prepare_each, with_lines,
+    Equation, Source, batch_by_fours, holds_in, prepare_each, test_singly, with_lines,
 };
 use super::scalar;
 use crate::scheme::Shards;
@@ -50,8 +50,8 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
             let right = vreinterpretq_u8_u64(vdupq_n_u64(*equation.right));
             let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
             let two = |at: *const u8| {
-                // SAFETY: as `Holds` says, the equation has four columns from `column` on, which
-                // `Source::equation` says are among the bytes: two here.
+                // SAFETY: as `TestColumns` says, the equation has four columns from `column` on,
+                // which `Source::equation` says are among the bytes: two here.
                 let first = unsafe { load(at) };
                 // SAFETY: the same of the next block, or of the same again.
                 let next = unsafe { load(at.wrapping_add(equation.next)) };
@@ -60,7 +60,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
             parities(vpaddq_u8(two(at), two(at.wrapping_add(16))))
         })
     };
-    let first = |ring: &_, slot| one_by_one(shards, ring, slot, holds);
+    let first = |ring: &_, slot| test_singly(shards, ring, slot, holds);
     batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, first, holds);
 }
 
@@ -74,12 +74,12 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(segments, ring, keys, slot);
     let holds = |equation: &Equation<&_>, columns, results| {
         holds_in(columns, results, |column| {
-            let (left, right) = (of_128(equation.left), of_128(equation.right));
+            let (left, right) = (load_128(equation.left), load_128(equation.right));
             let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
             let one = |column: usize| {
                 let at = at.wrapping_add(16 * column);
-                // SAFETY: as `Holds` says, the equation has four columns from `column` on, which
-                // `Source::equation` says are among the bytes: one here.
+                // SAFETY: as `TestColumns` says, the equation has four columns from `column` on,
+                // which `Source::equation` says are among the bytes: one here.
                 let first = unsafe { load(at) };
                 // SAFETY: the same of the next block, or of the same again.
                 let next = unsafe { load(at.wrapping_add(equation.next)) };
@@ -89,7 +89,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
             parities(vpaddq_u8(low, high))
         })
     };
-    let first = |ring: &_, slot| one_by_one(segments, ring, slot, holds);
+    let first = |ring: &_, slot| test_singly(segments, ring, slot, holds);
     batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
 }
 
@@ -116,7 +116,7 @@ unsafe fn load(at: *const u8) -> uint8x16_t {
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn of_128(word: &u128) -> uint8x16_t {
+fn load_128(word: &u128) -> uint8x16_t {
     // SAFETY: the 16 bytes of the reference, in memory's order, which is the register's.
     unsafe { vld1q_u8(core::ptr::from_ref(word).cast()) }
 }

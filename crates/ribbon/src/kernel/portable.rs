@@ -4,7 +4,7 @@
 use blocked_bloom::InstructionSet;
 
 use super::driver::{
-    Equation, Source, batch_by_fours, holds_in, one_by_one, prepare_each, with_lines,
+    Equation, Source, batch_by_fours, holds_in, prepare_each, test_singly, with_lines,
 };
 use super::{Table, scalar};
 use crate::scheme::Shards;
@@ -25,7 +25,7 @@ fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut 
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(shards, ring, keys, slot);
     let holds = |equation: &Equation<&_>, columns, results| {
         holds_in(columns, results, |column| {
-            let [left, right] = both::<32>(words, equation, 8 * column);
+            let [left, right] = columns_of_both::<32>(words, equation, 8 * column);
             parities(core::array::from_fn(|i| {
                 let word = |bytes: &[u8; 32]| {
                     u64::from_le_bytes(core::array::from_fn(|j| bytes[8 * i + j]))
@@ -34,7 +34,7 @@ fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut 
             }))
         })
     };
-    let first = |ring: &_, slot| one_by_one(shards, ring, slot, holds);
+    let first = |ring: &_, slot| test_singly(shards, ring, slot, holds);
     batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, first, holds);
 }
 
@@ -44,7 +44,7 @@ fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: 
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(segments, ring, keys, slot);
     let holds = |equation: &Equation<&_>, columns, results| {
         holds_in(columns, results, |column| {
-            let [left, right] = both::<64>(bytes, equation, 16 * column);
+            let [left, right] = columns_of_both::<64>(bytes, equation, 16 * column);
             parities(core::array::from_fn(|i| {
                 let word = |bytes: &[u8; 64]| {
                     u128::from_le_bytes(core::array::from_fn(|j| bytes[16 * i + j]))
@@ -54,13 +54,13 @@ fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: 
             }))
         })
     };
-    let first = |ring: &_, slot| one_by_one(segments, ring, slot, holds);
+    let first = |ring: &_, slot| test_singly(segments, ring, slot, holds);
     batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
 }
 
 /// Four columns in the equation's first block and in the next.
 #[inline(always)]
-fn both<'b, const BYTES: usize>(
+fn columns_of_both<'b, const BYTES: usize>(
     bytes: &'b [u8],
     equation: &Equation<impl Sized>,
     column: usize,

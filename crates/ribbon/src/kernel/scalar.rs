@@ -11,8 +11,10 @@ pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Scalar,
     contains_64,
     contains_128,
-    one_64: |directory, hash, words, columns| Shards { directory, words, columns }.contains(hash),
-    one_128: |segments, hash| segments.contains(hash),
+    contains_one_64: |directory, hash, words, columns| {
+        Shards { directory, words, columns }.contains(hash)
+    },
+    contains_one_128: |segments, hash| segments.contains(hash),
     substitute_64: solve::substitute,
     substitute_128: solve::rocksdb::substitute,
 };

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use blocked_bloom::{Filter, Kernel};
 
 use super::{
-    contains_64, contains_128, driver, one_64, one_128, prefetch_64, prefetch_128, substitute_64,
-    substitute_128,
+    contains_64, contains_128, contains_one_64, contains_one_128, driver, prefetch_64,
+    prefetch_128, substitute_64, substitute_128,
 };
 use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments, Shape, raw_seed, starts};
 use crate::scheme::{Entry, Shards, Word};
@@ -23,7 +23,7 @@ fn hashes(count: u64) -> Vec<u64> {
 
 fn segments(data: &[u8], blocks: u32) -> Segments<'_> {
     let shape = Box::leak(Box::new(Shape::new(data.len(), blocks).unwrap()));
-    Segments::of(data, shape, raw_seed(1)).unwrap()
+    Segments::new(data, shape, raw_seed(1)).unwrap()
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn each_operation_runs_in_its_kernel() {
                 });
                 assert_eq!(of_128, of_batch, "{kernel}, {columns} columns, {count}");
             }
-            let of_64 = ran(&mut || _ = one_64(kernel.into(), &shards, hashes[0]));
+            let of_64 = ran(&mut || _ = contains_one_64(kernel.into(), &shards, hashes[0]));
             assert_eq!(of_64, alone, "{kernel}, {columns} columns");
-            let of_128 = ran(&mut || _ = one_128(kernel.into(), &segments, hashes[0]));
+            let of_128 = ran(&mut || _ = contains_one_128(kernel.into(), &segments, hashes[0]));
             assert_eq!(of_128, alone, "{kernel}, {columns} columns");
             let of_rows = alone;
             let mut rows = Rows::default();
@@ -247,7 +247,7 @@ fn keys_are_prepared_some_iterations_before_they_are_tested() {
             };
             let first = |ring: &[u64; driver::RING], slot| {
                 note(Event::Line(1_000 + ring[slot] as usize));
-                driver::each(slot, |slot| ring[slot].is_multiple_of(3))
+                driver::test_each(slot, |slot| ring[slot].is_multiple_of(3))
             };
             driver::batch(&mut [0; _], &hashes, &mut hits, false, prepare, first, |_, _| true);
         });

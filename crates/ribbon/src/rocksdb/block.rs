@@ -81,7 +81,7 @@ impl<D: AsRef<[u8]>> RibbonBlock<D> {
     #[inline]
     fn segments(&self) -> Option<Segments<'_>> {
         let (data, _) = self.block.bytes()?.split_last_chunk::<TRAILER_BYTES>()?;
-        Segments::of(data, &self.shape, self.raw_seed)
+        Segments::new(data, &self.shape, self.raw_seed)
     }
 }
 
@@ -136,7 +136,8 @@ impl<D> RibbonBlock<D> {
 impl<D: AsRef<[u8]>> Filter for RibbonBlock<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.segments().is_none_or(|segments| kernel::one_128(self.functions, &segments, hash))
+        self.segments()
+            .is_none_or(|segments| kernel::contains_one_128(self.functions, &segments, hash))
     }
 
     #[inline]

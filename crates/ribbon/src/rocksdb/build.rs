@@ -34,7 +34,7 @@ const TRAILER_BYTES: usize = 5;
 pub struct RibbonBlockOptions {
     millibits_per_key: u32,
     /// The rate, as one in this many.
-    one_in: f64,
+    inverse_rate: f64,
 }
 
 /// What the builder made of the hashes.
@@ -97,14 +97,15 @@ impl RibbonBlockOptions {
         }
         let bits_per_key = bits_per_key.clamp(1.0, 100.0);
         let millibits_per_key = (bits_per_key * 1_000.0 + 0.500_001) as u32;
-        let one_in = sizing::one_in(bits_per_key, sizing::bloom_probes(millibits_per_key));
-        Ok(RibbonBlockOptions { millibits_per_key, one_in })
+        let inverse_rate =
+            sizing::inverse_rate(bits_per_key, sizing::bloom_probes(millibits_per_key));
+        Ok(RibbonBlockOptions { millibits_per_key, inverse_rate })
     }
 
     /// The rate that blocks are made for. A block of few keys has a lower one, since bytes are
     /// whole.
     pub fn false_positive_rate(&self) -> f64 {
-        1.0 / self.one_in
+        1.0 / self.inverse_rate
     }
 
     /// Length of a Ribbon block of this many keys, trailer included; above 950 million, where a
@@ -113,7 +114,7 @@ impl RibbonBlockOptions {
     pub fn block_bytes(&self, keys: u32, first_hash: u64) -> usize {
         sizing::data_bytes(
             sizing::slots(keys.min(sizing::MAX_KEYS as u32)),
-            self.one_in,
+            self.inverse_rate,
             first_hash,
         ) + TRAILER_BYTES
     }
@@ -168,7 +169,7 @@ impl RibbonBlockOptions {
             return Ok(BuiltBlock::Bloom(BloomReason::TooManyKeys));
         }
         let slots = sizing::slots(hashes.len() as u32);
-        let data = sizing::data_bytes(slots, self.one_in, first);
+        let data = sizing::data_bytes(slots, self.inverse_rate, first);
         let bloom = sizing::bloom_bytes(hashes.len(), self.millibits_per_key);
         if slots < ALWAYS_RIBBON_SLOTS && bloom < data as u128 {
             return Ok(BuiltBlock::Bloom(BloomReason::Smaller));

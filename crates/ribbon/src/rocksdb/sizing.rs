@@ -54,16 +54,16 @@ pub(super) fn slots(keys: u32) -> u32 {
 
 /// Bytes of segments for this rate, given as one in this many. The first hash decides how a
 /// fraction of a block is rounded.
-pub(super) fn data_bytes(slots: u32, one_in: f64, first_hash: u64) -> usize {
+pub(super) fn data_bytes(slots: u32, inverse_rate: f64, first_hash: u64) -> usize {
     let blocks = slots / WIDTH;
-    let segments = if !(one_in > 1.0 && 1.0 / one_in < 1.0) {
+    let segments = if !(inverse_rate > 1.0 && 1.0 / inverse_rate < 1.0) {
         1
-    } else if one_in > f64::from(u32::MAX) {
+    } else if inverse_rate > f64::from(u32::MAX) {
         blocks * MAX_COLUMNS
     } else {
-        let columns = (one_in as u32).ilog2();
+        let columns = (inverse_rate as u32).ilog2();
         let [more, fewer] = [columns, columns + 1].map(|columns| libm::exp2(-f64::from(columns)));
-        let portion = (1.0 / one_in - fewer) / (more - fewer);
+        let portion = (1.0 / inverse_rate - fewer) / (more - fewer);
         let rounding = (f64::from((first_hash >> 32) as u32) + 0.5) / 4_294_967_296.0;
         let short = ((portion * f64::from(starts(slots)) + rounding) / f64::from(WIDTH)) as u32;
         blocks * columns + (blocks - short)
@@ -74,7 +74,7 @@ pub(super) fn data_bytes(slots: u32, one_in: f64, first_hash: u64) -> usize {
 /// The rate of RocksDB's Bloom filter of this many bits per key, as one in how many: what its
 /// Ribbon filter of "Bloom-equivalent bits" is made for. It is the mean of the rates at the mean
 /// load of a line and a standard deviation more, and less.
-pub(super) fn one_in(bits_per_key: f64, probes: u32) -> f64 {
+pub(super) fn inverse_rate(bits_per_key: f64, probes: u32) -> f64 {
     const LINE_BITS: f64 = 512.0;
     let probes = f64::from(probes);
     let keys = LINE_BITS / bits_per_key;
@@ -85,9 +85,9 @@ pub(super) fn one_in(bits_per_key: f64, probes: u32) -> f64 {
 
 /// Probes of RocksDB's Bloom filter.
 pub(super) fn bloom_probes(millibits_per_key: u32) -> u32 {
-    const UP_TO: [u32; 12] =
+    const MAX_MILLIBITS: [u32; 12] =
         [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
-    match UP_TO.iter().position(|&most| millibits_per_key <= most) {
+    match MAX_MILLIBITS.iter().position(|&most| millibits_per_key <= most) {
         Some(index) => index as u32 + 1,
         None if millibits_per_key > 50_000 => 24,
         None => (millibits_per_key - 1) / 2_000 - 1,

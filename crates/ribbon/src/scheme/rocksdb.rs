@@ -190,7 +190,7 @@ pub(crate) struct Placed {
 impl<'a> Segments<'a> {
     /// `None` if the data have fewer segments than the shape.
     #[inline]
-    pub(crate) fn of(data: &'a [u8], shape: &'a Shape, raw_seed: u32) -> Option<Self> {
+    pub(crate) fn new(data: &'a [u8], shape: &'a Shape, raw_seed: u32) -> Option<Self> {
         let (segments, _) = data.as_chunks();
         (shape.segments() <= segments.len()).then_some(Segments { shape, raw_seed, segments })
     }

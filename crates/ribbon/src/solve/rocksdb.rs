@@ -103,7 +103,7 @@ pub(crate) fn add_each(rows: &mut [Row], hashes: &[u64], raw_seed: u32, starts: 
 }
 
 /// An equation that has reached the end of the rows of its task.
-type Spilled = (usize, u128, u32);
+type SpilledEquation = (usize, u128, u32);
 
 /// Adds the equations of hashes under a seed to rows of which the first is that of slot `first`. An
 /// equation that would be added beyond the last row is left in `spilled`: a task has the rows of
@@ -113,7 +113,7 @@ fn add_seeded(
     first: usize,
     starts: u32,
     seeded: &[u64],
-    spilled: &mut Vec<Spilled>,
+    spilled: &mut Vec<SpilledEquation>,
 ) -> bool {
     let end = rows.len();
     seeded.iter().all(|&seeded| {
@@ -198,7 +198,7 @@ mod pool {
 
     use rayon::prelude::*;
 
-    use super::{Row, Solver, Spilled, add, add_seeded, partition, start, starts};
+    use super::{Row, Solver, SpilledEquation, add, add_seeded, partition, start, starts};
 
     /// Each thread brings a part of the hashes into buckets; each then adds the equations of
     /// neighbouring buckets of all parts to the rows that these start in, bucket by bucket.
@@ -230,7 +230,7 @@ mod pool {
             work.push((first, rows, buckets));
             (rest, first) = (later, end);
         }
-        let spilled: Option<Vec<Vec<Spilled>>> = work
+        let spilled: Option<Vec<Vec<SpilledEquation>>> = work
             .into_par_iter()
             .map(|(first, rows, buckets)| {
                 #[cfg(test)]

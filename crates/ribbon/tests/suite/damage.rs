@@ -48,7 +48,9 @@ fn stored_filters() {
     };
     let naive = |bytes: &[u8]| {
         let naive = Naive::open(bytes);
-        Expected::of(naive.map(|naive| queries.iter().map(|&hash| naive.contains(hash)).collect()))
+        Expected::from_answers(
+            naive.map(|naive| queries.iter().map(|&hash| naive.contains(hash)).collect()),
+        )
     };
     let report = Case {
         name: "Ribbon filter",
@@ -131,8 +133,8 @@ fn words_for_less_than_one_block() {
 fn bytes_that_change_their_length() {
     use std::cell::Cell;
 
-    struct Fickle<'c>(Vec<u8>, &'c Cell<usize>);
-    impl AsRef<[u8]> for Fickle<'_> {
+    struct ShrinkingOwner<'c>(Vec<u8>, &'c Cell<usize>);
+    impl AsRef<[u8]> for ShrinkingOwner<'_> {
         fn as_ref(&self) -> &[u8] {
             &self.0[..self.1.get()]
         }
@@ -141,7 +143,8 @@ fn bytes_that_change_their_length() {
     let stored = whole.as_bytes().len();
     let lent = Cell::new(stored);
     let bytes = [whole.as_bytes(), &[0; 100]].concat();
-    let (filter, error) = RibbonFilter::open_or_pass_all(Fickle(bytes, &lent), whole.key_hash());
+    let (filter, error) =
+        RibbonFilter::open_or_pass_all(ShrinkingOwner(bytes, &lent), whole.key_hash());
     assert!(error.is_none());
     let absent: Vec<u64> = Random(5).hashes(100);
     let mut hits = Bitmask::new();

@@ -181,7 +181,7 @@ fn hostile_trailers_and_lengths() {
 }
 
 #[test]
-fn few_or_unfit_hashes() {
+fn rejects_few_or_unmixed_hashes() {
     let options = RibbonBlockOptions::new(10.0).unwrap();
     assert_eq!(options.build(&[]).unwrap(), BuiltBlock::Ribbon(Vec::new()));
     assert_eq!(options.build(&unsolvable()).unwrap(), BuiltBlock::Bloom(BloomReason::NoSeed));

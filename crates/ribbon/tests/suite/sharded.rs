@@ -239,7 +239,7 @@ fn stand_ins() {
 }
 
 #[test]
-fn out_of_range() {
+fn rejects_rates_out_of_range() {
     for rate in [0.0, -1.0, 0.500_001, 1.0, 1e-10, f64::NAN, f64::INFINITY] {
         let error = RibbonOptions::new(rate).builder().finish().unwrap_err();
         assert!(matches!(error, RibbonError::Rate { .. }), "{rate}");

@@ -72,21 +72,21 @@ mod threads {
 
     /// By the name of some work, the threads that did a part of it.
     #[derive(Default)]
-    struct Meeting(Mutex<BTreeMap<&'static str, HashSet<ThreadId>>>, Condvar);
+    struct Rendezvous(Mutex<BTreeMap<&'static str, HashSet<ThreadId>>>, Condvar);
 
     std::thread_local! {
-        static MEETING: RefCell<Option<Arc<Meeting>>> = const { RefCell::new(None) };
+        static RENDEZVOUS: RefCell<Option<Arc<Rendezvous>>> = const { RefCell::new(None) };
     }
 
     /// Does `work` in a pool of two threads, and gives the names of what both took part in. The
     /// first to begin something waits for the other, so that the answer does not depend on how busy
     /// the machine is.
     pub(crate) fn shared_by_threads(work: impl FnOnce() + Send) -> Vec<&'static str> {
-        let meeting = Arc::new(Meeting::default());
+        let meeting = Arc::new(Rendezvous::default());
         let of_pool = Arc::clone(&meeting);
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(2)
-            .start_handler(move |_| MEETING.set(Some(Arc::clone(&of_pool))))
+            .start_handler(move |_| RENDEZVOUS.set(Some(Arc::clone(&of_pool))))
             .build()
             .unwrap();
         pool.install(work);
@@ -96,8 +96,8 @@ mod threads {
 
     /// A thread does a part of some work.
     pub(crate) fn arrive(name: &'static str) {
-        let Some(meeting) = MEETING.with_borrow(Clone::clone) else { return };
-        let Meeting(met, changed) = &*meeting;
+        let Some(meeting) = RENDEZVOUS.with_borrow(Clone::clone) else { return };
+        let Rendezvous(met, changed) = &*meeting;
         let mut met = met.lock().unwrap();
         let threads = met.entry(name).or_default();
         let is_first = threads.is_empty();

@@ -100,7 +100,7 @@ fn growing_filters() {
         }
     };
     let naive = |bytes: &[u8]| {
-        Expected::of(
+        Expected::from_answers(
             Growing::open(bytes)
                 .map(|filter| queries.iter().map(|key| filter.contains(key)).collect()),
         )

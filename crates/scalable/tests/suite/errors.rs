@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const ALLOC: AllocError = AllocError::new(640);
 const CALLER: KeyHash = KeyHash::Caller { tag: 5 };
-const NO_MEMORY: &str = "no memory for 640 bytes";
+const ALLOCATION_FAILED: &str = "no memory for 640 bytes";
 const SCHEME: &str = "offset 10: unsupported probe scheme 9 (supported: 1)";
 
 /// Catches a text that lost a value, a case that prints nothing, and a chain of causes that breaks
@@ -30,7 +30,7 @@ fn forge(header: &mut [u8], at: usize, field: &[u8]) {
 
 #[test]
 fn making_adding_and_merging() {
-    check(ScalableError::from(ALLOC), NO_MEMORY, Some(NO_MEMORY));
+    check(ScalableError::from(ALLOC), ALLOCATION_FAILED, Some(ALLOCATION_FAILED));
     let probes = "31 probes: give 1 to 30";
     let error = Sizing::BitsPerKey(10.0).params(100).unwrap().with_probes(31).unwrap_err();
     check(ScalableError::from(error), probes, Some(probes));
@@ -75,7 +75,7 @@ fn opening() {
     let text = "offset 48: keys of the last link 0 (allowed: 1 or more)";
     check(header(48, &[0; 8]), text, Some(text));
 
-    check(ScalableFormatError::from(ALLOC), NO_MEMORY, Some(NO_MEMORY));
+    check(ScalableFormatError::from(ALLOC), ALLOCATION_FAILED, Some(ALLOCATION_FAILED));
     assert_eq!(ScalableFormatError::from(ALLOC).offset(), 0);
 
     for open in [ScalableBloomFilter::from_bytes, ScalableBloomFilter::from_bytes_trusted] {

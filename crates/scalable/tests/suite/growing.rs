@@ -293,7 +293,7 @@ fn a_union_has_the_links_and_the_rates_of_both() {
 }
 
 #[test]
-fn what_cannot_be_is_a_typed_error() {
+fn rejects_impossible_options() {
     let options = ScalableOptions::new;
     let refused = |options: ScalableOptions| options.build().unwrap_err();
     for rate in [0.0, 1.0, -0.1, f64::NAN, f64::INFINITY] {

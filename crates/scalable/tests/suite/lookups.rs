@@ -7,7 +7,7 @@ use crate::common::kernels;
 use crate::found::{self, Hashes};
 
 #[test]
-fn what_was_inserted_is_found() {
+fn finds_every_inserted_key() {
     for seed in [0, 7] {
         let filters = FilterOptions::default().with_key_hash(KeyHash::Xxh3 { seed });
         for kernel in kernels() {

@@ -279,7 +279,7 @@ struct Owner {
 }
 
 impl Owner {
-    fn of(bytes: Vec<u8>) -> Self {
+    fn new(bytes: Vec<u8>) -> Self {
         Owner { lends: Rc::new(Cell::new(bytes.len() - 1)), bytes: bytes.into() }
     }
 }
@@ -307,7 +307,7 @@ fn owners_that_lend_other_bytes() {
         ];
         for open in open {
             // One byte more than is lent.
-            let owner = Owner::of([&bytes[..], &[0]].concat());
+            let owner = Owner::new([&bytes[..], &[0]].concat());
             let opened = open(owner.clone()).unwrap();
             let (mut hits, links) = (Bitmask::new(), filter.links().len());
             for lends in [length, 0, 63, 64, 127, length - 64, length - 1, length + 1, length] {
@@ -333,7 +333,7 @@ fn owners_that_lend_other_bytes() {
         }
         // While it is opened.
         for lends in [0, 63, 64, length - 1].into_iter().filter(|&lends| lends < length) {
-            let owner = Owner::of(bytes.clone());
+            let owner = Owner::new(bytes.clone());
             owner.lends.set(lends);
             assert!(ScalableBloomFilter::from_bytes_any_hash(owner.clone()).is_err());
             assert!(ScalableBloomFilter::from_bytes_trusted_any_hash(owner).is_err());

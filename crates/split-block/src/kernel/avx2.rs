@@ -36,7 +36,7 @@ pub(super) fn run<R>(work: impl FnOnce() -> R) -> R {
 pub(super) unsafe fn contains_one(block: &SplitBlock, hash: u64) -> bool {
     // SAFETY: the 32 bytes of the reference; the load has no alignment to respect.
     let words = unsafe { _mm256_loadu_si256(block.as_ptr().cast()) };
-    _mm256_testc_si256(words, Masks::new().of(hash as u32)) != 0
+    _mm256_testc_si256(words, Masks::new().mask(hash as u32)) != 0
 }
 
 /// # Safety
@@ -44,7 +44,7 @@ pub(super) unsafe fn contains_one(block: &SplitBlock, hash: u64) -> bool {
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
 unsafe fn insert_one(block: &mut SplitBlock, hash: u64) -> bool {
-    let (block, mask) = (block.as_mut_ptr().cast(), Masks::new().of(hash as u32));
+    let (block, mask) = (block.as_mut_ptr().cast(), Masks::new().mask(hash as u32));
     // SAFETY: the 32 bytes of the reference; the load has no alignment to respect.
     let words = unsafe { _mm256_loadu_si256(block) };
     let set = _mm256_or_si256(words, mask);
@@ -65,8 +65,8 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
         blocks,
         hashes,
         hits,
-        |keys| test.four(keys),
-        |rest| test.four(&padded(rest)),
+        |keys| test.test_four(keys),
+        |rest| test.test_four(&padded(rest)),
     );
 }
 
@@ -82,7 +82,7 @@ unsafe fn insert<const LINES: usize>(blocks: &mut [SplitBlock], hashes: &[u64]) 
         // SAFETY: the 32 bytes of a cell, to whose contents there are no references; the load has
         // no alignment to respect.
         let words = unsafe { _mm256_loadu_si256(block) };
-        let words = _mm256_or_si256(words, masks.of(hash as u32));
+        let words = _mm256_or_si256(words, masks.mask(hash as u32));
         // SAFETY: as the load; a cell may be written.
         unsafe { _mm256_storeu_si256(block, words) };
     });
@@ -108,14 +108,14 @@ impl<'a> Test<'a> {
     /// One bit per key, set if it may be present.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn four(&self, hashes: &[u64; KEYS]) -> u64 {
+    fn test_four(&self, hashes: &[u64; KEYS]) -> u64 {
         let missing = [
             self.missing(&hashes[0]),
             self.missing(&hashes[1]),
             self.missing(&hashes[2]),
             self.missing(&hashes[3]),
         ];
-        which_are_zero(missing)
+        zero_mask(missing)
     }
 
     /// The bits of the key that are not set in its block.
@@ -127,7 +127,7 @@ impl<'a> Test<'a> {
         let block = unsafe { address(self.blocks, u64::from(hi) << 32) };
         // SAFETY: the 32 bytes of a block in `blocks`; the load has no alignment to respect.
         let words = unsafe { _mm256_loadu_si256(block.cast()) };
-        _mm256_andnot_si256(words, self.masks.of(lo))
+        _mm256_andnot_si256(words, self.masks.mask(lo))
     }
 }
 
@@ -135,7 +135,7 @@ impl<'a> Test<'a> {
 #[derive(Clone, Copy)]
 struct Masks {
     salts: __m256i,
-    one: __m256i,
+    ones: __m256i,
 }
 
 impl Masks {
@@ -144,15 +144,15 @@ impl Masks {
     fn new() -> Self {
         // SAFETY: eight words; the load has no alignment to respect.
         let salts = unsafe { _mm256_loadu_si256(SALTS.as_ptr().cast()) };
-        Masks { salts, one: _mm256_set1_epi32(1) }
+        Masks { salts, ones: _mm256_set1_epi32(1) }
     }
 
     /// The mask of a key whose hash has this low half: a bit in each of the eight words.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn of(&self, lo: u32) -> __m256i {
+    fn mask(&self, lo: u32) -> __m256i {
         let products = _mm256_mullo_epi32(_mm256_set1_epi32(lo as i32), self.salts);
-        _mm256_sllv_epi32(self.one, _mm256_srli_epi32::<27>(products))
+        _mm256_sllv_epi32(self.ones, _mm256_srli_epi32::<27>(products))
     }
 }
 
@@ -173,7 +173,7 @@ fn halves(hash: &u64) -> [u32; 2] {
 /// One bit per register, set if it is zero.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn which_are_zero(registers: [__m256i; 4]) -> u64 {
+fn zero_mask(registers: [__m256i; 4]) -> u64 {
     // Saturating packs, from 32 bits to 16 and to 8, turn nothing but zero into zero. Then each
     // half of the register has four bytes of each register.
     let low = _mm256_packs_epi32(registers[0], registers[1]);

@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 use blocked_bloom::InstructionSet;
 use blocked_bloom::parts::PrefetchAhead;
 
-use super::{FURTHER, Table, avx2, for_each_word, further, prefetch_at};
+use super::{EXTRA_DISTANCE, Table, avx2, for_each_word, further, prefetch_at};
 use crate::split_block::{SALTS, SplitBlock};
 
 /// Inserting and single keys are those of AVX2, which AVX-512 contains: a key's mask fills half a
@@ -138,7 +138,7 @@ const NEAREST: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
 
 // A group's slot is not written again before the group is tested, and a group is staged before it
 // is tested: `contains_far` rests on both.
-const _: () = assert!((NEAREST + FURTHER) / KEYS < SLOTS && NEAREST / KEYS >= 1);
+const _: () = assert!((NEAREST + EXTRA_DISTANCE) / KEYS < SLOTS && NEAREST / KEYS >= 1);
 
 /// Where the blocks of each group begin. Not initialised, which would take a call of eight keys a
 /// fifth of its time.
@@ -152,7 +152,7 @@ struct Test<'a> {
     count: __m512i,
     /// The eight salts, twice.
     salts: __m512i,
-    one: __m512i,
+    ones: __m512i,
 }
 
 impl<'a> Test<'a> {
@@ -168,7 +168,7 @@ impl<'a> Test<'a> {
             blocks,
             count: _mm512_set1_epi64(blocks.len() as i64),
             salts: _mm512_broadcast_i64x4(salts),
-            one: _mm512_set1_epi32(1),
+            ones: _mm512_set1_epi32(1),
         }
     }
 
@@ -191,13 +191,13 @@ impl<'a> Test<'a> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
     unsafe fn eight(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
         // SAFETY: the caller's promise is passed on.
-        let a = unsafe { self.two::<0>(hashes, offsets) };
+        let a = unsafe { self.test_pair::<0>(hashes, offsets) };
         // SAFETY: as above.
-        let b = unsafe { self.two::<1>(hashes, offsets) };
+        let b = unsafe { self.test_pair::<1>(hashes, offsets) };
         // SAFETY: as above.
-        let c = unsafe { self.two::<2>(hashes, offsets) };
+        let c = unsafe { self.test_pair::<2>(hashes, offsets) };
         // SAFETY: as above.
-        let d = unsafe { self.two::<3>(hashes, offsets) };
+        let d = unsafe { self.test_pair::<3>(hashes, offsets) };
         // Byte `i` is key `i`'s; the upper eight bytes are zero and their bits are cut off.
         let missing = _mm_cvtsi64_si128((a | b << 16 | c << 32 | d << 48) as i64);
         u64::from(_mm_testn_epi8_mask(missing, missing) as u8)
@@ -211,7 +211,7 @@ impl<'a> Test<'a> {
     /// As [`eight`](Self::eight).
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
-    unsafe fn two<const PAIR: usize>(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
+    unsafe fn test_pair<const PAIR: usize>(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
         // SAFETY: the caller promised that the offset is of a block.
         let first = unsafe { self.block(offsets[2 * PAIR]) };
         // SAFETY: the caller promised that the offset is of a block.
@@ -222,7 +222,7 @@ impl<'a> Test<'a> {
         let (a, b) = (4 * PAIR as i32, 4 * PAIR as i32 + 2);
         let lanes = _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
         let products = _mm512_mullo_epi32(_mm512_permutexvar_epi32(lanes, hashes), self.salts);
-        let bits = _mm512_sllv_epi32(self.one, _mm512_srli_epi32::<27>(products));
+        let bits = _mm512_sllv_epi32(self.ones, _mm512_srli_epi32::<27>(products));
         u64::from(_mm512_testn_epi32_mask(words, bits))
     }
 

@@ -39,7 +39,7 @@ struct Test<'a> {
     /// 1 to 2^32 - 1.
     blocks: &'a [SplitBlock],
     salts: [uint32x4_t; 2],
-    one: uint32x4_t,
+    ones: uint32x4_t,
     /// One bit per key of an iteration.
     weights: [uint32x4_t; 2],
 }
@@ -52,7 +52,12 @@ impl<'a> Test<'a> {
     #[target_feature(enable = "neon")]
     unsafe fn new(blocks: &'a [SplitBlock]) -> Self {
         const WEIGHTS: [u32; KEYS] = [1, 2, 4, 8, 16, 32, 64, 128];
-        Test { blocks, salts: registers(&SALTS), one: vdupq_n_u32(1), weights: registers(&WEIGHTS) }
+        Test {
+            blocks,
+            salts: registers(&SALTS),
+            ones: vdupq_n_u32(1),
+            weights: registers(&WEIGHTS),
+        }
     }
 
     /// One bit per key, set if it may be present.
@@ -60,15 +65,15 @@ impl<'a> Test<'a> {
     #[target_feature(enable = "neon")]
     fn eight(&self, hashes: &[u64; KEYS]) -> u64 {
         let &[a, b, c, d, e, f, g, h] = hashes;
-        let low = vandq_u32(self.four([a, b, c, d]), self.weights[0]);
-        let high = vandq_u32(self.four([e, f, g, h]), self.weights[1]);
+        let low = vandq_u32(self.test_four([a, b, c, d]), self.weights[0]);
+        let high = vandq_u32(self.test_four([e, f, g, h]), self.weights[1]);
         u64::from(vaddvq_u32(vorrq_u32(low, high)))
     }
 
     /// One word per key, all ones if it may be present, else zero.
     #[inline]
     #[target_feature(enable = "neon")]
-    fn four(&self, hashes: [u64; 4]) -> uint32x4_t {
+    fn test_four(&self, hashes: [u64; 4]) -> uint32x4_t {
         let [a, b, c, d] = hashes;
         // Pairwise maxima keep what is not zero: four words per key, two, one.
         let low = vpmaxq_u32(self.missing(a), self.missing(b));
@@ -95,7 +100,7 @@ impl<'a> Test<'a> {
     #[target_feature(enable = "neon")]
     fn bits<const HALF: usize>(&self, hash: u64) -> uint32x4_t {
         let products = vmulq_n_u32(self.salts[HALF], hash as u32);
-        vshlq_u32(self.one, vreinterpretq_s32_u32(vshrq_n_u32::<27>(products)))
+        vshlq_u32(self.ones, vreinterpretq_s32_u32(vshrq_n_u32::<27>(products)))
     }
 }
 

@@ -57,7 +57,7 @@ fn guava_filters() {
             outcome(queries.iter().map(|key| filter.contains(key)).collect(), &hits)
         }
     };
-    let naive = |bytes: &[u8]| Expected::of(naive::guava::answers(bytes, &queries));
+    let naive = |bytes: &[u8]| Expected::from_answers(naive::guava::answers(bytes, &queries));
     let report = run("Guava filter", files, 6, &look_up, &naive);
     // The strategy, and most numbers of hash functions, are believed.
     assert!(report.header.refused > 1_000 && report.header.wrong > 200);
@@ -105,7 +105,7 @@ fn spark_filters() {
                 outcome(single.collect(), &hits)
             }
         };
-        let naive = |bytes: &[u8]| Expected::of(naive::spark::answers(bytes, &queries));
+        let naive = |bytes: &[u8]| Expected::from_answers(naive::spark::answers(bytes, &queries));
         let report = run(name, files, header, &look_up, &naive);
         assert!(report.header.refused > 2_000);
     }
@@ -131,7 +131,7 @@ fn redisbloom_dumps() {
             outcome(queries.iter().map(|key| filter.contains(key)).collect(), &hits)
         }
     };
-    let naive = |bytes: &[u8]| Expected::of(naive::redis::answers(bytes, &queries));
+    let naive = |bytes: &[u8]| Expected::from_answers(naive::redis::answers(bytes, &queries));
     let report = run("RedisBloom dump", files, 16 + 20 + 53, &look_up, &naive);
     assert!(report.header.refused > 15_000);
 }

@@ -158,7 +158,7 @@ fn cassandra_filters() {
                 let scheme = |key: &Vec<u8>| {
                     naive_cassandra::contains(bytes, Layout::Since4, naive_cassandra::murmur3(key))
                 };
-                Expected::of(fits.then(|| queries.iter().map(scheme).collect()))
+                Expected::from_answers(fits.then(|| queries.iter().map(scheme).collect()))
             }
         }
     };

@@ -107,7 +107,7 @@ fn files() {
             naive: &naive,
         }
         .run();
-        assert!(report.none_wrong() && report.header.wrong == 0);
+        assert!(report.has_no_wrong_answer() && report.header.wrong == 0);
         assert_eq!(report.truncated.harmless, 0);
         assert!(report.flipped.refused > 8 * 400 && report.header.refused > 4_000);
     }

@@ -18,7 +18,7 @@ const OR_AND: i32 = 0xf8;
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
-pub(super) unsafe fn of_64(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
+pub(super) unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
     let substitute = match columns {
         ..=8 => columns_64::<1>,
         9..=16 => columns_64::<2>,
@@ -35,7 +35,7 @@ pub(super) unsafe fn of_64(rows: &Rows, out: &mut [Word], columns: u32, short: u
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
-pub(super) unsafe fn of_128(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
+pub(super) unsafe fn substitute_128(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
     let substitute = match columns {
         ..=8 => columns_128::<1>,
         9..=16 => columns_128::<2>,

@@ -1,48 +1,51 @@
-//! One key: up to 8 probes in half registers, of which Intel's cores run more at a time.
+//! Tests of one key. Up to 8 probes use half registers, since Intel's cores execute more of those
+//! operations per cycle.
 
 use core::arch::x86_64::*;
 
-use super::super::avx2::ones_of;
+use super::super::avx2::probing_lanes;
 use super::super::table::powers;
 use crate::probe::Block;
 
-/// `G^0 .. G^15`: one for each lane.
+/// `G^0 .. G^15`, one for each lane.
 pub(super) const POWERS: [u32; 16] = powers();
 
-/// `G^16`: from one round of a key to the next.
+/// `G^16`, the factor from one round of a key to the next.
 pub(super) const NEXT_ROUND: i32 = powers::<17>()[16] as i32;
 
+/// Whether the block has all bits of the hash.
+///
 /// # Safety
 ///
-/// As [`Table`](super::super::table::Table) says.
+/// See [`Table`](super::super::table::Table).
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-pub(in super::super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
+pub(in super::super) unsafe fn contains_one(line: &Block, probes: u32, hash: u64) -> bool {
     match probes {
-        ..=8 => One::<8>::new(probes).contains(line, hash),
-        9..=16 => One::<16>::new(probes).contains(line, hash),
-        _ => One::<32>::new(probes).contains(line, hash),
+        ..=8 => SingleTest::<8>::new(probes).contains(line, hash),
+        9..=16 => SingleTest::<16>::new(probes).contains(line, hash),
+        _ => SingleTest::<32>::new(probes).contains(line, hash),
     }
 }
 
-/// Up to `LANES` probes.
-pub(super) struct One<const LANES: usize> {
-    /// The lanes that probe, and those that do in the second round, of more than 8 probes.
+/// The test of one key with up to `LANES` probes.
+pub(super) struct SingleTest<const LANES: usize> {
+    /// Lanes that hold a probe, and those that do in the second round; for more than 8 probes.
     used: u16,
     used_in_second_round: u16,
-    /// A one in every lane that probes, of up to 8 probes.
+    /// A one in every lane that holds a probe; for up to 8 probes.
     ones: __m256i,
 }
 
-impl<const LANES: usize> One<LANES> {
+impl<const LANES: usize> SingleTest<LANES> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     pub(super) fn new(probes: u32) -> Self {
         let lanes = _bzhi_u32(!0, probes);
-        One {
+        SingleTest {
             used: lanes as u16,
             used_in_second_round: (lanes >> 16) as u16,
-            ones: ones_of(probes as usize),
+            ones: probing_lanes(probes as usize),
         }
     }
 
@@ -69,13 +72,13 @@ impl<const LANES: usize> One<LANES> {
         let products = _mm256_mullo_epi32(_mm256_set1_epi32(half), powers);
         let word = _mm512_castsi256_si512(_mm256_srli_epi32::<28>(products));
         let words = _mm512_castsi512_si256(_mm512_permutexvar_epi32(word, block));
-        // `vptest` makes a flag of eight probes; a mask register would have to be moved.
+        // `vptest` sets a flag for all eight probes; a mask register would have to be moved.
         let bits = _mm256_rolv_epi32(self.ones, _mm256_srli_epi32::<23>(products));
         _mm256_testc_si256(words, bits) != 0
     }
 }
 
-/// A bit for each lane of `used` whose probe's bit is not set.
+/// Returns one bit for each lane of `used` whose probe finds a clear bit.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn missing(used: u16, products: __m512i, block: __m512i) -> u16 {

@@ -21,9 +21,10 @@ impl BloomFilter {
     /// is verified**: the container of the bytes must have one, and must have checked it.
     ///
     /// Cost: in the cache twice that of [`contains_hash`](Self::contains_hash) of an opened filter;
-    /// opening the filter for each lookup would take eleven times as long as this (`cargo bench
-    /// --bench engine`). From memory it reads two cache lines, of the header and of the block. Keep
-    /// a filter open where you can. [`to_compact_bytes`](Self::to_compact_bytes) has an example.
+    /// opening the filter for each lookup would take eleven times as long as this
+    /// (`benches/engine.rs`). From memory it reads two cache lines, of the header and of the block.
+    /// Keep a filter open where you can. [`to_compact_bytes`](Self::to_compact_bytes) has an
+    /// example.
     #[inline]
     pub fn contains_hash_in(bytes: &[u8], key_hash: KeyHash, hash: u64) -> bool {
         let Some((header, blocks)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return true };
