@@ -187,7 +187,7 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     };
     let ahead = |table: &Boxed<'_>, hash| table.filter.prefetch_hash(hash);
     let has = |table: &Boxed<'_>, hash| table.may_have(hash);
-    let to_read = |&hash: &u64| tables_to_read(&views, |view| view, hash).count();
+    let to_read = |&hash: &u64| tables_to_read(&views, |view| (view, hash)).count();
     let mut ways: Vec<Way<'_>> = vec![
         each("one by one", &views, nothing, contains),
         each("prefetch first", &views, |view, hash| view.prefetch_hash(hash), contains),

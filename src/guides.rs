@@ -33,12 +33,14 @@ macro_rules! page {
 #[cfg(any(not(doctest), feature = "rayon"))]
 pages!(guide);
 pages!(running, alternatives, parameters, adapter, format, internals, measuring, benchmarks);
-pages!(testing, releasing);
+pages!(testing, releasing, deletes);
 page!(where_others_win, include_str!("../docs/where-others-win.md"));
 page!(file_index, include_str!("../docs/file-index.md"));
 page!(unsafe_code, include_str!("../docs/unsafe.md"));
 page!(security, include_str!("../SECURITY.md"));
 // Their code is compiled by the packages that they need.
+#[cfg(not(doctest))]
+page!(async_engines, include_str!("../docs/async.md"));
 #[cfg(not(doctest))]
 pages!(partitioned, growing, migrating, rocksdb, parquet, foreign, planes, removable, resident);
 #[cfg(not(doctest))]

@@ -5,6 +5,8 @@
 /// One page each. Paths in their code are relative to this folder.
 #[cfg(doctest)]
 mod documents {
+    #[doc = include_str!("../../docs/async.md")]
+    struct Async;
     #[doc = include_str!("../../docs/foreign.md")]
     struct Foreign;
     #[doc = include_str!("../../docs/migrating.md")]

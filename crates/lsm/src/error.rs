@@ -1,17 +1,17 @@
-//! Why there is no plan: one variant per cause, each carrying the value at fault.
+//! Errors of planning: one variant per cause, with the value at fault.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::ParamsError;
 
-/// Why no plan can be made. A budget is never at fault: too little memory gives a plan with fewer
-/// filters, or none.
+/// The reason why a plan cannot be made. A budget is never at fault: with too little memory, the
+/// plan has fewer filters, or none.
 ///
 /// ```
 /// use blocked_bloom_lsm::{Level, Plan, PlanError};
 /// let error = Plan::for_budget(&[Level::new(1_000).present(1.5)], 1 << 20).unwrap_err();
 /// assert!(matches!(error, PlanError::PresentOutOfRange { level: 0, .. }));
-/// let text = "level 0: 1.5 of its lookups find their key: give a fraction of 0 to 1";
+/// let text = "level 0: fraction 1.5 of present keys: must be between 0 and 1";
 /// assert_eq!(error.to_string(), text);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,52 +19,52 @@ use blocked_bloom::ParamsError;
 pub enum PlanError {
     /// More levels than one plan can have.
     TooManyLevels {
-        /// Levels given.
+        /// Number of levels.
         levels: usize,
-        /// The most.
+        /// Maximum number of levels.
         limit: usize,
     },
-    /// Not 0 to 10^15 lookups.
+    /// The lookups of a level are not a number from 0 to 10^15.
     LookupsOutOfRange {
-        /// Which level, from 0.
+        /// Index of the level, from 0.
         level: usize,
-        /// What was given.
+        /// The number of lookups.
         lookups: f64,
     },
-    /// A read or a query costs less than 0 or more than 10^15.
+    /// The cost of a read or query is not a number from 0 to 10^15.
     CostOutOfRange {
-        /// Which level, from 0.
+        /// Index of the level, from 0.
         level: usize,
-        /// What was given.
+        /// The cost.
         cost: f64,
     },
-    /// A fraction that is not 0 to 1.
+    /// The fraction of present keys is not from 0 to 1.
     PresentOutOfRange {
-        /// Which level, from 0.
+        /// Index of the level, from 0.
         level: usize,
-        /// What was given.
+        /// The fraction.
         present: f64,
     },
-    /// A level without a run, or a run without a table.
+    /// A level with keys, but without runs or tables.
     NoTables {
-        /// Which level, from 0.
+        /// Index of the level, from 0.
         level: usize,
     },
-    /// A query of a Ribbon filter costs less than 0 or more than 10^15.
+    /// The cost of a query of a Ribbon filter is not a number from 0 to 10^15.
     RibbonQueryCost {
-        /// What was given.
+        /// The cost.
         cost: f64,
     },
-    /// A byte of memory costs less than 0, or no finite number.
+    /// The price of memory is negative or not finite.
     MemoryPrice {
-        /// What was given for a byte.
+        /// The price of a byte.
         price: f64,
     },
-    /// A filter cannot have as many bits per key.
+    /// No filter can have this sizing.
     Params {
-        /// Which level, from 0.
+        /// Index of the level, from 0.
         level: usize,
-        /// What is wrong with it.
+        /// The reason.
         error: ParamsError,
     },
 }
@@ -73,29 +73,31 @@ impl Display for PlanError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooManyLevels { levels, limit } => {
-                write!(f, "{levels} levels: plan at most {limit} at once")
+                write!(f, "{levels} levels: a plan can have at most {limit}")
             }
             Self::LookupsOutOfRange { level, lookups } => {
-                write!(f, "level {level}: {lookups} lookups: give a number of 0 to 1e15")
+                write!(f, "level {level}: {lookups:?} lookups: must be between 0 and 1e15")
             }
             Self::CostOutOfRange { level, cost } => {
-                write!(f, "level {level}: a cost of {cost}: give a number of 0 to 1e15")
+                write!(f, "level {level}: cost {cost:?}: must be between 0 and 1e15")
             }
             Self::PresentOutOfRange { level, present } => {
                 write!(
                     f,
-                    "level {level}: {present} of its lookups find their key: give a fraction of 0 \
-                     to 1"
+                    "level {level}: fraction {present:?} of present keys: must be between 0 and 1"
                 )
             }
             Self::NoTables { level } => {
-                write!(f, "level {level}: 0 runs or tables: give at least 1 of each, or 0 keys")
+                write!(
+                    f,
+                    "level {level}: 0 runs or tables: must be at least 1 if the level has keys"
+                )
             }
             Self::RibbonQueryCost { cost } => {
-                write!(f, "a query of a Ribbon filter costs {cost}: give a number of 0 to 1e15")
+                write!(f, "Ribbon query cost {cost:?}: must be between 0 and 1e15")
             }
             Self::MemoryPrice { price } => {
-                write!(f, "a byte of memory costs {price}: give a finite number of 0 or more")
+                write!(f, "memory price {price:?} per byte: must be finite and at least 0")
             }
             Self::Params { level, error } => write!(f, "level {level}: {error}"),
         }

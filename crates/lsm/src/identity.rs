@@ -1,12 +1,13 @@
-//! What tells one stored filter from every other.
+//! The identity of a stored filter.
 
 use core::fmt::{self, Display, Formatter};
 
-/// Which stored filter something is: that of a table or partition, and of no other.
+/// Identifies one stored filter of a table or partition.
+/// [`TableFilter::identity`](crate::TableFilter::identity) returns it.
 ///
-/// Whatever holds a place for a filter (a slot of a resident set, an entry of a manifest) keeps it,
-/// and refuses filters that have another: they would answer "absent" for keys that are there.
-/// [`TableFilter::identity`](crate::TableFilter::identity) gives it.
+/// Every place for a filter (a slot of a resident set, an entry of a manifest) stores the identity
+/// and refuses filters with another one, which would answer "absent" for keys that the table
+/// contains. With the feature `serde`, it can be stored in a manifest.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -14,19 +15,21 @@ use core::fmt::{self, Display, Formatter};
 /// let filter = FilterOptions::new(Sizing::BitsPerKey(10.0)).empty_filter(100)?;
 /// let stored = filter.to_bytes();
 /// let checksum = u64::from_le_bytes(stored[56..64].try_into()?);
-/// let filter = TableFilter::<Vec<u8>>::from(filter);
+/// let filter = TableFilter::from(filter);
 /// assert_eq!(filter.identity(), FilterIdentity::HeaderChecksum(checksum));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum FilterIdentity {
-    /// The checksum that ends the header of the stored form, its bytes 56 to 63. It covers the
-    /// checksum of what follows. [`PartitionLocation`](crate::PartitionLocation) has that of a
+    /// The checksum at the end of the stored header (bytes 56 to 63). It also covers the checksum
+    /// of the data. [`PartitionLocation`](crate::PartitionLocation) contains the checksum of a
     /// partition.
     HeaderChecksum(u64),
-    /// The bytes of a filter whose kind has no header: a filter block of RocksDB. Others of as many
-    /// bytes are not told apart, so that the engine answers for whose they are.
+    /// The number of bytes of a filter without a header: a filter block of RocksDB. It does not
+    /// tell apart filters of the same length, so the engine must make sure that it reads the right
+    /// one.
     Length(u64),
 }
 

@@ -1,8 +1,8 @@
-//! Counting what filters save: counters that threads share, the rates that follow, and when these
-//! are worth a warning.
+//! Counts the reads that filters save: counters shared between threads, the rates that follow from
+//! them, and a warning if the rates are too high.
 //!
-//! Lookups count nothing: the engine records a batch after it was answered, and one that does not
-//! pays nothing.
+//! Lookups count nothing by themselves. The engine records a batch after it was answered; an engine
+//! that records nothing pays nothing.
 
 use core::fmt::{self, Debug, Display, Formatter};
 #[cfg(not(target_has_atomic = "64"))]
@@ -18,30 +18,29 @@ type Count = u32;
 #[cfg(target_has_atomic = "64")]
 type Count = u64;
 
-/// Up to this multiple of the predicted rate [`MetricsSnapshot::check`] does not warn.
-const FACTOR: f64 = 2.0;
+/// Multiple of the predicted rate above which [`MetricsSnapshot::check`] warns.
+const DEFAULT_FACTOR: f64 = 2.0;
 
-/// Natural logarithm of the chance that a filter which keeps its predicted rate is warned about: 3
-/// in ten million, that of five standard deviations.
-const LOG_CHANCE: f64 = -15.0;
+/// Natural logarithm of the probability of a warning about a filter that keeps its predicted rate:
+/// 3 in ten million, or five standard deviations.
+const MAX_LOG_PROBABILITY: f64 = -15.0;
 
-/// Counters of queries and their outcomes, for one filter, one level or the whole engine. Share it
-/// by `&`, in an `Arc` or a `static`.
+/// Counters of queries and their results, for one filter, one level or the whole engine. Share them
+/// by `&`, in an `Arc` or in a `static`.
 ///
 /// | counter | RocksDB's ticker | meaning |
 /// |---|---|---|
-/// | `useful` | `bloom.filter.useful` | keys that were certainly absent: a read was saved |
+/// | `useful` | `bloom.filter.useful` | certainly absent keys: each saved a read |
 /// | `positives` | `bloom.filter.full.positive` | keys that may be present |
 /// | `true_positives` | `bloom.filter.full.true.positive` | positives that a read then found |
-/// | `pass_all` | | keys that a pass-all filter answered, and which are in none of the others |
+/// | `pass_all` | | keys answered by a pass-all filter; not in the other counters |
 ///
-/// The engine records a batch after it was answered, and feeds back what its reads found. Cost: one
-/// relaxed atomic addition for each counter that a call changes, all in one cache line: for
-/// [`record_batch`](Self::record_batch) some 15 ns, twice that while another thread records. If
-/// many threads record small batches, let them have counters of their own.
+/// The engine records a batch after it was answered, and then the keys that its reads found. Cost:
+/// one relaxed atomic addition for each counter that a call changes, all in one cache line. If many
+/// threads record small batches, give each thread its own counters.
 ///
-/// Every call counts exactly. A counter stays at its largest number, 2^64 - 1; on targets without
-/// atomic words of 64 bits it is 2^32 - 1, and without any of 32 bits the type is not there.
+/// Every call counts exactly. A counter stops at its largest value: 2^64 - 1, or 2^32 - 1 on
+/// targets without 64-bit atomics. The type does not exist on targets without 32-bit atomics.
 ///
 /// ```
 /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
@@ -54,7 +53,7 @@ const LOG_CHANCE: f64 = -15.0;
 /// let mut hits = Bitmask::new();
 /// filter.contains_batch(&["apple", "cherry", "damson"], &mut hits);
 /// METRICS.record(&hits);
-/// let found = hits.hits().count(); // here: read the blocks, count the keys that are there
+/// let found = hits.hits().count(); // an engine reads the blocks and counts the keys it finds
 /// METRICS.record_true_positives(found);
 ///
 /// let counts = METRICS.snapshot();
@@ -62,7 +61,7 @@ const LOG_CHANCE: f64 = -15.0;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Default)]
-#[repr(align(64))] // a cache line, so that counting does not slow what lies beside it
+#[repr(align(64))] // its own cache line, so that counting does not slow down its neighbours
 pub struct FilterMetrics {
     useful: Counter,
     positives: Counter,
@@ -71,7 +70,7 @@ pub struct FilterMetrics {
 }
 
 impl FilterMetrics {
-    /// All counters at zero. Allocates nothing.
+    /// Creates counters at zero, without allocating.
     pub const fn new() -> Self {
         FilterMetrics {
             useful: Counter::new(0),
@@ -88,8 +87,8 @@ impl FilterMetrics {
         self.record_batch(hits.len(), hits.count_hits());
     }
 
-    /// Counts `queried` keys of which `positives` may be present: for an engine that has counted
-    /// the hits anyway, and for single queries. More positives than keys count as one for each key.
+    /// Counts `queried` keys and the `positives` among them: for an engine that has counted
+    /// the hits already, and for single queries. `positives` is limited to `queried`.
     #[inline]
     pub fn record_batch(&self, queried: usize, positives: usize) {
         let positives = positives.min(queried);
@@ -99,16 +98,16 @@ impl FilterMetrics {
 
     /// Counts positives whose key a read then found, except those of pass-all filters.
     ///
-    /// Until it is fed back every positive counts as false: an engine that never calls this sees a
-    /// false-positive rate that is far too high.
+    /// Every positive counts as false until it is recorded here. An engine that never calls this
+    /// sees a false-positive rate that is far too high.
     #[inline]
     pub fn record_true_positives(&self, found: usize) {
         add(&self.true_positives, found);
     }
 
-    /// Counts keys that a pass-all filter answered, such as the stand-in for a damaged one. They do
-    /// not belong in the observed rate, which is that of the other filters; a
-    /// [warning](RateWarning) that they cause says so.
+    /// Counts keys answered by a pass-all filter, for example one that replaces a damaged filter.
+    /// They are not part of the observed rate, which is that of the other filters. A
+    /// [warning](RateWarning) says if they are its cause.
     ///
     /// ```
     /// # use blocked_bloom::{Bitmask, BloomFilter, KeyHash};
@@ -127,8 +126,8 @@ impl FilterMetrics {
         add(&self.pass_all, queried);
     }
 
-    /// The counters now. While other threads record, each counter has a value that it had at some
-    /// moment of the call. All calls that happened before this one are in it.
+    /// Returns the current counters, including all calls that happened before this one. While other
+    /// threads record, each counter has a value that it had at some moment during the call.
     pub fn snapshot(&self) -> MetricsSnapshot {
         let [useful, positives, true_positives, pass_all] =
             [&self.useful, &self.positives, &self.true_positives, &self.pass_all].map(|counter| {
@@ -139,7 +138,7 @@ impl FilterMetrics {
     }
 }
 
-/// Adds, and stays at the largest number.
+/// Adds, and stops at the largest value.
 #[inline]
 fn add(counter: &Counter, amount: usize) {
     let amount = Count::try_from(amount).unwrap_or(Count::MAX);
@@ -147,26 +146,25 @@ fn add(counter: &Counter, amount: usize) {
         return;
     }
     if cfg!(not(target_has_atomic = "64")) {
-        // 32 bits are full within minutes on a busy machine. The closure never gives `None`.
+        // A busy machine fills 32 bits within minutes. The closure never returns `None`.
         _ = counter.fetch_update(Relaxed, Relaxed, |count| Some(count.saturating_add(amount)));
     } else if counter.fetch_add(amount, Relaxed).checked_add(amount).is_none() {
-        // No loop that other threads make try again, at the price that a snapshot may see the sum
-        // that has wrapped, before this line. 64 bits are full after 584 years of a billion keys a
-        // second, or by an absurd amount.
+        // Not a loop that other threads could force to retry. The price: a snapshot taken before
+        // this line may see a wrapped sum. A billion keys per second fill 64 bits in 584 years.
         counter.store(Count::MAX, Relaxed);
     }
 }
 
-/// The counters, as [`snapshot`](FilterMetrics::snapshot) reads them.
+/// Prints the counters, as [`snapshot`](FilterMetrics::snapshot) returns them.
 impl Debug for FilterMetrics {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_tuple("FilterMetrics").field(&self.snapshot()).finish()
     }
 }
 
-/// Counters of a [`FilterMetrics`] at one moment, or the difference of two moments.
+/// The counters of a [`FilterMetrics`] at one moment, or the difference between two moments.
 ///
-/// `Display` prints one line per counter, as RocksDB's statistics do.
+/// `Display` prints one line per counter, like RocksDB's statistics.
 ///
 /// ```
 /// # use blocked_bloom_lsm::FilterMetrics;
@@ -187,12 +185,12 @@ pub struct MetricsSnapshot {
 }
 
 impl MetricsSnapshot {
-    /// Keys that were looked up, in pass-all filters too; saturating.
+    /// Keys looked up, including those in pass-all filters (saturating).
     pub fn queries(&self) -> u64 {
         self.useful.saturating_add(self.positives).saturating_add(self.pass_all)
     }
 
-    /// Keys that were certainly absent: `bloom.filter.useful`.
+    /// Certainly absent keys: `bloom.filter.useful`.
     pub fn useful(&self) -> u64 {
         self.useful
     }
@@ -207,32 +205,33 @@ impl MetricsSnapshot {
         self.true_positives
     }
 
-    /// Keys that were looked up in pass-all filters.
+    /// Keys looked up in pass-all filters.
     pub fn pass_all(&self) -> u64 {
         self.pass_all
     }
 
-    /// Positives whose key was not found, or not yet; 0 if more were fed back than recorded.
+    /// Positives whose key was not found, or not yet recorded as found; 0 if more were recorded as
+    /// found than as positive.
     pub fn false_positives(&self) -> u64 {
         self.positives.saturating_sub(self.true_positives)
     }
 
-    /// Keys that were looked up and not there: the false positives and the useful, saturating.
+    /// Lookups of absent keys: false positives plus useful answers (saturating).
     pub fn absent_queries(&self) -> u64 {
         self.useful.saturating_add(self.false_positives())
     }
 
-    /// False positives per absent key that was looked up, 0 to 1, without those of pass-all
-    /// filters; `None` if there was none.
+    /// False positives per lookup of an absent key, 0 to 1, without pass-all filters. `None`
+    /// without such lookups.
     pub fn observed_false_positive_rate(&self) -> Option<f64> {
         let absent = self.absent_queries();
         (absent > 0).then(|| self.false_positives() as f64 / absent as f64)
     }
 
-    /// What was counted since `earlier`, a snapshot of the same counters. A counter that was higher
-    /// then gives 0.
+    /// Returns the counts since `earlier`, a snapshot of the same counters. A counter that was
+    /// higher then becomes 0.
     #[must_use]
-    pub fn since(&self, earlier: &MetricsSnapshot) -> MetricsSnapshot {
+    pub fn delta_since(&self, earlier: &MetricsSnapshot) -> MetricsSnapshot {
         MetricsSnapshot {
             useful: self.useful.saturating_sub(earlier.useful),
             positives: self.positives.saturating_sub(earlier.positives),
@@ -241,57 +240,60 @@ impl MetricsSnapshot {
         }
     }
 
-    /// A warning if absent keys passed at more than twice the predicted rate, and chance does not
-    /// explain it: see [`check_beyond`](Self::check_beyond).
+    /// Returns a warning if absent keys passed at more than twice the predicted rate and chance
+    /// does not explain it: see [`check_with_factor`](Self::check_with_factor).
     ///
-    /// `predicted_rate` is what [`PlannedLevel`](crate::PlannedLevel::false_positive_rate) or
-    /// [`Params`](blocked_bloom::Params::false_positive_rate) gives, 0 to 1; for several filters
-    /// under one set of counters, the mean by queries. Do not take the rate of a pass-all filter:
-    /// it is 1, and no rate is above it.
+    /// `predicted_rate`, 0 to 1, is that of
+    /// [`PlannedLevel`](crate::PlannedLevel::false_positive_rate) or of
+    /// [`Params`](blocked_bloom::Params::false_positive_rate); for several filters that share
+    /// counters, the mean weighted by queries. Do not pass the rate of a pass-all filter: it is 1,
+    /// and no rate exceeds it.
     pub fn check(&self, predicted_rate: f64) -> Option<RateWarning> {
-        self.check_beyond(predicted_rate, FACTOR)
+        self.check_with_factor(predicted_rate, DEFAULT_FACTOR)
     }
 
-    /// A warning if absent keys passed at more than `factor` times the predicted rate, and chance
-    /// does not explain it.
+    /// Returns a warning if absent keys passed at more than `factor` times the predicted rate and
+    /// chance does not explain it.
     ///
-    /// With `m` false positives predicted and `f` counted, the chance of `f` or more is at most
-    /// `e^-(f ln(f/m) - f + m)` (Chernoff's bound for a sum of independent events). Both must hold:
-    /// `f > factor m`, and that chance is under `e^-15`, 3 in ten million or five standard
-    /// deviations. At twice the rate that takes 78 false positives, at ten times 11. The keys that
-    /// pass-all filters answered count here as absent keys that passed, since which of them were
-    /// found is not recorded; the warning tells the two causes apart.
+    /// With `m` false positives predicted and `f` counted, the probability of `f` or more is at
+    /// most `e^-(f ln(f/m) - f + m)` (Chernoff's bound for a sum of independent events). A warning
+    /// needs both: `f > factor m`, and a probability below `e^-15` (3 in ten million, or five
+    /// standard deviations). At twice the rate that takes 78 false positives, at ten times 11.
     ///
-    /// A hot key that is absent and passes is counted each time it is looked up: then the observed
-    /// rate is high, and the reads are wasted indeed, while the filter is as good as predicted. A
-    /// rate or factor that is no number, and a factor below 1, give no warning.
+    /// Keys answered by pass-all filters count here as absent keys that passed, because their true
+    /// positives are not recorded. The warning tells the two causes apart.
+    ///
+    /// A hot absent key that passes is counted at each lookup. The observed rate is then high, and
+    /// the reads are wasted, although the filter is as good as predicted. A factor below 1, and a
+    /// NaN, never warn.
     ///
     /// ```
     /// # let metrics = blocked_bloom_lsm::FilterMetrics::new();
     /// metrics.record_batch(10_000, 150);
-    /// assert!(metrics.snapshot().check_beyond(0.01, 1.2).is_none()); // 2 in 100,000
+    /// assert!(metrics.snapshot().check_with_factor(0.01, 1.2).is_none()); // 2 in 100,000
     /// metrics.record_batch(10_000, 150);
-    /// assert!(metrics.snapshot().check_beyond(0.01, 1.2).is_some());
+    /// assert!(metrics.snapshot().check_with_factor(0.01, 1.2).is_some());
     /// ```
-    pub fn check_beyond(&self, predicted_rate: f64, factor: f64) -> Option<RateWarning> {
+    pub fn check_with_factor(&self, predicted_rate: f64, factor: f64) -> Option<RateWarning> {
         let (false_positives, absent_queries) = (self.false_positives(), self.absent_queries());
-        let is_beyond = |pass_all: u64| {
+        let exceeds = |pass_all: u64| {
             let passed = false_positives.saturating_add(pass_all) as f64;
             let absent = absent_queries.saturating_add(pass_all) as f64;
             let predicted = absent * predicted_rate.max(0.0);
             // With none predicted the quotient is infinite, and so is the bound.
-            let log_chance = passed - predicted - passed * libm::log(passed / predicted);
-            factor >= 1.0 && passed > factor * predicted && log_chance < LOG_CHANCE
+            let log_probability = passed - predicted - passed * libm::log(passed / predicted);
+            factor >= 1.0 && passed > factor * predicted && log_probability < MAX_LOG_PROBABILITY
         };
-        // Pass-all lookups only add to the excess, so that this covers the other filters' own.
-        (!predicted_rate.is_nan() && is_beyond(self.pass_all)).then(|| RateWarning {
+        // Pass-all lookups only raise the excess, so this also covers the excess of the other
+        // filters.
+        (!predicted_rate.is_nan() && exceeds(self.pass_all)).then(|| RateWarning {
             observed_rate: self.observed_false_positive_rate().unwrap_or(0.0),
             predicted_rate,
             false_positives,
             absent_queries,
             pass_all: self.pass_all,
             queries: self.queries(),
-            filters_are_as_predicted: !is_beyond(0),
+            filters_are_as_predicted: !exceeds(0),
         })
     }
 }
@@ -306,7 +308,7 @@ impl Display for MetricsSnapshot {
     }
 }
 
-/// Absent keys pass more often than the filters' shape predicts: [`MetricsSnapshot::check`].
+/// Absent keys pass more often than the shape of the filters predicts: [`MetricsSnapshot::check`].
 ///
 /// ```
 /// # let metrics = blocked_bloom_lsm::FilterMetrics::new();
@@ -319,20 +321,19 @@ impl Display for MetricsSnapshot {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RateWarning {
-    /// False positives per absent key, 0 to 1, without the lookups of pass-all filters.
+    /// False positives per absent key, 0 to 1, without pass-all filters.
     pub observed_rate: f64,
-    /// What was expected.
+    /// The predicted rate.
     pub predicted_rate: f64,
     /// Positives whose key was not found.
     pub false_positives: u64,
-    /// Keys that were looked up and not there.
+    /// Lookups of absent keys.
     pub absent_queries: u64,
-    /// Keys that were looked up in pass-all filters.
+    /// Keys looked up in pass-all filters.
     pub pass_all: u64,
-    /// All keys that were looked up.
+    /// All keys looked up.
     pub queries: u64,
-    /// Whether the lookups of pass-all filters are the only cause: the other filters are as good as
-    /// predicted.
+    /// Whether pass-all filters are the only cause: the other filters keep the predicted rate.
     pub filters_are_as_predicted: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Filters of large tables, cut into partitions that are loaded one by one.
 //!
-//! `build` cuts filters into partitions, `bytes` has the stored form of the index. Loading and
-//! caching are the engine's: the index says which bytes it needs and takes what was loaded, so that
-//! it serves synchronous and asynchronous engines alike.
+//! `build` cuts filters into partitions, and `bytes` contains the stored form of the index. The
+//! engine loads and caches: the index returns the location of the bytes that it needs, and opens
+//! the bytes that the engine loaded. That works for synchronous and asynchronous engines.
 
 mod build;
 mod bytes;
@@ -16,16 +16,16 @@ use blocked_bloom::{
 
 pub use build::{PartitionBuildError, PartitionedFilterBuilder};
 pub(crate) use bytes::header_checksum;
-use bytes::{Facts, Parts};
+use bytes::{Entries, IndexHeader};
 pub use bytes::{INDEX_MAGIC, PartitionLocation};
 
-/// The opened index of a partitioned filter: says which partition a key needs and where it is, and
-/// opens what was loaded.
+/// The opened index of a partitioned filter. It locates the partition of a key, and opens the bytes
+/// that the engine loaded.
 ///
-/// Owns or borrows the bytes that [`PartitionedFilterBuilder::finish`] gave, verified once. An
-/// engine keeps it in memory with the table (some 30 bytes per partition) and loads partitions as
-/// they are needed: from a cache, a file, an object store. A partition that cannot be loaded or
-/// opened must be answered "maybe".
+/// It owns or borrows the bytes that [`PartitionedFilterBuilder::finish`] returned, verified once.
+/// An engine keeps it in memory with the table (about 30 bytes per partition), and loads partitions
+/// on demand from a cache, a file or an object store. Answer "maybe" for a partition that cannot be
+/// loaded or opened.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -54,95 +54,98 @@ pub struct PartitionIndex<B> {
     bytes: B,
     /// Length of the bytes when they were verified.
     length: usize,
-    facts: Facts,
+    header: IndexHeader,
 }
 
 impl<B: AsRef<[u8]>> PartitionIndex<B> {
-    /// Opens an index whose partitions have this hash, and verifies header, checksums and the order
-    /// of the separators. Cost: reads everything once.
+    /// Opens an index whose partitions have the hash `key_hash`, and verifies its header, checksums
+    /// and the order of its separators. Cost: reads everything once.
     ///
     /// # Errors
     ///
-    /// [`PartitionError::Header`] says what was found, where, and what was expected. Every
+    /// [`PartitionError::Header`] with the value found, its offset, and the expected value. Every
     /// truncation, extension and flipped bit is an error, and so is another hash or seed
     /// ([`HeaderError::HashMismatch`]). Without an index, read the table as if it had no filter.
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, PartitionError> {
         Self::read(bytes, Some(key_hash))
     }
 
-    /// Opens an index of any hash and verifies all of it, as [`from_bytes`](Self::from_bytes) does:
-    /// for tools that describe filters, and for engines that look up by key after a change of the
-    /// seed. Before you look up a hash in a partition, compare [`key_hash`](Self::key_hash).
+    /// Opens an index of any hash, and verifies it as [`from_bytes`](Self::from_bytes) does.
+    ///
+    /// This is for tools that describe filters, and for engines that look up by key after a change
+    /// of the seed. Before you look up a hash in a partition, compare
+    /// [`key_hash`](Self::key_hash).
     ///
     /// # Errors
     ///
-    /// [`PartitionError::Header`], as `from_bytes` but for another hash.
+    /// The errors of `from_bytes`, except for a different hash.
     pub fn from_bytes_any_hash(bytes: B) -> Result<Self, PartitionError> {
         Self::read(bytes, None)
     }
 
     fn read(bytes: B, expected: Option<KeyHash>) -> Result<Self, PartitionError> {
         let slice = bytes.as_ref();
-        let (length, facts) = (slice.len(), bytes::verify(slice, expected)?);
-        Ok(PartitionIndex { bytes, length, facts })
+        let (length, header) = (slice.len(), bytes::verify(slice, expected)?);
+        Ok(PartitionIndex { bytes, length, header })
     }
 
-    /// Locates the only partition that can hold the key: the last whose separator is not greater.
-    /// Cost: a binary search.
+    /// Locates the only partition that can contain the key: the last one whose separator is not
+    /// greater than the key. Cost: a binary search.
     ///
-    /// For a scan, locate the key at which it starts. For the prefix of that key,
-    /// [`contains_prefix`](BloomFilter::contains_prefix) of this one partition answers for a scan
-    /// in either direction, since the partition knows the prefixes of its neighbours at the cuts.
-    /// The key may be longer than the prefix, as where a scan goes on from some key: "absent" then
-    /// means that no key from there on has the prefix, nor any key up to there for a scan in
-    /// reverse. For a custom rule that holds if every key that starts with a prefix has that
-    /// prefix.
+    /// For a scan, locate its first key. This one partition then answers
+    /// [`contains_prefix`](BloomFilter::contains_prefix) for the prefix of that key, for scans in
+    /// both directions, because each partition also contains the prefixes of the neighbouring keys
+    /// at its cuts. The key may be longer than the prefix, for example where a scan continues.
+    /// "Absent" then means that no later key has the prefix (or no earlier key, for a
+    /// reverse scan). With a custom rule, this requires that every key that starts with a prefix
+    /// has that prefix.
     ///
-    /// If the owner of the index's bytes lends others than were verified, the location is of no
-    /// bytes, and [`open`](Self::open) fails.
+    /// If the owner of the index's bytes now returns other bytes than were verified, the location
+    /// is empty, and [`open`](Self::open) fails.
     pub fn locate(&self, key: impl AsRef<[u8]>) -> PartitionLocation {
         let parts = self.parts();
-        let location = parts.and_then(|parts| parts.location(parts.partition_of(key.as_ref())));
+        let location = parts.and_then(|parts| parts.location(parts.find_partition(key.as_ref())));
         let none = PartitionLocation { partition: 0, offset: 0, length: 0, header_checksum: 0 };
         location.unwrap_or(none)
     }
 
-    /// Opens the bytes that were loaded for a location, and verifies that they are undamaged and
-    /// the partition that the index means: by header checksum, hash and seed. The filter keeps
-    /// them: `&[u8]`, a `Vec<u8>`, the handle of a cache. Cost: reads all of them once.
+    /// Opens the bytes loaded for a location. Verifies that they are undamaged and that they are
+    /// the right partition, by header checksum, hash and seed. The filter keeps the bytes: a
+    /// `&[u8]`, a `Vec<u8>`, the handle of a cache. Cost: reads all of them once.
     ///
     /// # Errors
     ///
-    /// [`PartitionError::Format`] as [`BloomFilter::from_bytes`], and for another hash or seed than
-    /// the index says; [`PartitionError::OtherPartition`] for an intact filter that is another
-    /// partition, or one of another table; [`PartitionError::Header`] if the location is not of
-    /// this index, or the owner of the index lends other bytes. Then answer "maybe".
+    /// [`PartitionError::Format`] as for [`BloomFilter::from_bytes`], and for another hash or seed
+    /// than that of the index; [`PartitionError::OtherPartition`] for an intact filter of another
+    /// partition or table; [`PartitionError::Header`] if the location does not belong to this
+    /// index, or if the owner of the index returns other bytes. Answer "maybe" then.
     pub fn open<C: AsRef<[u8]>>(
         &self,
         at: &PartitionLocation,
         bytes: C,
     ) -> Result<BloomFilter<Stored<C>>, PartitionError> {
         let found = bytes::header_checksum(bytes.as_ref());
-        self.require(at, found, BloomFilter::from_bytes(bytes, self.key_hash())?)
+        self.check_partition(at, found, BloomFilter::from_bytes(bytes, self.key_hash())?)
     }
 
-    /// [`open`](Self::open) without reading the blocks, as [`BloomFilter::from_bytes_trusted`]: for
-    /// bytes that were verified when they entered a cache. Cost: reads 64 bytes.
+    /// Opens the bytes loaded for a location without reading the blocks, as
+    /// [`BloomFilter::from_bytes_trusted`] does: for bytes that were verified when they entered a
+    /// cache. Cost: reads 64 bytes.
     ///
     /// # Errors
     ///
-    /// As `open`, but for damaged blocks.
+    /// As [`open`](Self::open), except for damaged blocks.
     pub fn open_trusted<C: AsRef<[u8]>>(
         &self,
         at: &PartitionLocation,
         bytes: C,
     ) -> Result<BloomFilter<Stored<C>>, PartitionError> {
         let found = bytes::header_checksum(bytes.as_ref());
-        self.require(at, found, BloomFilter::from_bytes_trusted(bytes, self.key_hash())?)
+        self.check_partition(at, found, BloomFilter::from_bytes_trusted(bytes, self.key_hash())?)
     }
 
-    /// `found` is the checksum that ends the header of the filter.
-    fn require<C: AsRef<[u8]>>(
+    /// `found` is the checksum at the end of the filter's header.
+    fn check_partition<C: AsRef<[u8]>>(
         &self,
         at: &PartitionLocation,
         found: u64,
@@ -162,79 +165,84 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         Ok(filter)
     }
 
-    /// Where a partition is, or `None` past the last.
+    /// Returns the location of a partition, or `None` past the last.
     pub fn location(&self, partition: usize) -> Option<PartitionLocation> {
         self.parts()?.location(partition)
     }
 
-    /// The least key that a partition may have, empty for the first; `None` past the last.
+    /// Returns the least key that a partition may contain, empty for the first; `None` past the
+    /// last.
     ///
-    /// The shortest bytes that are greater than every key of the partition before.
+    /// It is the shortest byte string greater than every key of the previous partition.
     pub fn separator(&self, partition: usize) -> Option<&[u8]> {
         self.parts()?.separator(partition)
     }
 
-    /// Number of partitions, at least 1.
+    /// Returns the number of partitions, at least 1.
     pub fn partitions(&self) -> usize {
-        self.facts.partitions as usize
+        self.header.partitions as usize
     }
 
-    /// Keys of all partitions, equal ones counted once; prefixes are not counted.
+    /// Returns the number of distinct keys of all partitions, without prefixes.
     pub fn keys_inserted(&self) -> u64 {
-        self.facts.keys
+        self.header.keys
     }
 
-    /// Bytes of all partitions together, without the index.
+    /// Returns the bytes of all partitions, without the index.
     pub fn stored_bytes(&self) -> u64 {
-        self.facts.stored_bytes
+        self.header.stored_bytes
     }
 
-    /// Bytes of the index itself.
+    /// Returns the bytes of the index.
     pub fn index_bytes(&self) -> u64 {
         self.length as u64
     }
 
-    /// The checksum that ends the header of the index itself.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+
+    /// Returns the checksum at the end of the index's own header.
     pub(crate) fn header_checksum(&self) -> u64 {
         bytes::header_checksum(self.bytes.as_ref())
     }
 
-    /// What the keys were hashed with.
+    /// Returns the hash and seed of the keys.
     pub fn key_hash(&self) -> KeyHash {
-        self.facts.key_hash
+        self.header.key_hash
     }
 
-    /// The hasher of the keys.
+    /// Returns the hasher of the keys.
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`], which an opened index never gives.
+    /// [`KeyError::NoHasher`], which never happens for an opened index.
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.facts.key_hash.hasher()
+        self.header.key_hash.hasher()
     }
 
-    /// What the partitions hold: keys, prefixes of keys, or both.
+    /// Returns the contents of the partitions: keys, prefixes of keys, or both.
     pub fn contents(&self) -> FilterContents {
-        self.facts.contents
+        self.header.contents
     }
 
-    /// The entries and separators; none if the owner lends other bytes than those that were
+    /// Returns the entries and separators, or `None` if the owner returns other bytes than were
     /// verified.
-    fn parts(&self) -> Option<Parts<'_>> {
+    fn parts(&self) -> Option<Entries<'_>> {
         let bytes = self.bytes.as_ref();
-        (bytes.len() == self.length).then(|| Parts::of(bytes, self.facts.partitions))?
+        (bytes.len() == self.length).then(|| Entries::split(bytes, self.header.partitions))?
     }
 }
 
-/// What the header says, without the separators.
+/// Prints the header, without the separators.
 impl<B> fmt::Debug for PartitionIndex<B> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PartitionIndex").field("facts", &self.facts).finish_non_exhaustive()
+        f.debug_struct("PartitionIndex").field("header", &self.header).finish_non_exhaustive()
     }
 }
 
-/// Why an index or a partition cannot be opened. Then answer "maybe": for the keys of the
-/// partition, or for all if it is the index.
+/// The reason why an index or a partition cannot be opened. Answer "maybe" then: for the keys of
+/// the partition, or for all keys if it is the index.
 ///
 /// ```
 /// use blocked_bloom::parts::HeaderError;
@@ -255,13 +263,12 @@ impl<B> fmt::Debug for PartitionIndex<B> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PartitionError {
-    /// The index is damaged or no index, or a location is not one of its own.
+    /// The index is damaged or not an index, or the location does not belong to it.
     Header(HeaderError),
-    /// The bytes of a partition are damaged or no filter, or one of another hash or seed than the
-    /// index says.
+    /// The bytes of a partition are damaged, not a filter, or have another hash or seed than the
+    /// index.
     Format(FormatError),
-    /// An intact filter, but not the partition that the index means: another one, or one of another
-    /// table.
+    /// An intact filter of another partition or table.
     OtherPartition {
         /// Checksum in the header of the filter.
         found: u64,
@@ -271,8 +278,8 @@ pub enum PartitionError {
 }
 
 impl PartitionError {
-    /// The offset, in bytes, of the field at fault, in the index or in the partition; for a wrong
-    /// length, the place where the bytes end or should have ended, whichever comes first.
+    /// Returns the offset of the wrong field, in bytes, in the index or the partition. For a wrong
+    /// length, the offset where the bytes end or should have ended, whichever is smaller.
     pub fn offset(&self) -> u64 {
         match self {
             Self::Header(error) => error.offset(),

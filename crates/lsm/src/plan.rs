@@ -1,9 +1,9 @@
-//! Planning: how a budget of memory is shared among the filters of many levels, so that lookups
-//! waste the fewest reads.
+//! Plans how the filters of many levels share a memory budget, so that lookups waste the fewest
+//! reads.
 //!
-//! Every figure of a plan is that of real [`Params`]. `level` has the cost model, `size` bytes and
-//! blocks, `curve` the rate as a function of memory, `spend` the search, `table` the printed form;
-//! `docs/planning.md` derives it.
+//! Every figure of a plan comes from real [`Params`]. `level` contains the cost model, `size`
+//! computes bytes and blocks, `curve` the rate as a function of memory, `spend` searches, `table`
+//! prints. `docs/planning.md` derives the model.
 
 mod curve;
 mod kinds;
@@ -19,15 +19,15 @@ use blocked_bloom::{MAX_BITS_PER_KEY, Params, ParamsError, Sizing};
 
 use crate::error::PlanError;
 use level::check;
-use size::{blocks_at, bytes_of};
+use size::{blocks_at, level_bytes};
 
-pub use kinds::{FilterKind, KindOfLevel, KindPlan};
+pub use kinds::{FilterKind, KindPlan, PlannedKind};
 pub use level::Level;
 
-/// The sizing of a level that is skipped.
+/// The sizing of a skipped level.
 const NO_FILTER: Sizing = Sizing::BitsPerKey(0.0);
 
-/// Why a level gets no filter.
+/// The reason why a level gets no filter.
 ///
 /// ```
 /// use blocked_bloom_lsm::{Level, Plan, SkipReason};
@@ -40,15 +40,15 @@ const NO_FILTER: Sizing = Sizing::BitsPerKey(0.0);
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// The level has no key.
+    /// The level has no keys.
     NoKeys,
-    /// No lookup reaches the level, or a read of it costs nothing.
+    /// No lookup reaches the level, or its reads cost nothing.
     NeverQueried,
-    /// Most lookups that reach the level find their key there: the filter would save fewer reads
+    /// Most lookups that reach the level find their key there. The filter would save fewer reads
     /// than its queries cost, or than its memory saves elsewhere.
     MostlyPresent,
-    /// A filter that pays for its queries does not fit what the budget leaves: with less than about
-    /// one bit per key most blocks are full, and its memory saves more reads elsewhere.
+    /// No filter that pays for its queries fits into the rest of the budget. Below about one bit
+    /// per key most blocks are full, and the memory saves more reads elsewhere.
     Saturated,
 }
 
@@ -63,10 +63,10 @@ impl core::fmt::Display for SkipReason {
     }
 }
 
-/// What a plan decided for one level.
+/// The decision of a plan for one level.
 ///
-/// With the feature `serde` it implements `Serialize`. It is deserialized as part of a [`Plan`]
-/// only, whose errors name the level.
+/// With the feature `serde` it implements `Serialize`. It can be deserialized only as part of a
+/// [`Plan`], whose errors name the level.
 ///
 /// ```
 /// use blocked_bloom::FilterOptions;
@@ -82,19 +82,19 @@ impl core::fmt::Display for SkipReason {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PlannedLevel {
-    /// What was given.
+    /// The level as given.
     pub level: Level,
-    /// What to build each of its filters with: [`Sizing::BitsPerKey`], 0 if the level is skipped.
+    /// The sizing of each filter: [`Sizing::BitsPerKey`], 0 if the level is skipped.
     pub sizing: Sizing,
-    /// The shape of each of its filters, for its share of the level's keys (rounded up); pass-all
+    /// The shape of each filter, for its share of the level's keys (rounded up). A pass-all filter
     /// if the level is skipped.
     pub params: Params,
-    /// Why the level gets no filter; `None` if it gets one.
+    /// The reason why the level gets no filter; `None` if it gets one.
     pub skipped: Option<SkipReason>,
 }
 
 impl PlannedLevel {
-    /// A level whose filters have this sizing.
+    /// Plans a level with filters of this sizing.
     fn new(level: &Level, sizing: Sizing) -> Result<Self, ParamsError> {
         let keys = level.keys_per_filter();
         let params = sizing.params(keys)?;
@@ -114,18 +114,19 @@ impl PlannedLevel {
         Ok(PlannedLevel { level: *level, sizing: NO_FILTER, params, skipped: Some(reason) })
     }
 
-    /// A level whose filters have this many blocks, 0 for none.
+    /// Plans a level with filters of this many blocks, 0 for none.
     fn with_blocks(level: &Level, blocks: u32) -> Result<Self, ParamsError> {
-        /// A little under 1, so that rounding up does not add a block, not even if a text format
-        /// changes the last bit.
-        const UNDER: f64 = 1.0 - 1.0 / (1_u64 << 48) as f64;
+        /// Slightly below 1, so that rounding up adds no block, even if a text format changes the
+        /// last bit.
+        const ROUND_DOWN: f64 = 1.0 - 1.0 / (1_u64 << 48) as f64;
         let keys = level.keys_per_filter().max(1) as f64;
-        let bits = f64::from(blocks) * f64::from(BLOCK_BITS) / keys * UNDER;
+        let bits = f64::from(blocks) * f64::from(BLOCK_BITS) / keys * ROUND_DOWN;
         PlannedLevel::new(level, Sizing::BitsPerKey(bits.min(MAX_BITS_PER_KEY)))
     }
 
-    /// Bytes of all stored filters of the level, headers included; 0 if it is skipped. (A builder
-    /// that is told to build "no filter" still stores 128 bytes; store none.)
+    /// Returns the bytes of all stored filters of the level, headers included; 0 if the level is
+    /// skipped. (Do not build a filter for a skipped level: even a pass-all filter takes 128
+    /// bytes.)
     pub fn bytes(&self) -> u128 {
         match self.skipped {
             Some(_) => 0,
@@ -133,17 +134,17 @@ impl PlannedLevel {
         }
     }
 
-    /// Bits of memory per key; 0 if the level is skipped.
+    /// Returns the bits of memory per key; 0 if the level is skipped.
     pub fn bits_per_key(&self) -> f64 {
         if self.skipped.is_some() { 0.0 } else { self.params.bits_per_key() }
     }
 
-    /// Predicted false-positive rate of each filter; 1 if the level is skipped.
+    /// Returns the predicted false-positive rate of each filter; 1 if the level is skipped.
     pub fn false_positive_rate(&self) -> f64 {
         self.params.false_positive_rate()
     }
 
-    /// Reads of the level's tables that a lookup wastes, on average, each weighted by its
+    /// Returns the reads of the level's tables that an average lookup wastes, each weighted by its
     /// [`cost`](Level#structfield.cost).
     pub fn expected_wasted_reads(&self) -> f64 {
         self.level.weight() * self.false_positive_rate()
@@ -155,10 +156,10 @@ impl PlannedLevel {
     }
 }
 
-/// Sizes for the filters of all levels, and what they cost. Prints as a table.
+/// Sizes for the filters of all levels, and their costs. `Display` prints a table.
 ///
-/// With the feature `serde`, all of its figures are serialized. Deserializing takes the [`Level`]s
-/// and their sizings and computes the rest anew: a plan that was edited by hand is consistent or an
+/// With the feature `serde`, all figures are serialized. Deserializing reads the [`Level`]s and
+/// their sizings and computes the rest again, so that a plan edited by hand is consistent or an
 /// error.
 ///
 /// ```
@@ -179,49 +180,50 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan with the least [expected cost](Self::expected_cost) whose filters take at most
-    /// `bytes` when stored, headers included.
+    /// Returns the plan with the lowest [expected cost](Self::expected_cost) whose stored filters
+    /// take at most `bytes`, headers included.
     ///
-    /// Memory goes where a byte saves most: where a read is wasted often, and where there are few
-    /// keys. Equal levels get equal filters, give or take a block, as long as there is a bit per
-    /// key for all of them. No plan is worse than the [uniform](Self::uniform) one. It is the best
-    /// as far as sizes in whole blocks allow: `docs/planning.md` has the derivation, and how far
-    /// off the best it can be.
+    /// Memory goes to the levels where a byte saves the most reads: those with frequent wasted
+    /// reads, and those with few keys. Equal levels get equal filters, give or take a block, if
+    /// there is at least one bit per key for all of them. No plan is worse than the
+    /// [uniform](Self::uniform) one. The plan is optimal except for rounding to whole blocks;
+    /// `docs/planning.md` derives it and bounds the difference.
     ///
-    /// A level of which a filter would save too little gets none, with the
-    /// [reason](PlannedLevel#structfield.skipped). Memory that would exceed [`MAX_BITS_PER_KEY`],
-    /// or [`MAX_RECOMMENDED_BLOCKS`](blocked_bloom::MAX_RECOMMENDED_BLOCKS) in one filter, is left
-    /// unused: cut a level of this many keys into [`tables`](Level#structfield.tables).
+    /// A level whose filter would save too little gets none, and a
+    /// [reason](PlannedLevel#structfield.skipped). Memory above [`MAX_BITS_PER_KEY`], or above
+    /// [`MAX_RECOMMENDED_BLOCKS`](blocked_bloom::MAX_RECOMMENDED_BLOCKS) in one filter, stays
+    /// unused: cut so large a level into [`tables`](Level#structfield.tables).
     ///
-    /// Cost: milliseconds for a few levels, under a second for thousands.
+    /// Cost: milliseconds for a few levels, less than a second for thousands.
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if a level's numbers are out of their range, or there are more than 4096
-    /// levels.
+    /// [`PlanError`] if a number of a level is out of range, or if there are more than 4096 levels.
     pub fn for_budget(levels: &[Level], bytes: u64) -> Result<Self, PlanError> {
         check(levels)?;
         let blocks = spend::spend(levels, bytes);
-        let plan = Plan::of(levels.iter().zip(blocks), PlannedLevel::with_blocks)?;
+        let plan = Plan::from_levels(levels.iter().zip(blocks), PlannedLevel::with_blocks)?;
         let uniform = Plan::uniform(levels, bytes)?;
         Ok(if uniform.expected_cost() < plan.expected_cost() { uniform } else { plan })
     }
 
-    /// What engines do without a plan: the same bits per key for every level, the most that fit
-    /// `bytes`, whether or not a filter pays. What [`for_budget`](Self::for_budget) is to be
-    /// compared with.
+    /// Returns the plan of an engine without a planner: the same bits per key on every level, as
+    /// many as fit into `bytes`, whether or not a filter pays. Use it for comparison with
+    /// [`for_budget`](Self::for_budget).
     ///
     /// # Errors
     ///
     /// As [`for_budget`](Self::for_budget).
     pub fn uniform(levels: &[Level], bytes: u64) -> Result<Self, PlanError> {
-        /// Steps of a bit per key: fine enough for 2^28 blocks to differ by few.
+        /// Steps per bit: fine enough that one step changes 2^28 blocks by few.
         const STEPS: f64 = (1_u64 << 30) as f64;
         check(levels)?;
-        let bits_of = |step: u64| step as f64 / STEPS;
+        let bits_per_key = |step: u64| step as f64 / STEPS;
         let fits = |step: u64| {
-            let total: u128 =
-                levels.iter().map(|level| bytes_of(level, blocks_at(level, bits_of(step)))).sum();
+            let total: u128 = levels
+                .iter()
+                .map(|level| level_bytes(level, blocks_at(level, bits_per_key(step))))
+                .sum();
             total <= u128::from(bytes)
         };
         // `low` fits: without bits there are no filters.
@@ -230,24 +232,24 @@ impl Plan {
             let middle = low.midpoint(high);
             if fits(middle) { low = middle } else { high = middle }
         }
-        let blocks = levels.iter().map(|level| blocks_at(level, bits_of(low)));
-        Plan::of(levels.iter().zip(blocks), PlannedLevel::with_blocks)
+        let blocks = levels.iter().map(|level| blocks_at(level, bits_per_key(low)));
+        Plan::from_levels(levels.iter().zip(blocks), PlannedLevel::with_blocks)
     }
 
-    /// The same bits per key for every level, whatever it takes.
+    /// Returns the plan with these bits per key on every level, without a budget.
     ///
     /// # Errors
     ///
-    /// As [`for_budget`](Self::for_budget); and [`PlanError::Params`] unless
-    /// `0 <= bits_per_key <= 100`, or if a filter would need more than 2^32 - 1 blocks.
+    /// As [`for_budget`](Self::for_budget); and [`PlanError::Params`] unless `0 <= bits_per_key <=
+    /// 100`, or if a filter would need more than 2^32 - 1 blocks.
     pub fn with_bits_per_key(levels: &[Level], bits_per_key: f64) -> Result<Self, PlanError> {
         check(levels)?;
         let sizing = Sizing::BitsPerKey(bits_per_key);
-        Plan::of(levels.iter().map(|level| (level, sizing)), PlannedLevel::new)
+        Plan::from_levels(levels.iter().map(|level| (level, sizing)), PlannedLevel::new)
     }
 
-    /// The plan in which each level gets what `decide` makes of it and of the size beside it.
-    fn of<'l, T>(
+    /// Applies `decide` to each level and its size.
+    fn from_levels<'l, T>(
         levels: impl Iterator<Item = (&'l Level, T)>,
         decide: fn(&Level, T) -> Result<PlannedLevel, ParamsError>,
     ) -> Result<Self, PlanError> {
@@ -257,36 +259,36 @@ impl Plan {
         Ok(Plan { levels: planned.collect::<Result<_, _>>()? })
     }
 
-    /// What was decided for each level, in the order they were given.
+    /// Returns the decision for each level, in the given order.
     pub fn levels(&self) -> &[PlannedLevel] {
         &self.levels
     }
 
-    /// The sizing of each level, in the same order: what a [`FilterPolicy`](crate::FilterPolicy)
-    /// takes. 0 bits per key for a level that is skipped.
+    /// Returns the sizing of each level in the same order, 0 bits per key for a skipped level, for
+    /// [`FilterPolicy::with_levels`](crate::FilterPolicy::with_levels).
     pub fn sizings(&self) -> impl Iterator<Item = Sizing> {
         self.levels.iter().map(|level| level.sizing)
     }
 
-    /// Bytes of all stored filters, headers included.
+    /// Returns the bytes of all stored filters, headers included.
     pub fn bytes(&self) -> u128 {
         self.levels.iter().map(PlannedLevel::bytes).sum()
     }
 
-    /// Reads that a lookup wastes, on average, each weighted by its
+    /// Returns the reads that an average lookup wastes, each weighted by its
     /// [`cost`](Level#structfield.cost).
     pub fn expected_wasted_reads(&self) -> f64 {
         self.levels.iter().map(PlannedLevel::expected_wasted_reads).sum()
     }
 
-    /// What a plan keeps low: [wasted reads](Self::expected_wasted_reads) and, for every query of a
-    /// filter, its [`query_cost`](Level#structfield.query_cost).
+    /// Returns the cost that a plan minimises: the [wasted reads](Self::expected_wasted_reads),
+    /// plus the [`query_cost`](Level#structfield.query_cost) of every filter query.
     pub fn expected_cost(&self) -> f64 {
         self.levels.iter().map(PlannedLevel::expected_cost).sum()
     }
 }
 
-/// The part of a serialized plan from which the rest follows. Other fields are ignored.
+/// The fields of a serialized plan that determine the others, which are ignored.
 #[cfg(feature = "serde")]
 #[derive(serde::Deserialize)]
 struct StoredPlan {
@@ -308,6 +310,6 @@ impl TryFrom<StoredPlan> for Plan {
         let levels: Vec<Level> = stored.levels.iter().map(|stored| stored.level).collect();
         check(&levels)?;
         let sizings = stored.levels.iter().map(|stored| stored.sizing);
-        Plan::of(levels.iter().zip(sizings), PlannedLevel::new)
+        Plan::from_levels(levels.iter().zip(sizings), PlannedLevel::new)
     }
 }

@@ -1,17 +1,20 @@
-//! What an engine decides once about its filters: how large on which level, of what, whole or in
-//! partitions.
+//! An engine's decisions about its filters: kind and size by level, whole or in partitions.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use blocked_bloom::{FilterOptions, KeyHash, Sizing};
+use blocked_bloom_ribbon::RibbonOptions;
 
-/// An engine's decisions about filters, in one value that it configures at start and consults at
-/// every flush.
+use crate::plan::FilterKind;
+
+/// An engine's decisions about filters in one value, configured at start and consulted at every
+/// flush.
 ///
-/// [`FilterOptions`] for every filter, a sizing for each level, and from which size on a filter is
-/// cut into partitions. With the feature `serde` it is part of a configuration file.
+/// It contains the [`FilterOptions`] of all filters, a kind and size for each level, and the size
+/// from which a filter is cut into partitions. With the feature `serde` it can be part of a
+/// configuration file.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, FilterOptions, PrefixExtractor, Sizing};
@@ -22,22 +25,22 @@ use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 /// let options =
 ///     FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(PrefixExtractor::fixed(4));
 /// let policy = FilterPolicy::new(options)
-///     .with_sizings(plan.sizings())
+///     .with_levels(plan.sizings())
 ///     .with_partitions(1 << 20, 16 << 10);
 ///
-/// // Flush: what this table gets.
-/// match policy.for_table(0, 1_000) {
+/// // Flush: choose the filter of this table.
+/// match policy.choose_filter(0, 1_000) {
 ///     FilterChoice::Whole(options) => {
 ///         let mut builder = options.builder();
 ///         builder.insert("ab12/apple")?;
 ///         let stored = builder.finish()?.to_bytes();
-///         // Open: a damaged filter is one that answers "maybe", and a line in the log.
+///         // Open: a damaged filter answers "maybe", and returns an error to log.
 ///         let key_hash = policy.options().key_hash();
 ///         let (filter, error) = BloomFilter::open_or_pass_all(stored, key_hash);
 ///         assert!(error.is_none() && filter.contains("ab12/apple"));
 ///     }
-///     FilterChoice::Partitioned { .. } => unreachable!("a thousand keys do not fill 1 MiB"),
-///     _ => {} // no filter is worth its memory here
+///     FilterChoice::Partitioned { .. } => unreachable!("a thousand keys fit into 1 MiB"),
+///     _ => {} // no filter, or a Ribbon filter
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -49,9 +52,10 @@ use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 )]
 pub struct FilterPolicy {
     options: FilterOptions,
-    /// By level, 0 first; deeper levels have the last. If there is none, that of the options.
+    /// By level, the top level first; deeper levels use the last. If empty, all levels get Bloom
+    /// filters of the sizing in `options`.
     #[cfg_attr(feature = "serde", serde(default))]
-    sizings: Vec<Sizing>,
+    levels: Vec<FilterKind>,
     #[cfg_attr(feature = "serde", serde(default))]
     partitions: Option<Partitions>,
 }
@@ -67,72 +71,86 @@ struct Partitions {
     bytes: u64,
 }
 
-/// What a table gets, as [`FilterPolicy::for_table`] decides it.
+/// The filter of one table, chosen by [`FilterPolicy::choose_filter`].
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
 /// use blocked_bloom_lsm::{FilterChoice, FilterPolicy};
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
 /// let policy = FilterPolicy::new(options).with_partitions(1 << 20, 16 << 10);
-/// assert!(matches!(policy.for_table(0, 100_000), FilterChoice::Whole(_)));
-/// assert!(matches!(policy.for_table(0, 10_000_000), FilterChoice::Partitioned { .. }));
+/// assert!(matches!(policy.choose_filter(0, 100_000), FilterChoice::Whole(_)));
+/// assert!(matches!(policy.choose_filter(0, 10_000_000), FilterChoice::Partitioned { .. }));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FilterChoice {
-    /// No filter: the level's sizing says that none is worth its memory.
+    /// No filter: the level's plan says that none is worth its memory.
     None,
-    /// One filter, of these options.
+    /// One Bloom filter with these options.
     Whole(FilterOptions),
-    /// A filter in partitions: both are for
+    /// One Ribbon filter with these options.
+    Ribbon(RibbonOptions),
+    /// A Bloom filter in partitions: the arguments of
     /// [`PartitionedFilterBuilder::new`](crate::PartitionedFilterBuilder::new).
     Partitioned {
         /// The options of every partition.
         options: FilterOptions,
-        /// Most bytes of a partition.
+        /// Maximum bytes of a partition.
         partition_bytes: u64,
     },
 }
 
 impl FilterPolicy {
-    /// Filters of these options on every level, never in partitions.
+    /// Creates a policy with Bloom filters of these options on every level, never in partitions.
     pub fn new(options: FilterOptions) -> Self {
-        FilterPolicy { options, sizings: Vec::new(), partitions: None }
+        FilterPolicy { options, levels: Vec::new(), partitions: None }
     }
 
-    /// A sizing for each level, the top one first, in place of that of the options: those of a
-    /// [plan](crate::Plan::sizings), or the caller's own. Levels past the last have that of the
-    /// last.
+    /// Sets the kind and size of the filters of each level, the top level first: the
+    /// [sizings of a plan](crate::Plan::sizings), the [kinds of a plan](crate::KindPlan::kinds), or
+    /// the caller's own. Deeper levels use the last one.
     ///
-    /// A plan's budget holds for what its levels count: if prefixes are added, count them as keys.
+    /// The budget of a plan holds for the keys that its levels count: if prefixes are added, count
+    /// them as keys.
     #[must_use]
-    pub fn with_sizings(self, sizings: impl IntoIterator<Item = Sizing>) -> Self {
-        FilterPolicy { sizings: sizings.into_iter().collect(), ..self }
+    pub fn with_levels(self, levels: impl IntoIterator<Item = impl Into<FilterKind>>) -> Self {
+        FilterPolicy { levels: levels.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Cuts filters that are expected to take more than `above` bytes into partitions of at most
+    /// Cuts Bloom filters that would take more than `above` bytes into partitions of at most
     /// `partition_bytes`.
     #[must_use]
     pub fn with_partitions(self, above: u64, partition_bytes: u64) -> Self {
         FilterPolicy { partitions: Some(Partitions { above, bytes: partition_bytes }), ..self }
     }
 
-    /// The options of all filters but for their sizes: hash and contents. Whoever opens filters
-    /// takes the hash from here.
+    /// Returns the options that all filters share, apart from their sizes: hash and contents. Take
+    /// the hash for opening filters from here.
     pub fn options(&self) -> &FilterOptions {
         &self.options
     }
 
-    /// What a table of this level gets, 0 being the top one, that is expected to have this many
-    /// keys, and prefixes if those are added. The number decides between one filter and partitions,
-    /// and is what a builder of one filter sizes for if it reaches the options' [memory
-    /// limit](FilterOptions::with_memory_limit); else it sizes for the keys it gets.
+    /// Chooses the filter of a table from its level, 0 being the top level, and its expected number
+    /// of keys (plus prefixes, if they are added).
     ///
-    /// A filter of the caller's hashes, and one that is sized by its bytes, is never cut. A sizing
-    /// that is out of range is reported by the builder's `finish`.
-    pub fn for_table(&self, level: usize, expected_keys: u64) -> FilterChoice {
-        let sizing = self.sizings.get(level).or(self.sizings.last());
-        let sizing = sizing.copied().unwrap_or(self.options.sizing());
+    /// The number decides between one filter and partitions. A builder that reaches the [memory
+    /// limit](FilterOptions::with_memory_limit) of the options sizes the filter for it; otherwise
+    /// the builder counts the keys.
+    ///
+    /// Ribbon filters, filters of caller-supplied hashes, and filters sized by bytes are never cut
+    /// into partitions. A Ribbon filter contains no prefixes, so it never rules out a scan. If a
+    /// sizing is out of range, the builder's `finish` returns the error.
+    pub fn choose_filter(&self, level: usize, expected_keys: u64) -> FilterChoice {
+        let sizing = match self.levels.get(level).or(self.levels.last()) {
+            None => self.options.sizing(),
+            Some(FilterKind::None) => return FilterChoice::None,
+            Some(&FilterKind::Bloom { sizing }) => sizing,
+            Some(&FilterKind::Ribbon { false_positive_rate }) => {
+                let sizing = Sizing::FalsePositiveRate(false_positive_rate);
+                let options = self.options.clone().with_sizing(sizing);
+                return FilterChoice::Ribbon(RibbonOptions::for_filters(&options));
+            }
+        };
         if sizing.is_pass_all() {
             return FilterChoice::None;
         }
@@ -147,11 +165,13 @@ impl FilterPolicy {
         }
     }
 
-    /// A name for all that decides whether a filter can answer: the version of the format, the
-    /// probe scheme, the hash and its seed, what is added, and last the extractor, whose name may
-    /// have any characters; `docs/adapter.md` has the same scheme. Sizes and partitions are not in
-    /// it: they may change between tables. Filters carry all of this in their bytes; the name is
-    /// for engines that record a policy's name beside a table.
+    /// Returns a name for everything that filters must agree on to be looked up together: format
+    /// version, probe scheme, hash and seed, contents, and last the prefix rule, whose name may
+    /// contain any characters. `docs/adapter.md` uses the same scheme.
+    ///
+    /// Kinds, sizes and partitions are not part of the name, because they may differ between
+    /// tables. Stored filters contain all of this themselves; the name is for engines that record a
+    /// policy's name with each table.
     ///
     /// ```
     /// # use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};

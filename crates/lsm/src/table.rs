@@ -1,4 +1,4 @@
-//! One opened filter of a table, whatever its kind.
+//! The opened filter of a table, of any kind.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -14,15 +14,15 @@ use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
 use crate::identity::FilterIdentity;
 use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex, header_checksum};
 
-/// The remainder of a compact filter's length by 64. Every other container begins with a magic
-/// number, or its length is a multiple of 64.
-const COMPACT_REST: usize = 8;
+/// Length of a compact filter modulo 64. Every other container starts with a magic number, or its
+/// length is a multiple of 64.
+const COMPACT_REMAINDER: usize = 8;
 
 /// The opened filter of a table, of any kind that [`FilterPolicy`](crate::FilterPolicy) and
-/// [`KindPlan`](crate::KindPlan) decide on.
+/// [`KindPlan`](crate::KindPlan) choose.
 ///
-/// [`from_bytes`](Self::from_bytes) finds the kind; lookups answer "maybe" wherever nothing is
-/// known. `B` owns the stored bytes: a mapping, an `Arc<[u8]>`, a `Vec<u8>`.
+/// [`from_bytes`](Self::from_bytes) recognises the kind. Lookups answer "maybe" if the filter
+/// cannot know. `B` owns the stored bytes: a mapping, an `Arc<[u8]>`, a `Vec<u8>`.
 ///
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, Sizing};
@@ -34,7 +34,7 @@ const COMPACT_REST: usize = 8;
 ///
 /// let (filter, error) = TableFilter::open_or_pass_all(stored, options.key_hash());
 /// if let Some(error) = error {
-///     eprintln!("the table is read as if it had no filter: {error}");
+///     eprintln!("reading the table without its filter: {error}");
 /// }
 /// let hasher = options.hasher()?;
 /// assert!(filter.contains_hash(hasher.hash("apple")));
@@ -44,18 +44,17 @@ const COMPACT_REST: usize = 8;
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum TableFilter<B = Vec<u8>> {
-    /// No filter, or one that cannot be used: every answer is "maybe".
+    /// No filter, or an unusable one: every answer is "maybe".
     None(KeyHash),
-    /// A Bloom filter in memory of its own: one that was just built, or a copy that begins at a
-    /// cache line.
+    /// A Bloom filter in its own memory: one that was just built, or a copy aligned to cache lines.
     Owned(BloomFilter),
-    /// A Bloom filter in its stored bytes, of the full or the compact form; a pass-all filter too.
+    /// A Bloom filter in its stored bytes, in the full or the compact form; also a pass-all filter.
     Bloom(BloomFilter<Stored<B>>),
     /// A Ribbon filter.
     Ribbon(RibbonFilter<B>),
-    /// The index of a filter in partitions. Only a key tells the partition, so that hashes are
-    /// answered "maybe": [locate] the key's, and look it up in that partition's filter, which is a
-    /// `TableFilter` of its own.
+    /// The index of a filter in partitions. Its answer for a hash is "maybe", because only a key
+    /// determines the partition: [locate] the key, and look it up in the filter of its partition,
+    /// which is a `TableFilter` of its own.
     ///
     /// [locate]: PartitionIndex::locate
     Partitioned(PartitionIndex<B>),
@@ -65,16 +64,16 @@ pub enum TableFilter<B = Vec<u8>> {
 }
 
 impl<B: AsRef<[u8]>> TableFilter<B> {
-    /// Opens stored bytes of the kind that their magic names, and verifies their checksums; no
-    /// bytes are no filter.
+    /// Opens stored bytes of the kind that their magic number names, and verifies their checksums.
+    /// Empty bytes mean that the table has no filter.
     ///
-    /// The compact form of a Bloom filter, known by its length, has no checksum: its container has,
-    /// and must have checked it. Cost: reads the bytes once.
+    /// The compact form of a Bloom filter is recognised by its length. It has no checksum: its
+    /// container has one, and must have checked it. Cost: reads the bytes once.
     ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for what is damaged, unknown, or of another hash or seed than
-    /// `key_hash`.
+    /// [`TableFilterError`] if the bytes are damaged, of an unknown kind, or have another hash or
+    /// seed than `key_hash`.
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, TableFilterError> {
         let stored = bytes.as_ref();
         Ok(if stored.is_empty() {
@@ -87,7 +86,7 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         } else if stored.starts_with(&INDEX_MAGIC) {
             let index = PartitionIndex::from_bytes(bytes, key_hash);
             TableFilter::Partitioned(index.map_err(TableFilterError::Partition)?)
-        } else if stored.len() % 64 == COMPACT_REST {
+        } else if stored.len() % 64 == COMPACT_REMAINDER {
             TableFilter::Bloom(BloomFilter::from_compact_bytes(bytes, key_hash)?)
         } else {
             let mut found = [0; 8];
@@ -97,8 +96,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         })
     }
 
-    /// [`from_bytes`](Self::from_bytes) that never fails: what cannot be used answers "maybe", and
-    /// comes with the error for the log.
+    /// Opens stored bytes and never fails: for unusable bytes it returns a filter that answers
+    /// "maybe" to every key, plus the error to log.
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<TableFilterError>) {
         match TableFilter::from_bytes(bytes, key_hash) {
             Ok(filter) => (filter, None),
@@ -106,15 +105,15 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// Opens a filter block of RocksDB: its Bloom filters of both formats and Ribbon. A block has
-    /// no magic and no checksum, so that [`from_bytes`](Self::from_bytes) cannot find it: whoever
-    /// reads the SST file knows, and has verified the checksum behind it.
+    /// Opens a filter block of RocksDB: a Bloom filter of either format, or Ribbon.
     ///
-    /// Hashes are those of `blocked_bloom_formats::rocksdb::hash_key`.
+    /// A block has neither magic number nor checksum, so [`from_bytes`](Self::from_bytes) cannot
+    /// recognise it. The reader of the SST file must have verified the checksum that follows the
+    /// block. Look up hashes of `blocked_bloom_formats::rocksdb::hash_key`.
     ///
     /// # Errors
     ///
-    /// [`TableFilterError::Rocksdb`] for bytes that are no filter block.
+    /// [`TableFilterError::Rocksdb`] if the bytes are not a filter block.
     #[cfg(feature = "rocksdb")]
     #[cfg_attr(docsrs, doc(cfg(feature = "rocksdb")))]
     pub fn from_rocksdb_block(bytes: B) -> Result<Self, TableFilterError> {
@@ -122,12 +121,12 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         Ok(TableFilter::Rocksdb(block))
     }
 
-    /// Whether a key that starts with `start` may be in the table, by the prefixes that were added
-    /// to its filter: false means that a scan of them finds nothing.
+    /// Looks up a scan: returns false if the table certainly contains no key that starts with
+    /// `start`, as [`BloomFilter::contains_prefix`] describes.
     ///
-    /// A Bloom filter answers, as [`BloomFilter::contains_prefix`] says; every other kind has no
-    /// prefixes, or does not say by which rule they were cut: the answer is true. Of a filter in
-    /// partitions, look up the one in which the scan starts.
+    /// Only Bloom filters answer. The other kinds contain no prefixes, or do not record the rule by
+    /// which they were cut, and return true. For a filter in partitions, look up the partition in
+    /// which the scan starts.
     pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl AsRef<[u8]>) -> bool {
         match self {
             TableFilter::Owned(filter) => filter.contains_prefix(extractor, start),
@@ -136,8 +135,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// Bytes that lookups read: blocks, a Ribbon filter, the index of partitions, a block of
-    /// RocksDB; 0 for no filter.
+    /// Returns the bytes that lookups read: blocks, a Ribbon filter, the index of partitions or a
+    /// block of RocksDB; 0 without a filter.
     pub fn memory_bytes(&self) -> u64 {
         match self {
             TableFilter::None(_) => 0,
@@ -150,11 +149,11 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// What tells this filter from every other: the checksum in the header of its stored form, or
-    /// its bytes where the kind has no header, as a block of RocksDB, and no filter, have none.
+    /// Returns the identity of the filter: the checksum in the header of its stored form, or the
+    /// number of bytes if there is no header (a block of RocksDB, or no filter).
     ///
-    /// Cost: none in stored bytes; of a Bloom filter in memory of its own, and of the compact form,
-    /// reads the blocks.
+    /// Cost: none for stored bytes. For a Bloom filter in its own memory, and for the compact form,
+    /// it reads the blocks.
     pub fn identity(&self) -> FilterIdentity {
         FilterIdentity::HeaderChecksum(match self {
             TableFilter::None(_) => return FilterIdentity::Length(0),
@@ -176,7 +175,7 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         })
     }
 
-    /// The false-positive rate that the kind and shape predict, 0 to 1; 1 where every hash is
+    /// Returns the false-positive rate predicted from kind and shape, 0 to 1; 1 if every hash is
     /// answered "maybe".
     pub fn expected_false_positive_rate(&self) -> f64 {
         match self {
@@ -193,31 +192,55 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// The same filter with its blocks in memory of its own, each in one cache line; in stored
-    /// bytes, a block may be in two. Ribbon filters and indexes stay where they are. A Bloom filter
-    /// of RocksDB's is then looked up by hashes alone: a key is answered "maybe".
+    /// Copies the filter into memory of its own, and releases the owner of its stored bytes.
+    ///
+    /// Each block of a Bloom filter then is in one cache line; in stored bytes it may be in two. A
+    /// Bloom filter of RocksDB can then be looked up by hashes only: a key is answered "maybe".
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if there is no memory for the copy.
-    pub fn into_own_memory(self) -> Result<Self, AllocError> {
-        Ok(match self {
-            TableFilter::Bloom(filter) => TableFilter::Owned(filter.to_filter()?),
+    /// [`TableFilterError::Alloc`] if there is no memory for the copy, and the errors of
+    /// [`from_bytes`](Self::from_bytes), which verifies the copies of all kinds but Bloom.
+    pub fn into_own_memory(self) -> Result<TableFilter, TableFilterError> {
+        match self {
+            TableFilter::None(key_hash) => Ok(TableFilter::None(key_hash)),
+            TableFilter::Owned(filter) => Ok(TableFilter::Owned(filter)),
+            TableFilter::Bloom(filter) => Ok(TableFilter::Owned(filter.to_filter()?)),
+            TableFilter::Ribbon(filter) => {
+                TableFilter::from_bytes(copy(filter.as_bytes())?, filter.key_hash())
+            }
+            TableFilter::Partitioned(index) => {
+                TableFilter::from_bytes(copy(index.as_bytes())?, index.key_hash())
+            }
             #[cfg(feature = "rocksdb")]
             TableFilter::Rocksdb(block) => match block.view() {
-                Some(view) => TableFilter::Owned(view.to_filter()?),
-                None => TableFilter::Rocksdb(block),
+                Some(view) => Ok(TableFilter::Owned(view.to_filter()?)),
+                None => TableFilter::from_rocksdb_block(copy(block.as_bytes())?),
             },
-            other => other,
-        })
+        }
     }
 }
 
-/// The tables, in their order, that may have the key with this hash. What the lookups read is
-/// prefetched in the filters of all of them first, so that it comes from memory at the same time.
+fn copy(bytes: &[u8]) -> Result<Vec<u8>, AllocError> {
+    let mut copy = Vec::new();
+    let no_memory = |_| AllocError::new(bytes.len() as u64);
+    copy.try_reserve_exact(bytes.len()).map_err(no_memory)?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
+/// Returns the tables that may contain a key, in their order.
 ///
-/// Cost: from memory less than looking up one after the other, more where all filters are in the
-/// cache (`docs/benchmarks.md` has figures).
+/// `filter_and_hash` returns a table's filter and the key's hash for that filter. If all filters
+/// have one seed, the hash is the same for every table. With a seed per table it is not: a hash
+/// made with another table's seed makes the filter answer "absent" for keys that it contains.
+///
+/// The call prefetches the memory that each lookup reads, in all filters, before the first lookup,
+/// so that the cache misses overlap. It calls `filter_and_hash` once per table for that, and once
+/// more for each table that the iterator reaches.
+///
+/// Cost: less than lookups one by one if the filters are not in the CPU's cache, and more if all
+/// of them are (`docs/benchmarks.md` has figures).
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -234,54 +257,53 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
 ///     tables.push(Table { name, filter: TableFilter::Owned(builder.finish()?) });
 /// }
 /// let hash = options.hasher()?.hash("fig");
-/// let mut to_read = tables_to_read(&tables, |table| &table.filter, hash);
+/// let mut to_read = tables_to_read(&tables, |table| (&table.filter, hash));
 /// assert_eq!(to_read.next().map(|table| table.name), Some("a"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn tables_to_read<'t, T, F: Filter + 't>(
+pub fn tables_to_read<'t, T, F: Filter + ?Sized + 't>(
     tables: &'t [T],
-    filter: impl Fn(&'t T) -> &'t F,
-    hash: u64,
+    filter_and_hash: impl Fn(&'t T) -> (&'t F, u64),
 ) -> impl Iterator<Item = &'t T> {
-    tables.iter().for_each(|table| filter(table).prefetch_hash(hash));
-    tables.iter().filter(move |table| filter(table).contains_hash(hash))
+    for table in tables {
+        let (filter, hash) = filter_and_hash(table);
+        filter.prefetch_hash(hash);
+    }
+    tables.iter().filter(move |table| {
+        let (filter, hash) = filter_and_hash(table);
+        filter.contains_hash(hash)
+    })
 }
 
-/// Cost of a lookup: that of the kind, a cache line for Bloom.
+/// Evaluates `$call` for the filter, or `$maybe` if the table has no filter for hashes.
+macro_rules! match_filter {
+    ($table:ident, $filter:ident => $call:expr, $maybe:expr) => {
+        match $table {
+            TableFilter::Owned($filter) => $call,
+            TableFilter::Bloom($filter) => $call,
+            TableFilter::Ribbon($filter) => $call,
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb($filter) => $call,
+            TableFilter::None(_) | TableFilter::Partitioned(_) => $maybe,
+        }
+    };
+}
+
+/// Cost of a lookup: that of the kind, for Bloom one cache line.
 impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        match self {
-            TableFilter::Owned(filter) => filter.contains_hash(hash),
-            TableFilter::Bloom(filter) => filter.contains_hash(hash),
-            TableFilter::Ribbon(filter) => filter.contains_hash(hash),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.contains_hash(hash),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => true,
-        }
+        match_filter!(self, filter => filter.contains_hash(hash), true)
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        match self {
-            TableFilter::Owned(filter) => filter.contains_hashes_into(hashes, words),
-            TableFilter::Bloom(filter) => filter.contains_hashes_into(hashes, words),
-            TableFilter::Ribbon(filter) => filter.contains_hashes_into(hashes, words),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.contains_hashes_into(hashes, words),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => maybe(hashes.len(), words),
-        }
+        let keys = hashes.len();
+        match_filter!(self, f => f.contains_hashes_into(hashes, words), fill_maybe(keys, words))
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        match self {
-            TableFilter::Owned(filter) => filter.prefetch_hash(hash),
-            TableFilter::Bloom(filter) => filter.prefetch_hash(hash),
-            TableFilter::Ribbon(filter) => filter.prefetch_hash(hash),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.prefetch_hash(hash),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => {}
-        }
+        match_filter!(self, filter => filter.prefetch_hash(hash), ());
     }
 
     #[inline]
@@ -308,14 +330,7 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
 
     #[inline]
     fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self {
-            TableFilter::Owned(filter) => filter.contains(key),
-            TableFilter::Bloom(filter) => filter.contains(key),
-            TableFilter::Ribbon(filter) => filter.contains(key),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.contains(key),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => true,
-        }
+        match_filter!(self, filter => filter.contains(key), true)
     }
 
     fn contains_batch_into<K: AsRef<[u8]>>(
@@ -323,35 +338,23 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        match self {
-            TableFilter::Owned(filter) => filter.contains_batch_into(keys, words),
-            TableFilter::Bloom(filter) => filter.contains_batch_into(keys, words),
-            TableFilter::Ribbon(filter) => filter.contains_batch_into(keys, words),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.contains_batch_into(keys, words),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => maybe(keys.len(), words),
-        }
+        let count = keys.len();
+        match_filter!(self, f => f.contains_batch_into(keys, words), fill_maybe(count, words))
     }
 
     fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        match self {
-            TableFilter::Owned(filter) => filter.contains_u64s_into(keys, words),
-            TableFilter::Bloom(filter) => filter.contains_u64s_into(keys, words),
-            TableFilter::Ribbon(filter) => filter.contains_u64s_into(keys, words),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.contains_u64s_into(keys, words),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => maybe(keys.len(), words),
-        }
+        let count = keys.len();
+        match_filter!(self, f => f.contains_u64s_into(keys, words), fill_maybe(count, words))
     }
 }
 
-fn maybe(keys: usize, words: &mut [u64]) -> Result<(), LengthError> {
+fn fill_maybe(keys: usize, words: &mut [u64]) -> Result<(), LengthError> {
     check_words(keys, words)?;
     fill_with_hits(words, keys);
     Ok(())
 }
 
-/// The kind and the facts of the filter, without its contents.
+/// Prints the kind and the header of the filter, without its contents.
 impl<B: AsRef<[u8]>> fmt::Debug for TableFilter<B> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (kind, inner): (&str, &dyn fmt::Debug) = match self {
@@ -368,53 +371,53 @@ impl<B: AsRef<[u8]>> fmt::Debug for TableFilter<B> {
 }
 
 /// A filter that was just built.
-impl<B> From<BloomFilter> for TableFilter<B> {
+impl From<BloomFilter> for TableFilter {
     fn from(filter: BloomFilter) -> Self {
         TableFilter::Owned(filter)
     }
 }
 
-/// A filter that was opened, as a partition is by its index.
+/// A filter that was opened, for example a partition by its index.
 impl<B> From<BloomFilter<Stored<B>>> for TableFilter<B> {
     fn from(filter: BloomFilter<Stored<B>>) -> Self {
         TableFilter::Bloom(filter)
     }
 }
 
-/// Why the filter of a table cannot be used. Then answer "maybe".
+/// The reason why the filter of a table cannot be used. Answer "maybe" then.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
 /// use blocked_bloom_lsm::{TableFilter, TableFilterError};
 /// let error = TableFilter::from_bytes(b"no filter", KeyHash::default()).unwrap_err();
 /// assert_eq!(error, TableFilterError::Unknown { found: *b"no filte", length: 9 });
-/// let text = "9 bytes that begin with 6e6f2066696c7465: no filter of a kind that is known";
+/// let text = "9 bytes starting with 6e6f2066696c7465: not a known kind of filter";
 /// assert_eq!(error.to_string(), text);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TableFilterError {
-    /// Neither a magic that is known nor the length of a compact filter.
+    /// Neither a known magic number nor the length of a compact filter.
     Unknown {
-        /// The first eight bytes, zeros behind fewer.
+        /// The first eight bytes, padded with zeros.
         found: [u8; 8],
-        /// Bytes in all.
+        /// Number of bytes.
         length: u64,
     },
-    /// A Bloom filter that is damaged, or of another hash or seed.
+    /// A damaged Bloom filter, or one with another hash or seed.
     Bloom(FormatError),
-    /// A Ribbon filter that is damaged, or of another hash or seed.
+    /// A Ribbon filter that is damaged, or has another hash or seed.
     Ribbon(RibbonError),
     /// An index of partitions that is damaged, or of another hash or seed.
     Partition(PartitionError),
-    /// No filter block of RocksDB.
+    /// The bytes are not a filter block of RocksDB.
     #[cfg(feature = "rocksdb")]
     Rocksdb(RocksdbError),
-    /// An intact filter, but not the one that belongs there: that of another table or partition.
+    /// An intact filter that belongs to another table or partition.
     OtherFilter {
-        /// What was given.
+        /// Identity of the given filter.
         found: FilterIdentity,
-        /// What belongs there.
+        /// Identity that the place requires.
         expected: FilterIdentity,
     },
     /// No memory for the copy of [`into_own_memory`](TableFilter::into_own_memory).
@@ -426,10 +429,7 @@ impl Display for TableFilterError {
         match self {
             Self::Unknown { found, length } => {
                 let found = u64::from_be_bytes(*found);
-                write!(
-                    f,
-                    "{length} bytes that begin with {found:016x}: no filter of a kind that is known"
-                )
+                write!(f, "{length} bytes starting with {found:016x}: not a known kind of filter")
             }
             Self::Bloom(error) => error.fmt(f),
             Self::Ribbon(error) => error.fmt(f),

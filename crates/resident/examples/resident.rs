@@ -151,7 +151,7 @@ impl Engine {
             if must_read {
                 self.counts.wasted += 1;
                 if let Memory::Set(_, slots) = &self.memory {
-                    slots[table].found_nothing();
+                    slots[table].count_absent(1);
                 }
             }
         }
@@ -192,13 +192,13 @@ impl Engine {
             self.counts.loaded_bytes += load.bytes();
             match self.tables[load.table() as usize].read_filter() {
                 Ok(bytes) => {
-                    if let Err(error) = set.loaded(load, bytes) {
+                    if let Err(error) = set.complete_load(load, bytes) {
                         eprintln!("a table goes without its filter: {error}");
                     }
                 }
                 Err(error) => {
                     eprintln!("cannot read a filter: {error}");
-                    set.failed(load);
+                    set.fail_load(load);
                 }
             }
         }

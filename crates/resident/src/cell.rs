@@ -1,9 +1,9 @@
-//! A value that readers see without a lock while another thread replaces it, by epochs: what was
-//! replaced is dropped when every reader that may see it is gone.
+//! A value that readers see without a lock while another thread replaces it. Epochs keep a replaced
+//! value alive until no reader can see it.
 //!
-//! A reader pins once for all tables of a lookup, which takes 4 ns, and then needs a load per
-//! table. Measured per table, with everything in a cache (`benches/resident.rs`): an epoch
-//! costs some 2 ns more than a bare lookup, a clone of an `Arc` under an `RwLock` ten.
+//! A reader pins once for all tables of a lookup (4 ns), and then needs one load per table.
+//! Measured per table with everything in cache (`benches/resident.rs`): an epoch costs
+//! about 2 ns more than a bare lookup, and cloning an `Arc` under an `RwLock` costs 10 ns more.
 
 #![allow(unsafe_code, reason = "pointers that epochs keep alive")]
 
@@ -12,26 +12,60 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
 
-/// While it lives, it keeps alive what the slots of any set hold. Make one per get, for all of its
-/// tables, and drop it before the next get.
+/// Keeps the filters in the slots of every set alive while a reader uses them. Create one per get,
+/// use it for all tables, and drop it at the end of the get.
 ///
-/// What is evicted meanwhile is freed afterwards. Cost: some 4 ns. It stays on its thread.
+/// Filters that are evicted while a pin exists are freed after it is dropped. Creating a pin takes
+/// a few nanoseconds.
+///
+/// # In async code
+///
+/// A pin belongs to the thread that created it: it is not `Send`, and a future that keeps one
+/// across an `.await` is not `Send` either. The compiler then names a type of the crate that
+/// implements the epochs (`*const Local` cannot be sent between threads). Collect the tables to
+/// read, drop the pin, and then await:
 ///
 /// ```
-/// let pin = blocked_bloom_resident::FilterPin::new();
-/// drop(pin);
+/// use blocked_bloom_resident::{FilterPin, FilterSlot};
+/// async fn read(_slot: &FilterSlot) {}
+///
+/// async fn get(slots: &[FilterSlot], hash: u64) {
+///     let to_read: Vec<&FilterSlot> =
+///         FilterPin::new().tables_to_read(slots, |slot| (slot, hash)).collect();
+///     for slot in to_read {
+///         read(slot).await;
+///     }
+/// }
+/// fn spawn(_: impl Future + Send) {}
+/// spawn(get(&[], 42));
+/// ```
+///
+/// This does not compile, because the pin lives across the `.await`:
+///
+/// ```compile_fail
+/// # use blocked_bloom_resident::{FilterPin, FilterSlot};
+/// # async fn read(_slot: &FilterSlot) {}
+/// async fn get(slots: &[FilterSlot], hash: u64) {
+///     let pin = FilterPin::new();
+///     for slot in pin.tables_to_read(slots, |slot| (slot, hash)) {
+///         read(slot).await;
+///     }
+/// }
+/// # fn spawn(_: impl Future + Send) {}
+/// spawn(get(&[], 42));
 /// ```
 pub struct FilterPin(Guard);
 
 impl FilterPin {
-    /// Pins the thread.
+    /// Pins the current thread.
     #[inline]
     #[expect(clippy::new_without_default, reason = "it does something")]
     pub fn new() -> Self {
         FilterPin(epoch::pin())
     }
 
-    /// Lets any thread free what this one has replaced, and frees what nobody can see any more.
+    /// Hands the values that this thread replaced to all threads, and frees those that no reader
+    /// can see.
     pub(crate) fn collect(&self) {
         self.0.flush();
     }
@@ -45,8 +79,8 @@ impl Debug for FilterPin {
 
 /// A value or none.
 ///
-/// Invariant: the pointer is null or one of `Owned::new` that no other cell has; it is taken out by
-/// `swap` alone, and then destroyed by `defer_destroy`. All pins are of the default collector.
+/// Invariant: the pointer is null, or comes from `Owned::new` and is in no other cell. Only `swap`
+/// takes it out, and then `defer_destroy` frees it. All pins belong to the default collector.
 pub(crate) struct EpochCell<T: Send + Sync + 'static>(Atomic<T>);
 
 impl<T: Send + Sync + 'static> EpochCell<T> {
@@ -54,31 +88,32 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         EpochCell(Atomic::null())
     }
 
-    /// What it holds now, for as long as the pin lives.
+    /// Returns the current value. The pin keeps it alive.
     #[inline]
     pub(crate) fn get<'p>(&self, pin: &'p FilterPin) -> Option<&'p T> {
-        let held = self.0.load(Acquire, &pin.0);
-        // SAFETY: the pointer is null or was valid when it was stored, by the invariant, and the
-        // store happened before this load. It is destroyed only by `defer_destroy` under a pin of
-        // the same collector after it was taken out of the cell, hence not before this pin, which
-        // saw it in the cell, is gone; the lifetime of the reference is that of the pin. Nothing
-        // has it as `&mut`.
-        unsafe { held.as_ref() }
+        let value = self.0.load(Acquire, &pin.0);
+        // SAFETY: by the invariant, the pointer is null or was valid when it was stored, and the
+        // store happened before this load. Only `defer_destroy` frees the value, under a pin of the
+        // same collector and after the pointer left the cell. This pin saw the pointer in the cell,
+        // so the value outlives this pin, and the reference cannot outlive the pin. No `&mut` to
+        // the value exists.
+        unsafe { value.as_ref() }
     }
 
-    /// Puts a value in, or none. The value before is dropped when all pins that exist now are gone.
+    /// Replaces the value. The old one is dropped after all current pins are gone.
     pub(crate) fn swap(&self, value: Option<T>) {
-        // By the swap's release, and nothing else, a reader that sees the pointer sees the value:
-        // the pin's fence is none where the thread is pinned already, as by `FilterSlot::put`. Its
-        // acquire is for nobody here: nothing is read through `old` before it is destroyed, and the
-        // epochs order that after all that other threads did under pins.
+        // The release half of the swap is what makes the value visible to a reader that sees the
+        // pointer. The fence of the pin is not enough: it is omitted if the thread is already
+        // pinned, as in `FilterSlot::put`. The acquire half has no use here: nothing is read
+        // through `old`, and the epochs order its destruction after everything that other threads
+        // did under pins.
         let new = value.map(Owned::new);
         let pin = epoch::pin();
         let new = new.map_or(Shared::null(), |new| new.into_shared(&pin));
         let old = self.0.swap(new, AcqRel, &pin);
         if !old.is_null() {
-            // SAFETY: by the invariant it came from `Owned::new`, and the atomic swap gave it to
-            // this call alone; no later `get` can see it. `T` is `Send` and `'static`, so that
+            // SAFETY: by the invariant the pointer came from `Owned::new`, and the atomic swap gave
+            // it to this call alone; no later `get` can see it. `T` is `Send` and `'static`, so
             // another thread may drop it later.
             unsafe { pin.defer_destroy(old) };
             pin.flush();

@@ -1,10 +1,11 @@
-//! Which filters of an LSM engine are in memory, under a budget: those that save most reads per
-//! byte.
+//! Chooses which filters of an LSM engine to keep in memory under a budget: those that save the
+//! most reads per byte.
 //!
-//! - [`ResidentPlanner`] decides, by the lookups of absent keys that it is told of. It holds no
-//!   filters, and needs no `std`.
-//! - `ResidentSet` (feature `std`) holds the filters, which `blocked_bloom_lsm::TableFilter` opens:
-//!   readers look up the slots of tables without a lock, the engine reads what is worth a load.
+//! - [`ResidentPlanner`] decides, from counts of absent lookups. It stores no filters and works
+//!   without `std`.
+//! - `ResidentSet` (feature `std`) keeps the filters that `blocked_bloom_lsm::TableFilter` opens.
+//!   Readers look up the slots of tables without a lock, and the engine reads the filters that the
+//!   set requests.
 //!
 //! ```
 //! use std::time::Duration;
@@ -21,9 +22,9 @@
 //!
 //! # Features
 //!
-//! | feature | default | what it adds |
+//! | feature | default | adds |
 //! |---|---|---|
-//! | `std` | yes | the set, with its slots; without it the crate is `no_std` with `alloc` |
+//! | `std` | yes | the set and its slots; without it the crate is `no_std` with `alloc` |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -50,7 +51,7 @@ pub use options::ResidentOptions;
 pub use planner::ResidentPlanner;
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
-pub use set::{ResidentSet, WantedLoad};
+pub use set::{LoadRequest, ResidentSet};
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
 pub use slot::{Answer, FilterSlot};
@@ -59,7 +60,7 @@ pub use slot::{Answer, FilterSlot};
 pub use snapshot::ResidentSnapshot;
 pub use table::{MergeInput, ResidentSize, ResidentTable};
 
-/// The code in the README compiles and runs.
+/// Tests the code in the README.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

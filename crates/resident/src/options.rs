@@ -1,4 +1,4 @@
-//! The options of a resident set: a plain value.
+//! The options of a resident set.
 
 use core::time::Duration;
 
@@ -22,33 +22,33 @@ use blocked_bloom::{FilterOptions, KeyHash};
 pub struct ResidentOptions {
     pub(crate) budget: u64,
     pub(crate) key_hash: KeyHash,
-    /// Seconds.
+    /// In seconds.
     pub(crate) half_life: f64,
-    /// Seconds.
+    /// In seconds.
     pub(crate) payback: f64,
     pub(crate) request_cost: f64,
     pub(crate) bytes_per_read: f64,
     pub(crate) expected_lookups: f64,
     pub(crate) folding: bool,
-    /// Lookups that a counted one stands for.
+    /// Lookups that each counted lookup stands for.
     pub(crate) sampling: f32,
 }
 
-/// The least time that is divided by.
-const LEAST_SECONDS: f64 = 1e-3;
+/// Lower limit of times, which are divisors.
+const MIN_SECONDS: f64 = 1e-3;
 
-/// The most of times and numbers, 30 years and a million times what any engine has, so that no
-/// product of them is beyond what a number can be.
-pub(crate) const MOST_SECONDS: f64 = 1e9;
-pub(crate) const MOST_LOOKUPS: f64 = 1e15;
+/// Upper limits of times (30 years) and lookups per second, so that no product overflows.
+pub(crate) const MAX_SECONDS: f64 = 1e9;
+pub(crate) const MAX_LOOKUPS: f64 = 1e15;
 
-/// The nearest number from 0 to `most`; 0 for what is no number.
-pub(crate) fn within(value: f64, most: f64) -> f64 {
+/// Clamps a number to 0 to `most`. NaN becomes 0.
+pub(crate) fn clamp_to(value: f64, most: f64) -> f64 {
     if value > 0.0 { value.min(most) } else { 0.0 }
 }
 
 impl ResidentOptions {
-    /// At most this many bytes of filters in memory. The methods below name the other defaults.
+    /// Creates options with a budget: the maximum number of bytes of filters in memory. The methods
+    /// below describe the other defaults.
     pub fn new(budget: u64) -> Self {
         ResidentOptions {
             budget,
@@ -63,69 +63,77 @@ impl ResidentOptions {
         }
     }
 
-    /// Takes the hash of these options, which filters that are loaded must have. XXH3-64 with seed
-    /// 0 by default.
+    /// Takes the hash that loaded filters must have from these options. Default: XXH3-64 with seed
+    /// 0.
     #[must_use]
     pub fn with_filters(self, filters: &FilterOptions) -> Self {
         self.with_key_hash(filters.key_hash())
     }
 
-    /// The hash that filters must have, where it comes from elsewhere: from a stored filter, or
-    /// RocksDB's.
+    /// Sets the hash that loaded filters must have: for RocksDB's hash, or one read from a stored
+    /// filter. [`ResidentTable::with_key_hash`](crate::ResidentTable::with_key_hash) sets it for
+    /// one table.
     #[must_use]
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         ResidentOptions { key_hash, ..self }
     }
 
-    /// The time after which what was counted weighs half, a minute by default. Shorter follows
-    /// shifts faster; longer tells filters of few lookups apart: within it the median filter at the
-    /// edge of the budget should see some hundred absent lookups.
+    /// Sets the time after which a counted lookup has half of its weight. Default: one minute.
+    ///
+    /// A shorter half-life follows shifts faster. A longer one tells filters with few lookups
+    /// apart: within it, the median filter at the edge of the budget should get about a hundred
+    /// absent lookups.
     #[must_use]
     pub fn with_half_life(self, half_life: Duration) -> Self {
-        let half_life = half_life.as_secs_f64().clamp(LEAST_SECONDS, MOST_SECONDS);
+        let half_life = half_life.as_secs_f64().clamp(MIN_SECONDS, MAX_SECONDS);
         ResidentOptions { half_life, ..self }
     }
 
-    /// The time within which a load must save as many reads as it costs, 40 seconds by default: two
-    /// thirds of the half-life. A longer one loads filters that the next shift makes useless, a
-    /// shorter one leaves out filters that would have paid.
+    /// Sets the time within which a load must save as many reads as it costs. Default: 40 seconds,
+    /// two thirds of the half-life.
+    ///
+    /// A longer time loads filters that the next shift makes useless. A shorter time leaves out
+    /// filters that would have paid back.
     #[must_use]
     pub fn with_payback(self, payback: Duration) -> Self {
-        ResidentOptions { payback: payback.as_secs_f64().max(LEAST_SECONDS), ..self }
+        ResidentOptions { payback: payback.as_secs_f64().max(MIN_SECONDS), ..self }
     }
 
-    /// What a load costs, in reads of a table: `request`, and one for every `bytes_per_read`, by
-    /// default 1 and 200,000. Less than 0 requests count as 0, less than 1 byte as 1.
+    /// Sets the cost of a load in reads of a table: `request`, plus one read for every
+    /// `bytes_per_read`. Default: 1 and 200,000. Requests below 0 count as 0, bytes below 1 as 1.
     #[must_use]
     pub fn with_load_cost(self, request: f64, bytes_per_read: f64) -> Self {
         let (request_cost, bytes_per_read) = (request.max(0.0), bytes_per_read.max(1.0));
         ResidentOptions { request_cost, bytes_per_read, ..self }
     }
 
-    /// Lookups a second that are expected before the first are counted, 1,000 by default: from then
-    /// on the counts say. It decides only which loads pay back in the first seconds.
+    /// Sets the lookups per second to expect before any are counted. Default: 1,000. It only
+    /// influences which loads pay back in the first seconds.
     #[must_use]
     pub fn with_expected_lookups(self, per_second: f64) -> Self {
-        ResidentOptions { expected_lookups: within(per_second, MOST_LOOKUPS), ..self }
+        ResidentOptions { expected_lookups: clamp_to(per_second, MAX_LOOKUPS), ..self }
     }
 
-    /// Whether filters may be folded to half of their size, as they are by default. Only filters
-    /// with an even number of blocks can be: [`foldable`](FilterOptions::foldable) options give one
-    /// from 128 blocks on.
+    /// Sets whether filters may be folded to half of their size. Default: true.
+    ///
+    /// Only filters with an even number of blocks can be folded. Options with
+    /// [`foldable`](FilterOptions::foldable) produce an even number from 128 blocks upwards.
     #[must_use]
     pub fn with_folding(self, folding: bool) -> Self {
         ResidentOptions { folding, ..self }
     }
 
-    /// How many lookups one that is counted stands for, 1 by default: for an engine that samples
-    /// what it gives a [`ResidentPlanner`](crate::ResidentPlanner). With it, chance is told from
+    /// Sets how many lookups each counted lookup stands for. Default: 1.
+    ///
+    /// Set it if the engine samples the lookups that it reports to a
+    /// [`ResidentPlanner`](crate::ResidentPlanner), so that the planner can tell chance from
     /// change. A `ResidentSet` sets it itself.
     #[must_use]
     pub fn with_sampling(self, one_in: u32) -> Self {
         ResidentOptions { sampling: one_in.max(1) as f32, ..self }
     }
 
-    /// Seconds over which recent lookups are averaged.
+    /// Returns the seconds over which recent lookups are averaged.
     pub(crate) fn window(&self) -> f32 {
         (self.half_life / core::f64::consts::LN_2) as f32
     }

@@ -1,33 +1,33 @@
-//! Which filters are worth their memory, and in which size. Pure: no clock, no I/O, no threads, no
+//! Plans which filters to keep in memory, and at which size. No clock, no I/O, no threads and no
 //! filters.
 //!
-//! A filter saves the reads that lookups of absent keys would make: their number a second, times
-//! the cost of a read of its table, less its false positives. `traffic` estimates the first,
-//! `knapsack` chooses for each filter the size with which all of them save most within the budget.
-//! A filter that is not in memory is credited with what it saves less the cost of its load, spread
-//! over the time in which that must pay back: so filters of nearly equal value are not exchanged.
+//! The value of a filter is the number of reads per second that it saves: the absent lookups of its
+//! table, times the cost of a read, less its false positives. `traffic` estimates the lookups, and
+//! `knapsack` chooses the sizes with the greatest total value within the budget. A filter that is
+//! not in memory also has to pay for its load, which prevents filters of nearly equal value from
+//! displacing each other in turn.
 
 mod knapsack;
+mod state;
 mod traffic;
-mod unit;
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::options::{MOST_LOOKUPS, MOST_SECONDS, ResidentOptions, within};
+use crate::options::{MAX_LOOKUPS, MAX_SECONDS, ResidentOptions, clamp_to};
 use crate::table::{MergeInput, ResidentSize, ResidentTable};
 use knapsack::Knapsack;
+use state::TableState;
 use traffic::Traffic;
-use unit::Unit;
 
-/// Decides which filters are in memory, and in which size, by what they save per byte.
+/// Decides which filters to keep in memory, and at which size, by the reads that they save per
+/// byte.
 ///
-/// It holds a few numbers per table and no filters: `ResidentSet` puts filters, slots and threads
-/// around it, and a simulation or an engine with a cache of its own may use it alone. Tables are
-/// known by the index that [`add`](Self::add) gives.
+/// The planner stores a few numbers per table and no filters. `ResidentSet` adds the filters, the
+/// slots and the locking. A simulation, or an engine with a cache of its own, can use the planner
+/// alone. Methods identify a table by the index that [`add`](Self::add) returns.
 ///
-/// Cost: some 100 bytes a table; a tick of 20,000 tables takes 0.9 ms
-/// (`benches/resident.rs`).
+/// Cost: about 100 bytes per table. `benches/resident.rs` measures a tick.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,7 +47,7 @@ use unit::Unit;
 #[derive(Clone, Debug)]
 pub struct ResidentPlanner {
     options: ResidentOptions,
-    units: Vec<Unit>,
+    states: Vec<TableState>,
     free: Vec<u32>,
     resident_bytes: u64,
     traffic: Traffic,
@@ -55,157 +55,163 @@ pub struct ResidentPlanner {
 }
 
 impl ResidentPlanner {
-    /// Nothing resident, no tables.
+    /// Creates a planner without tables.
     pub fn new(options: ResidentOptions) -> Self {
         ResidentPlanner {
             traffic: Traffic::new(&options),
             options,
-            units: Vec::new(),
+            states: Vec::new(),
             free: Vec::new(),
             resident_bytes: 0,
             knapsack: Knapsack::default(),
         }
     }
 
-    /// Adds a table whose filter is not resident, and gives its index: that of a removed table, or
-    /// the next.
+    /// Adds a table whose filter is not in memory, and returns its index. Indices of removed tables
+    /// are reused.
     pub fn add(&mut self, table: ResidentTable) -> usize {
         let known = table.absent_per_second;
-        let seen = known.unwrap_or(0.0);
-        let unit = Unit {
+        let observed_rate = known.unwrap_or(0.0);
+        let state = TableState {
             table,
             is_alive: true,
             size: ResidentSize::None,
-            seen,
+            observed_rate,
             age: if known.is_some() { self.options.window() } else { 0.0 },
-            fresh: seen * self.traffic.fresh_age,
-            counted: 0.0,
-            wait: 0.0,
+            recent_lookups: observed_rate * self.traffic.recent_age,
+            new_lookups: 0.0,
+            retry_delay: 0.0,
             failures: 0,
         };
         match self.free.pop() {
             Some(index) => {
-                self.units[index as usize] = unit;
+                self.states[index as usize] = state;
                 index as usize
             }
             None => {
-                self.units.push(unit);
-                self.units.len() - 1
+                self.states.push(state);
+                self.states.len() - 1
             }
         }
     }
 
-    /// Adds a table that a compaction wrote. It inherits the lookups of its inputs: of each run the
-    /// sum over its tables, each weighted by the share of it that is in the new table; of the runs
-    /// that were merged the maximum, since a lookup visited all of them and will visit one table.
-    /// Remove the inputs afterwards. Without inputs it is [`add`](Self::add).
+    /// Adds a table that a compaction wrote; it inherits the lookups of its inputs. Remove the
+    /// inputs afterwards. Without inputs this is [`add`](Self::add).
+    ///
+    /// Each input counts with the share of its keys that went into the new table. Tables of the
+    /// same run are summed. The new table gets the maximum over the runs, not the sum: a lookup
+    /// visited one table of every input run, and now visits one table.
     ///
     /// # Panics
     ///
-    /// If no table has the index of an input, as after it was removed.
+    /// Panics if an input's index belongs to no table, for example because the table was removed.
     pub fn add_merged(&mut self, table: ResidentTable, inputs: &[MergeInput<usize>]) -> usize {
-        let (mut seen, mut fresh, mut counted) = (0.0_f32, 0.0_f32, 0.0_f32);
+        let mut merged = [0.0_f32; 3];
         for (i, input) in inputs.iter().enumerate() {
             if inputs[..i].iter().any(|earlier| earlier.run == input.run) {
                 continue;
             }
-            let (mut seen_by_run, mut fresh_of_run, mut counted_of_run) = (0.0, 0.0, 0.0);
+            let mut sums = [0.0_f32; 3];
             for input in inputs.iter().filter(|other| other.run == input.run) {
-                let unit = self.unit(input.table);
-                let share = within(input.share, 1.0);
-                seen_by_run += (unit.absent(self.traffic.expected) * share) as f32;
-                fresh_of_run += unit.fresh * share as f32;
-                counted_of_run += unit.counted * share as f32;
+                let state = self.state(input.table);
+                let share = clamp_to(input.share, 1.0);
+                sums[0] += (state.absent_lookups(self.traffic.prior) * share) as f32;
+                sums[1] += state.recent_lookups * share as f32;
+                sums[2] += state.new_lookups * share as f32;
             }
-            seen = seen.max(seen_by_run);
-            fresh = fresh.max(fresh_of_run);
-            counted = counted.max(counted_of_run);
+            merged = core::array::from_fn(|i| merged[i].max(sums[i]));
         }
         let index = self.add(table);
         if !inputs.is_empty() {
-            let age = self.options.window();
-            self.units[index] = Unit { seen, age, fresh, counted, ..self.units[index] };
+            let state = &mut self.states[index];
+            state.age = self.options.window();
+            [state.observed_rate, state.recent_lookups, state.new_lookups] = merged;
         }
         index
     }
 
-    /// Forgets a table, and what it has in memory. Its index may be given out again.
+    /// Removes a table and its filter. [`add`](Self::add) may return the index again.
     ///
     /// # Panics
     ///
-    /// As all methods that take an index, if no table has it.
+    /// Like all methods that take an index, panics if it belongs to no table.
     pub fn remove(&mut self, index: usize) {
-        self.unit_mut(index).is_alive = false;
-        let unit = self.units[index];
-        self.resident_bytes -= unit.bytes(unit.size);
+        self.state_mut(index).is_alive = false;
+        let state = self.states[index];
+        self.resident_bytes -= state.bytes(state.size);
         self.free.push(index as u32);
     }
 
-    /// Counts absent lookups of a table: those that its filter answered, and reads that found
-    /// nothing.
+    /// Counts absent lookups of a table: those that its filter answered, and reads that did not
+    /// find the key.
     pub fn count(&mut self, index: usize, absent: u64) {
-        let unit = self.unit_mut(index);
-        unit.counted = (unit.counted + absent as f32).min(MOST_LOOKUPS as f32);
+        let state = self.state_mut(index);
+        state.new_lookups = (state.new_lookups + absent as f32).min(MAX_LOOKUPS as f32);
     }
 
-    fn unit(&self, index: usize) -> &Unit {
-        let unit = self.units.get(index).filter(|unit| unit.is_alive);
-        unit.unwrap_or_else(|| panic!("no table has the index {index}"))
+    fn state(&self, index: usize) -> &TableState {
+        let state = self.states.get(index).filter(|state| state.is_alive);
+        state.unwrap_or_else(|| panic!("no table has the index {index}"))
     }
 
-    fn unit_mut(&mut self, index: usize) -> &mut Unit {
-        let unit = self.units.get_mut(index).filter(|unit| unit.is_alive);
-        unit.unwrap_or_else(|| panic!("no table has the index {index}"))
+    fn state_mut(&mut self, index: usize) -> &mut TableState {
+        let state = self.states.get_mut(index).filter(|state| state.is_alive);
+        state.unwrap_or_else(|| panic!("no table has the index {index}"))
     }
 
-    /// Ages the counts by the time that has passed and plans anew. Returns what is to change: first
-    /// the filters to be evicted or folded, which the planner records as done; then those to be
-    /// loaded, the most valuable first. Each of these fits, if [`resize`](Self::resize) was called
-    /// for all before it.
+    /// Ages the counts by the elapsed time, plans anew, and returns the changes.
+    ///
+    /// Filters to evict or fold come first; the planner already counts them as evicted or folded.
+    /// Then come the filters to load, the most valuable first. Each load fits into the budget if
+    /// [`resize`](Self::resize) was called for all loads before it.
     pub fn tick(&mut self, elapsed: Duration) -> Vec<(usize, ResidentSize)> {
-        let seconds = elapsed.as_secs_f64().min(MOST_SECONDS);
+        let seconds = elapsed.as_secs_f64().min(MAX_SECONDS);
         if seconds > 0.0 {
-            self.traffic.age(&mut self.units, &self.options, seconds as f32);
+            self.traffic.age(&mut self.states, &self.options, seconds as f32);
         }
         self.plan()
     }
 
     fn plan(&mut self) -> Vec<(usize, ResidentSize)> {
-        self.knapsack.fill(&self.units, &self.options, self.traffic.expected);
+        self.knapsack.fill(&self.states, &self.options, self.traffic.prior);
         let mut changes = Vec::new();
-        for (index, unit) in self.units.iter_mut().enumerate().filter(|(_, unit)| unit.is_alive) {
+        for (index, state) in self.states.iter_mut().enumerate().filter(|(_, state)| state.is_alive)
+        {
             let to = self.knapsack.target(index);
-            if to < unit.size {
-                self.resident_bytes -= unit.bytes(unit.size) - unit.bytes(to);
-                unit.size = to;
+            if to < state.size {
+                self.resident_bytes -= state.bytes(state.size) - state.bytes(to);
+                state.size = to;
                 changes.push((index, to));
             }
         }
         let targets = self.knapsack.targets();
-        changes.extend(targets.filter(|&(index, to)| to > self.units[index].size));
+        changes.extend(targets.filter(|&(index, to)| to > self.states[index].size));
         changes
     }
 
-    /// Offers a filter that is in hand, as after a flush. If it is worth keeping whole, it counts
-    /// as resident, and the tables that are returned are to be evicted for it, which the planner
-    /// records as done. `None` if what it would displace is worth more.
+    /// Offers a filter that the engine already has in memory, for example after a flush.
+    ///
+    /// If the whole filter is worth keeping, it counts as resident, and the returned tables, which
+    /// already count as evicted, must be evicted. Returns `None` if the filters that it would
+    /// displace are worth more.
     pub fn offer(&mut self, index: usize) -> Option<Vec<usize>> {
-        let unit = *self.unit(index);
-        let more = unit.table.bytes - unit.bytes(unit.size);
-        let density = self.density(&unit, ResidentSize::Whole);
+        let state = *self.state(index);
+        let more = state.table.bytes - state.bytes(state.size);
+        let density = self.density(&state, ResidentSize::Whole);
         let mut free = self.options.budget.saturating_sub(self.resident_bytes);
         let mut evicted = Vec::new();
         if free < more {
-            // What was not worth a load at the last tick is not worth an eviction.
-            if density <= f64::from(self.knapsack.price) || unit.table.bytes > self.options.budget {
+            // A filter that was not worth a load at the last tick does not justify an eviction.
+            if density <= f64::from(self.knapsack.price) || state.table.bytes > self.options.budget
+            {
                 return None;
             }
-            let residents = self.units.iter().enumerate();
-            let residents = residents.filter(|&(other, unit)| {
-                other != index && unit.is_alive && unit.size > ResidentSize::None
+            let residents = self.states.iter().enumerate();
+            let residents = residents.filter(|&(other, state)| {
+                other != index && state.is_alive && state.size > ResidentSize::None
             });
             let mut worth_less: Vec<(u32, usize)> = residents
-                .map(|(other, unit)| (self.density(unit, unit.size), other))
+                .map(|(other, state)| (self.density(state, state.size), other))
                 .filter(|&(other, _)| other < density)
                 .map(|(other, index)| ((other as f32).to_bits(), index))
                 .collect();
@@ -214,7 +220,7 @@ impl ResidentPlanner {
                 if free >= more {
                     break;
                 }
-                free += self.units[other].bytes(self.units[other].size);
+                free += self.states[other].bytes(self.states[other].size);
                 evicted.push(other);
             }
             if free < more {
@@ -227,118 +233,122 @@ impl ResidentPlanner {
         self.resize(index, ResidentSize::Whole).then_some(evicted)
     }
 
-    /// Reads a second that a byte saves.
-    fn density(&self, unit: &Unit, size: ResidentSize) -> f64 {
-        unit.reads(self.traffic.expected) * unit.saves(size) / unit.bytes(size) as f64
+    /// Returns the reads per second that one byte of the filter saves.
+    fn density(&self, state: &TableState, size: ResidentSize) -> f64 {
+        state.reads(self.traffic.prior) * state.saved_share(size) / state.bytes(size) as f64
     }
 
-    /// Records that a filter now has this size in memory: after a load, or because the engine
-    /// evicted it. False, and nothing changes, if the budget would be exceeded, or if it is to be
-    /// folded and cannot.
+    /// Records the size that a filter now has in memory, after a load or an eviction by the engine.
+    /// Returns false and changes nothing if the filter would exceed the budget, or cannot be
+    /// folded.
     pub fn resize(&mut self, index: usize, size: ResidentSize) -> bool {
-        let unit = *self.unit(index);
-        if size == ResidentSize::Half && unit.table.half_bytes == 0 {
+        let state = *self.state(index);
+        if size == ResidentSize::Half && state.table.half_bytes == 0 {
             return false;
         }
-        let others = self.resident_bytes - unit.bytes(unit.size);
-        let bytes = unit.bytes(size);
+        let others = self.resident_bytes - state.bytes(state.size);
+        let bytes = state.bytes(size);
         let sum = others.checked_add(bytes);
-        let Some(sum) = sum.filter(|&sum| size <= unit.size || sum <= self.options.budget) else {
+        let Some(sum) = sum.filter(|&sum| size <= state.size || sum <= self.options.budget) else {
             return false;
         };
         self.resident_bytes = sum;
-        let unit = &mut self.units[index];
-        unit.size = size;
+        let state = &mut self.states[index];
+        state.size = size;
         if size > ResidentSize::None {
-            (unit.wait, unit.failures) = (0.0, 0);
+            (state.retry_delay, state.failures) = (0.0, 0);
         }
         true
     }
 
-    /// A load failed, or its bytes were damaged: the filter is not wanted again for a minute, after
-    /// each further failure for twice as long, up to an hour.
-    pub fn failed(&mut self, index: usize) {
-        let unit = self.unit_mut(index);
-        unit.wait = (60.0 * (1_u32 << unit.failures.min(6)) as f32).min(3_600.0);
-        unit.failures += 1;
+    /// Records that a filter could not be read or was damaged. The planner asks for it again after
+    /// one minute; each further failure doubles the delay, up to one hour.
+    pub fn fail_load(&mut self, index: usize) {
+        let state = self.state_mut(index);
+        state.retry_delay = (60.0 * (1_u32 << state.failures.min(6)) as f32).min(3_600.0);
+        state.failures += 1;
     }
 
-    /// Sets the budget. If it is less than what is resident, returns what is to be evicted or
-    /// folded, which the planner records as done; what a larger budget makes worth loading is
-    /// returned by the next tick.
+    /// Sets the budget. If the resident filters exceed it, returns the filters to evict or fold,
+    /// which already count as evicted or folded. If the budget grows, the next tick returns the
+    /// filters to load.
     pub fn set_budget(&mut self, bytes: u64) -> Vec<(usize, ResidentSize)> {
         self.options.budget = bytes;
         let mut changes = self.plan();
-        changes.retain(|&(index, size)| self.units[index].size == size);
+        changes.retain(|&(index, size)| self.states[index].size == size);
         changes
     }
 
-    /// Most bytes of filters in memory.
+    /// Returns the maximum number of bytes of filters in memory.
     pub fn budget(&self) -> u64 {
         self.options.budget
     }
 
-    /// Bytes of filters in memory: never more than the budget.
+    /// Returns the bytes of filters in memory, which never exceed the budget.
     pub fn resident_bytes(&self) -> u64 {
         self.resident_bytes
     }
 
-    /// What of a filter is in memory.
+    /// Returns the size of a table's filter in memory.
     pub fn size(&self, index: usize) -> ResidentSize {
-        self.unit(index).size
+        self.state(index).size
     }
 
-    /// What is known of a table, as it was added or as its filter turned out to be.
+    /// Returns the description of a table, updated when its filter was opened.
     pub fn table(&self, index: usize) -> ResidentTable {
-        self.unit(index).table
+        self.state(index).table
     }
 
-    /// Absent lookups a second of every table, to be persisted (twelve bytes each) and given back
-    /// by [`ResidentTable::with_absent_per_second`] after a restart.
+    /// Returns the absent lookups per second of every table. Persist them (twelve bytes per table),
+    /// and pass them to [`ResidentTable::with_absent_per_second`] after a restart.
     pub fn statistics(&self) -> impl Iterator<Item = (u64, f32)> {
-        let units = self.units.iter().filter(|unit| unit.is_alive);
-        units.map(|unit| (unit.table.table, unit.absent(self.traffic.expected) as f32))
+        let states = self.states.iter().filter(|state| state.is_alive);
+        states.map(|state| (state.table.table, state.absent_lookups(self.traffic.prior) as f32))
     }
 
-    /// Reads a second that the resident filters save, estimated by the last plan, each weighted by
-    /// its table's read cost.
+    /// Returns the reads per second that the resident filters save, as the last plan estimated
+    /// them. Each read is weighted by the read cost of its table.
     pub fn saved_reads(&self) -> f64 {
         self.knapsack.savings.saved
     }
 
-    /// Reads a second that all filters would save if all were in memory.
+    /// Returns the reads per second that all filters would save if all were in memory.
     pub fn savable_reads(&self) -> f64 {
         self.knapsack.savings.savable
     }
 
-    /// Reads a second that a further MiB of budget would save; 0 if all filters fit that pay back.
+    /// Returns the reads per second that one more MiB of budget would save; 0 if all worthwhile
+    /// filters fit.
     pub fn saved_reads_per_mib(&self) -> f64 {
         self.knapsack.savings.per_mib
     }
 }
 
-/// What the set needs.
+/// Methods for `ResidentSet`.
 #[cfg(feature = "std")]
 impl ResidentPlanner {
-    /// Updates what is known of a table by `shape`, once its filter was opened. True if a filter of
-    /// another shape was resident, which then counts as evicted.
-    pub(crate) fn describe(
+    /// Updates the description of a table after its filter was opened. Returns true if a
+    /// filter of another shape was resident; it then counts as evicted.
+    pub(crate) fn update_shape(
         &mut self,
         index: usize,
         shape: impl FnOnce(ResidentTable) -> ResidentTable,
     ) -> bool {
-        let unit = *self.unit(index);
-        let table = shape(unit.table);
-        let is_other = table != unit.table && unit.size > ResidentSize::None;
+        let state = *self.state(index);
+        let table = shape(state.table);
+        let is_other = table != state.table && state.size > ResidentSize::None;
         if is_other {
             self.resize(index, ResidentSize::None);
         }
-        self.units[index].table = table;
+        self.states[index].table = table;
         is_other
     }
 
-    /// Bytes of every table's filter, and what of it is in memory.
+    /// Returns the bytes of each table's filter, and its size in memory.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (u64, ResidentSize)> {
-        self.units.iter().filter(|unit| unit.is_alive).map(|unit| (unit.table.bytes, unit.size))
+        self.states
+            .iter()
+            .filter(|state| state.is_alive)
+            .map(|state| (state.table.bytes, state.size))
     }
 }

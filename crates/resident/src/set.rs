@@ -1,4 +1,4 @@
-//! The resident set: one lock around what decides which slots hold a filter.
+//! The resident set: one lock around the decisions which slots contain a filter.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -8,8 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use blocked_bloom::parts::Header;
-use blocked_bloom::{Filter, FormatError, KeyHash};
+use blocked_bloom::KeyHash;
 use blocked_bloom_lsm::{FilterIdentity, TableFilter, TableFilterError};
 
 use crate::cell::FilterPin;
@@ -19,9 +18,9 @@ use crate::slot::{FilterSlot, SAMPLE};
 use crate::snapshot::{Counters, ResidentSnapshot};
 use crate::table::{MergeInput, ResidentSize, ResidentTable};
 
-/// A filter that [`ResidentSet::tick`] wants: read its bytes and answer with
-/// [`loaded`](ResidentSet::loaded) or [`failed`](ResidentSet::failed). Until then the filter is not
-/// wanted again; if the load is dropped without an answer, it may be.
+/// A filter to load, returned by [`ResidentSet::tick`]. Read its bytes and call
+/// [`complete_load`](ResidentSet::complete_load), or [`fail_load`](ResidentSet::fail_load) if the
+/// read fails. Until then the filter is not requested again. Dropping the request cancels it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,46 +31,49 @@ use crate::table::{MergeInput, ResidentSize, ResidentTable};
 /// let slot = set.add(table, FilterIdentity::HeaderChecksum(0x1234));
 /// for load in set.tick(Duration::from_secs(1)) {
 ///     assert_eq!((load.table(), load.bytes()), (7, 1_000));
-///     set.failed(load); // the disk did not answer
+///     set.fail_load(load); // the disk did not answer
 /// }
 /// # drop(slot);
 /// ```
 #[derive(Debug)]
 #[must_use = "a load that is dropped is wanted again by the next tick"]
-pub struct WantedLoad {
+pub struct LoadRequest {
     slot: Arc<FilterSlot>,
     size: ResidentSize,
     bytes: u64,
 }
 
-impl WantedLoad {
-    /// The number by which the engine knows the table.
+impl LoadRequest {
+    /// Returns the engine's number for the table.
     pub fn table(&self) -> u64 {
         self.slot.table()
     }
 
-    /// Bytes of the stored filter, as far as they are known. All are to be read, even if it is then
-    /// folded.
+    /// Returns the bytes of the stored filter, as far as known. Read all of them, even if the set
+    /// then folds the filter.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-impl Drop for WantedLoad {
+impl Drop for LoadRequest {
     fn drop(&mut self) {
         self.slot.end_load();
     }
 }
 
-/// Filters of tables. Those that save most reads for their bytes are in memory.
+/// Keeps the filters in memory that save the most reads per byte.
 ///
-/// It does no I/O and has no threads or clock. Every second or so the engine calls
-/// [`tick`](Self::tick), which evicts and folds at once, and reads the filters that it returns;
-/// readers look up the [slots](FilterSlot) without a lock. `docs/resident.md` has an engine's side
-/// whole, and when it pays.
+/// The set does no I/O and has no threads and no clock. About once a second the engine calls
+/// [`tick`](Self::tick), which evicts and folds filters and returns the filters to read. Readers
+/// look up the [slots](FilterSlot) without a lock. `docs/resident.md` shows the code of an engine,
+/// and when a resident set pays.
 ///
-/// Cost: a tick of 20,000 slots takes 0.6 to 1.6 ms, with counts and loads 0.9 to 1.4 (Zen 4,
-/// 2026-11-23), and what it folds; some 200 bytes a slot, beside the filters.
+/// The set copies each filter into its own memory, so that the budget covers exactly what it keeps,
+/// and the owner of the bytes is released.
+///
+/// Cost: about 200 bytes per slot in addition to the filters. `cargo bench --bench resident`
+/// measures a tick.
 ///
 /// ```
 /// use std::time::Duration;
@@ -94,13 +96,13 @@ impl Drop for WantedLoad {
 /// for _ in 0..1_000 {
 ///     let pin = FilterPin::new();
 ///     if slot.query(&pin, hash) == Answer::NotResident {
-///         slot.found_nothing(); // the table was read, and had no such key
+///         slot.count_absent(1); // the table was read, and had no such key
 ///     }
 /// }
-/// // Every second: load what has become worth it.
+/// // Every second: load the requested filters.
 /// for load in set.tick(Duration::from_secs(1)) {
 ///     assert_eq!(load.table(), 7);
-///     set.loaded(load, stored.clone())?;
+///     set.complete_load(load, stored.clone())?;
 /// }
 /// assert_eq!(slot.query(&FilterPin::new(), hash), Answer::Absent);
 /// assert_eq!(set.snapshot().resident, 1);
@@ -114,53 +116,53 @@ pub struct ResidentSet {
 
 struct Inner {
     planner: ResidentPlanner,
-    /// By the planner's index.
+    /// Indexed like the planner's tables.
     slots: Vec<Option<Arc<FilterSlot>>>,
     /// The last number read from each slot's counter.
-    taken: Vec<u32>,
+    last_samples: Vec<u32>,
     counters: Counters,
 }
 
 impl Inner {
-    /// The index of a slot, unless it was removed or is of another set.
+    /// Returns the index of a slot, unless it was removed or belongs to another set.
     fn index(&self, slot: &FilterSlot) -> Option<usize> {
         let index = slot.index();
-        let of_index = self.slots.get(index)?.as_ref()?;
-        core::ptr::eq(&**of_index, slot).then_some(index)
+        let stored = self.slots.get(index)?.as_ref()?;
+        core::ptr::eq(&**stored, slot).then_some(index)
     }
 
     fn slot(&self, index: usize) -> &Arc<FilterSlot> {
-        self.slots[index].as_ref().expect("what the planner knows has a slot")
+        self.slots[index].as_ref().expect("every table of the planner has a slot")
     }
 
     fn insert(
         &mut self,
         index: usize,
         table: u64,
-        identity: FilterIdentity,
+        accepted: (KeyHash, FilterIdentity),
         pinned: &Arc<AtomicUsize>,
     ) -> Arc<FilterSlot> {
-        let slot = Arc::new(FilterSlot::new(index, table, identity, pinned));
+        let slot = Arc::new(FilterSlot::new(index, table, accepted, pinned));
         if index == self.slots.len() {
             self.slots.push(None);
-            self.taken.push(0);
+            self.last_samples.push(0);
         }
-        self.taken[index] = 0;
+        self.last_samples[index] = 0;
         self.slots[index] = Some(Arc::clone(&slot));
         slot
     }
 
-    /// Gives the planner what was counted in a slot.
+    /// Reports the lookups that a slot counted to the planner.
     fn take_counts(&mut self, index: usize) {
         let counted = self.slot(index).samples();
-        let since = counted.wrapping_sub(core::mem::replace(&mut self.taken[index], counted));
-        // A thread that was held up before its store may set the counter back: then the difference
-        // says nothing.
-        let since = if since > u32::MAX / 2 { 0 } else { since };
-        self.planner.count(index, u64::from(since) * u64::from(SAMPLE));
+        let new = counted.wrapping_sub(core::mem::replace(&mut self.last_samples[index], counted));
+        // A thread that was suspended before its store can set the counter back. The difference is
+        // then meaningless.
+        let new = if new > u32::MAX / 2 { 0 } else { new };
+        self.planner.count(index, u64::from(new) * u64::from(SAMPLE));
     }
 
-    /// Evicts or folds a filter that the planner has recorded as evicted or folded.
+    /// Evicts or folds a filter that the planner already counts as evicted or folded.
     fn shrink(&mut self, index: usize, size: ResidentSize) {
         let slot = Arc::clone(self.slot(index));
         let pin = FilterPin::new();
@@ -172,7 +174,7 @@ impl Inner {
             Some(_) => self.counters.folds += 1,
             None => {
                 self.counters.evictions += 1;
-                // If it was to be folded, there was no memory for that.
+                // If it was to be folded, there was not enough memory.
                 self.planner.resize(index, ResidentSize::None);
             }
         }
@@ -180,18 +182,18 @@ impl Inner {
     }
 }
 
-/// Bytes and rate of a filter, and both after folding it to half.
-fn shape(filter: &TableFilter) -> impl FnOnce(ResidentTable) -> ResidentTable + use<> {
-    /// Rates of ten bits a key, for blocks whose number of keys is not known.
-    const UNCOUNTED: (f64, f64) = (0.01, 0.12);
+/// Returns the bytes and rate of a filter, whole and folded to half.
+fn measured_shape(filter: &TableFilter) -> impl FnOnce(ResidentTable) -> ResidentTable + use<> {
+    /// Rates at ten bits per key, for filters whose number of keys is not known.
+    const DEFAULT_RATES: (f64, f64) = (0.01, 0.12);
     let bytes = filter.memory_bytes();
     let (rate, half) = match filter {
         TableFilter::Owned(filter) if filter.is_pass_all() => (1.0, None),
         TableFilter::Owned(filter) => {
             let (params, keys) = (filter.params(), filter.keys_inserted());
             let rates = match keys {
-                0 => UNCOUNTED,
-                // Half of the blocks have the load that all have with twice the keys.
+                0 => DEFAULT_RATES,
+                // Half of the blocks have the same load as all blocks with twice the keys.
                 _ => (
                     params.false_positive_rate_at(keys),
                     params.false_positive_rate_at(keys.saturating_mul(2)),
@@ -205,12 +207,16 @@ fn shape(filter: &TableFilter) -> impl FnOnce(ResidentTable) -> ResidentTable + 
 }
 
 impl ResidentSet {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new(options: ResidentOptions) -> Self {
         let key_hash = options.key_hash;
         let planner = ResidentPlanner::new(options.with_sampling(SAMPLE));
-        let inner =
-            Inner { planner, slots: Vec::new(), taken: Vec::new(), counters: Counters::default() };
+        let inner = Inner {
+            planner,
+            slots: Vec::new(),
+            last_samples: Vec::new(),
+            counters: Counters::default(),
+        };
         ResidentSet { key_hash, pinned: Arc::default(), inner: Mutex::new(inner) }
     }
 
@@ -218,18 +224,19 @@ impl ResidentSet {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a table, or a partition of one, whose filter is not in memory. Its slot takes the
-    /// filter with this identity, and refuses every other, which would answer "absent" for keys
-    /// that are there.
+    /// Adds a table, or a partition of one, whose filter is not in memory. Its slot accepts only
+    /// the filter with this identity: any other would answer "absent" for keys that the table
+    /// contains.
     pub fn add(&self, table: ResidentTable, identity: FilterIdentity) -> Arc<FilterSlot> {
         let inner = &mut *self.lock();
         let index = inner.planner.add(table);
-        inner.insert(index, table.table, identity, &self.pinned)
+        let key_hash = table.key_hash.unwrap_or(self.key_hash);
+        inner.insert(index, table.table, (key_hash, identity), &self.pinned)
     }
 
-    /// [`add`](Self::add) of a table that a compaction wrote: it inherits the lookups of its
-    /// inputs, as [`ResidentPlanner::add_merged`] says. [`offer`](Self::offer) its filter after the
-    /// inputs were [removed](Self::remove).
+    /// Adds a table that a compaction wrote. It inherits the lookups of its inputs, as
+    /// [`ResidentPlanner::add_merged`] describes. [Remove](Self::remove) the inputs, and then
+    /// [`offer`](Self::offer) the new filter.
     pub fn add_merged(
         &self,
         table: ResidentTable,
@@ -246,10 +253,11 @@ impl ResidentSet {
             inner.take_counts(input.table);
         }
         let index = inner.planner.add_merged(table, &known);
-        inner.insert(index, table.table, identity, &self.pinned)
+        let key_hash = table.key_hash.unwrap_or(self.key_hash);
+        inner.insert(index, table.table, (key_hash, identity), &self.pinned)
     }
 
-    /// Forgets a table and frees its filter. Readers that still have the slot get
+    /// Removes a table and frees its filter. Readers that still have the slot get
     /// [`Answer::NotResident`](crate::Answer::NotResident).
     pub fn remove(&self, slot: &FilterSlot) {
         let inner = &mut *self.lock();
@@ -260,10 +268,10 @@ impl ResidentSet {
         }
     }
 
-    /// Ages the counts by the time since the last tick, evicts and folds what is worth less than
-    /// what it displaces, and returns the loads that are wanted, the most valuable first. Call it
-    /// about every second.
-    pub fn tick(&self, elapsed: Duration) -> Vec<WantedLoad> {
+    /// Ages the counts by the time since the last tick, evicts and folds filters that are worth
+    /// less than others, and returns the filters to load, the most valuable first. Call it about
+    /// once a second.
+    pub fn tick(&self, elapsed: Duration) -> Vec<LoadRequest> {
         let inner = &mut *self.lock();
         for index in 0..inner.slots.len() {
             if inner.slots[index].is_some() {
@@ -283,100 +291,105 @@ impl ResidentSet {
             inner.counters.wanted_bytes = sum;
             let slot = inner.slot(index);
             if slot.begin_load() {
-                wanted.push(WantedLoad { slot: Arc::clone(slot), size, bytes });
+                wanted.push(LoadRequest { slot: Arc::clone(slot), size, bytes });
             }
         }
-        collect();
+        free_replaced();
         wanted
     }
 
-    /// Takes the stored bytes of a filter that was wanted, verifies and keeps it. False if it is
-    /// not kept: the table was removed, it does not fit the budget any more, or it is a filter that
-    /// answers "maybe" to everything.
+    /// Verifies the bytes of a requested filter and keeps a copy. Returns false if the filter is
+    /// not kept: the table was removed, the filter no longer fits into the budget, or it answers
+    /// "maybe" to every key.
     ///
-    /// Cost: reads the bytes twice, before it takes the lock.
+    /// Cost: reads the bytes twice (a Ribbon filter three times) before taking the lock.
     ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for the log, of bytes that are no filter, of one of another hash, or of
-    /// another than the slot's. The table then answers "maybe", and its filter is not wanted again
-    /// for a minute, after each further failure for twice as long, up to an hour.
-    pub fn loaded(&self, load: WantedLoad, bytes: Vec<u8>) -> Result<bool, TableFilterError> {
-        match TableFilter::from_bytes(bytes, self.key_hash) {
-            Ok(filter) => self.loaded_filter(load, filter),
+    /// [`TableFilterError`] if the bytes are not a filter, have another hash, or are not the filter
+    /// of this slot. The table then answers "maybe", and the filter is requested again after one
+    /// minute; each further failure doubles the delay, up to one hour.
+    pub fn complete_load(
+        &self,
+        load: LoadRequest,
+        bytes: impl AsRef<[u8]>,
+    ) -> Result<bool, TableFilterError> {
+        match TableFilter::from_bytes(bytes.as_ref(), load.slot.key_hash()) {
+            Ok(filter) => self.complete_load_with(load, filter),
             Err(error) => {
-                self.failed(load);
+                self.fail_load(load);
                 Err(error)
             }
         }
     }
 
-    /// [`loaded`](Self::loaded) for a filter that the caller has opened, as RocksDB's blocks must
-    /// be, and as a partition is by its index.
+    /// Keeps a copy of a requested filter that the caller has opened: needed for RocksDB's blocks,
+    /// and possible for a partition opened by its index.
     ///
     /// # Errors
     ///
-    /// As [`loaded`](Self::loaded).
-    pub fn loaded_filter(
+    /// As [`complete_load`](Self::complete_load).
+    pub fn complete_load_with<B: AsRef<[u8]>>(
         &self,
-        load: WantedLoad,
-        filter: impl Into<TableFilter>,
+        load: LoadRequest,
+        filter: impl Into<TableFilter<B>>,
     ) -> Result<bool, TableFilterError> {
         match self.keep(&load.slot, filter.into(), Some(load.size)) {
             Ok(is_kept) => Ok(is_kept),
             Err(error) => {
-                self.failed(load);
+                self.fail_load(load);
                 Err(error)
             }
         }
     }
 
-    /// The bytes of a wanted filter cannot be read: it is not wanted again for a minute, after each
-    /// further failure for twice as long, up to an hour.
-    pub fn failed(&self, load: WantedLoad) {
+    /// Reports that a requested filter could not be read. It is requested again after one minute;
+    /// each further failure doubles the delay, up to one hour. The failure of a removed table is
+    /// ignored.
+    pub fn fail_load(&self, load: LoadRequest) {
         let inner = &mut *self.lock();
-        inner.counters.failed_loads += 1;
         if let Some(index) = inner.index(&load.slot) {
-            inner.planner.failed(index);
+            inner.counters.failed_loads += 1;
+            inner.planner.fail_load(index);
         }
     }
 
-    /// Offers a filter that is in hand, as after a flush or a compaction, so that it need not be
-    /// loaded: it is kept if that is worth more than what it displaces. False if it is not.
+    /// Offers a filter that the engine already has in memory, for example after a flush or a
+    /// compaction. The set keeps a copy if the filter is worth more than those that it displaces;
+    /// returns whether it does.
     ///
-    /// Cost: as [`loaded`](Self::loaded), of a filter that was just built too.
+    /// Cost: as [`complete_load`](Self::complete_load).
     ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for a filter of another hash, for another than the slot's, or if there
-    /// is no memory for the copy that is kept.
-    pub fn offer(
+    /// [`TableFilterError`] if the filter has another hash, is not the filter of this slot, or
+    /// cannot be copied for lack of memory.
+    pub fn offer<B: AsRef<[u8]>>(
         &self,
         slot: &FilterSlot,
-        filter: impl Into<TableFilter>,
+        filter: impl Into<TableFilter<B>>,
     ) -> Result<bool, TableFilterError> {
         self.keep(slot, filter.into(), None)
     }
 
-    /// `size`: what is wanted of it, `None` for an offer.
-    fn keep(
+    /// `size` is the requested size, or `None` for an offer.
+    fn keep<B: AsRef<[u8]>>(
         &self,
         slot: &FilterSlot,
-        filter: TableFilter,
+        filter: TableFilter<B>,
         size: Option<ResidentSize>,
     ) -> Result<bool, TableFilterError> {
-        Header::check_key_hash(11, filter.key_hash(), self.key_hash).map_err(FormatError::from)?;
         slot.check(&filter)?;
-        // What reads the blocks is done before the lock is taken.
+        // Everything that reads the blocks happens before the lock is taken.
         let filter = filter.into_own_memory()?;
-        let shape = shape(&filter);
+        let shape = measured_shape(&filter);
         let half = match (&filter, size) {
             (TableFilter::Owned(filter), Some(ResidentSize::Half)) => filter.folded(2).ok(),
             _ => None,
         };
         let inner = &mut *self.lock();
         let Some(index) = inner.index(slot) else { return Ok(false) };
-        if inner.planner.describe(index, shape) {
+        if inner.planner.update_shape(index, shape) {
             slot.put(None);
         }
         let saves = filter.expected_false_positive_rate() < 1.0 && filter.memory_bytes() > 0;
@@ -406,34 +419,34 @@ impl ResidentSet {
         Ok(is_kept)
     }
 
-    /// Sets the budget, and evicts or folds at once what exceeds it. What a larger one makes worth
-    /// loading is wanted by the next tick.
+    /// Sets the budget, and evicts or folds filters at once until they fit. If the budget grows,
+    /// the next tick requests more filters.
     pub fn set_budget(&self, bytes: u64) {
         let inner = &mut *self.lock();
         for (index, size) in inner.planner.set_budget(bytes) {
             inner.shrink(index, size);
         }
-        collect();
+        free_replaced();
     }
 
-    /// Absent lookups a second of every table, twelve bytes each: persist them, and give them back
-    /// after a restart by [`ResidentTable::with_absent_per_second`], so that the first tick loads
-    /// what was resident before.
+    /// Returns the absent lookups per second of every table. Persist them (twelve bytes per table),
+    /// and pass them to [`ResidentTable::with_absent_per_second`] after a restart, so that the
+    /// first tick loads the same filters again.
     pub fn statistics(&self) -> Vec<(u64, f32)> {
         self.lock().planner.statistics().collect()
     }
 
-    /// What is in memory, what it saves, and what more memory would.
+    /// Returns the figures of the set: filters in memory, saved reads, counters.
     pub fn snapshot(&self) -> ResidentSnapshot {
-        collect();
+        free_replaced();
         let inner = &*self.lock();
-        ResidentSnapshot::of(&inner.planner, inner.counters, self.pinned.load(Relaxed) as u64)
+        ResidentSnapshot::new(&inner.planner, inner.counters, self.pinned.load(Relaxed) as u64)
     }
 }
 
-/// Frees what readers are done with: epochs advance one at a time, and what was replaced in one is
-/// freed two epochs later.
-fn collect() {
+/// Frees replaced filters that no reader uses. Epochs advance one at a time, and a filter is freed
+/// two epochs after it was replaced.
+fn free_replaced() {
     for _ in 0..3 {
         FilterPin::new().collect();
     }

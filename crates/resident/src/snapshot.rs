@@ -1,14 +1,15 @@
-//! What a resident set holds and what that saves.
+//! The figures of a resident set.
 
 use core::fmt::{self, Display, Formatter};
 
 use crate::planner::ResidentPlanner;
 use crate::table::ResidentSize;
 
-/// A [`ResidentSet`](crate::ResidentSet) at one moment. Counters count from the start of the set.
+/// The figures of a [`ResidentSet`](crate::ResidentSet) at one moment. Counters start at 0 when the
+/// set is created.
 ///
-/// `Display` prints one line per figure, as [`MetricsSnapshot`](blocked_bloom_lsm::MetricsSnapshot)
-/// and RocksDB's statistics do.
+/// `Display` prints one line per figure, like
+/// [`MetricsSnapshot`](blocked_bloom_lsm::MetricsSnapshot) and RocksDB's statistics.
 ///
 /// ```
 /// use blocked_bloom_lsm::FilterIdentity;
@@ -23,44 +24,44 @@ use crate::table::ResidentSize;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ResidentSnapshot {
-    /// Slots: tables and partitions.
+    /// Number of slots: tables and partitions.
     pub tables: u64,
-    /// Those whose filter is in memory.
+    /// Slots with a filter in memory.
     pub resident: u64,
-    /// Of these, folded to half.
+    /// Slots with a filter folded to half.
     pub folded: u64,
-    /// Most bytes of filters in memory.
+    /// Maximum bytes of filters in memory.
     pub budget: u64,
     /// Bytes of filters in memory, never more than the budget.
     pub resident_bytes: u64,
-    /// Bytes of filters that were evicted or folded and that readers still have pinned, beside the
-    /// resident ones.
+    /// Bytes of evicted or folded filters that readers still use, in addition to the resident
+    /// bytes.
     pub pinned_bytes: u64,
-    /// Bytes of all filters, whether in memory or not.
+    /// Bytes of all filters, in memory or not.
     pub stored_bytes: u64,
-    /// Bytes that the last tick wanted to load, including loads under way.
+    /// Bytes that the last tick wanted to load, including loads in progress.
     pub wanted_bytes: u64,
-    /// Filters that were loaded.
+    /// Filters loaded.
     pub loads: u64,
     /// Loads that failed, or whose bytes were damaged.
     pub failed_loads: u64,
-    /// Filters that were kept when they were offered.
+    /// Offered filters that were kept.
     pub offered: u64,
-    /// Filters that were dropped from memory, but for those of removed tables.
+    /// Filters evicted, without those of removed tables.
     pub evictions: u64,
-    /// Filters that were folded in memory.
+    /// Filters folded in memory.
     pub folds: u64,
-    /// Reads a second that the resident filters save, each weighted by its table's read cost,
-    /// estimated by the last tick.
+    /// Reads per second that the resident filters save, estimated by the last tick. Each read is
+    /// weighted by the read cost of its table.
     pub saved_reads: f64,
-    /// Reads a second that all filters would save if all were in memory.
+    /// Reads per second that all filters would save if all were in memory.
     pub savable_reads: f64,
-    /// Reads a second that a further MiB of budget would save: the figure to size the budget by. 0
-    /// if all filters fit that pay back.
+    /// Reads per second that one more MiB of budget would save; 0 if all worthwhile filters fit.
+    /// Size the budget by this figure.
     pub saved_reads_per_mib: f64,
 }
 
-/// What the set has counted itself.
+/// Counters of the set itself.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counters {
     pub(crate) wanted_bytes: u64,
@@ -72,7 +73,7 @@ pub(crate) struct Counters {
 }
 
 impl ResidentSnapshot {
-    pub(crate) fn of(planner: &ResidentPlanner, counters: Counters, pinned_bytes: u64) -> Self {
+    pub(crate) fn new(planner: &ResidentPlanner, counters: Counters, pinned_bytes: u64) -> Self {
         let mut snapshot = ResidentSnapshot {
             budget: planner.budget(),
             resident_bytes: planner.resident_bytes(),

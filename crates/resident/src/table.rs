@@ -1,9 +1,9 @@
-//! What an engine says of a table: how large its filter is and what it saves, and which tables it
-//! was compacted from.
+//! What an engine tells the planner about a table: the size and rate of its filter, and the inputs
+//! of a compaction.
 
-use blocked_bloom::Params;
+use blocked_bloom::{KeyHash, Params};
 
-use crate::options::{MOST_LOOKUPS, within};
+use crate::options::{MAX_LOOKUPS, clamp_to};
 
 /// How much of a filter is in memory.
 ///
@@ -16,23 +16,23 @@ pub enum ResidentSize {
     /// Nothing.
     #[default]
     None,
-    /// The filter folded to half of its blocks: a tenth of the absent keys pass instead of a
+    /// The filter folded to half of its blocks. About a tenth of the absent keys pass instead of a
     /// hundredth.
     Half,
-    /// All of it.
+    /// The whole filter.
     Whole,
 }
 
-/// The most that a read of one table costs, in reads of another.
-const MOST_READ_COST: f64 = 1e9;
+/// Upper limit of the read cost.
+const MAX_READ_COST: f64 = 1e9;
 
-/// What is known about the filter of a table, or about a partition of one, before it is loaded.
+/// A table, or one partition of a table, as the planner knows it before its filter is loaded.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
 /// use blocked_bloom_resident::ResidentTable;
 /// let params = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable().params(1_000_000)?;
-/// // One of 40 tables of its run, on a disk of which a read costs as much as the others'.
+/// // One of 40 tables of its run; a read costs as much as for other tables.
 /// let table = ResidentTable::new(17, params.stored_bytes())
 ///     .with_params(&params)
 ///     .with_run_share(1.0 / 40.0);
@@ -49,12 +49,14 @@ pub struct ResidentTable {
     pub(crate) half_rate: f32,
     pub(crate) run_share: f32,
     pub(crate) absent_per_second: Option<f32>,
+    pub(crate) key_hash: Option<KeyHash>,
 }
 
 impl ResidentTable {
-    /// A filter of this many bytes, under a number by which the engine knows it. Its rate is taken
-    /// to be 1 %, and it is never folded, until it was loaded or [`with_params`](Self::with_params)
-    /// says otherwise.
+    /// Describes a table by the engine's number for it and the bytes of its filter.
+    ///
+    /// Until the filter is loaded, or [`with_params`](Self::with_params) is called, the planner
+    /// assumes a rate of 1 % and does not fold the filter.
     pub fn new(table: u64, bytes: u64) -> Self {
         ResidentTable {
             table,
@@ -65,16 +67,17 @@ impl ResidentTable {
             half_rate: 1.0,
             run_share: 0.0,
             absent_per_second: None,
+            key_hash: None,
         }
     }
 
-    /// The filter's shape: its predicted rate, and if its number of blocks is even, that after
-    /// folding to half. Half of more bytes than the table's filter is said to have is not folded.
+    /// Sets the filter's predicted rate and, if its number of blocks is even, the rate after
+    /// folding to half. A half that is not smaller than the filter's bytes is ignored.
     #[must_use]
     pub fn with_params(self, params: &Params) -> Self {
         let blocks = params.blocks();
         let can_fold = blocks.is_multiple_of(2) && !params.is_pass_all();
-        // Half of the blocks have the load that all have with twice the keys.
+        // Half of the blocks have the same load as all blocks with twice the keys.
         let folded = params.false_positive_rate_at(params.expected_items().saturating_mul(2));
         let half_bytes = if can_fold { u64::from(blocks / 2) * 64 } else { 0 };
         let half_bytes = if half_bytes < self.bytes { half_bytes } else { 0 };
@@ -82,32 +85,39 @@ impl ResidentTable {
         ResidentTable { rate, half_rate: folded as f32, half_bytes, ..self }
     }
 
-    /// What a read of the table costs, 1 by default: less for a table whose blocks are mostly in a
-    /// cache, more for one on slow storage. Negative costs and those that are no number count as 0.
+    /// Sets the cost of a read of this table. Default: 1. Use less if most of its blocks are
+    /// cached, and more for slow storage. Negative numbers and NaN count as 0.
     #[must_use]
     pub fn with_read_cost(self, reads: f64) -> Self {
-        ResidentTable { read_cost: within(reads, MOST_READ_COST) as f32, ..self }
+        ResidentTable { read_cost: clamp_to(reads, MAX_READ_COST) as f32, ..self }
     }
 
-    /// The share of its run's keys that the table has, 0 to 1: it gives the expected lookups of the
-    /// table until they are counted. Lookups of a run are taken to be spread evenly over its keys.
-    /// A run is a sorted sequence of tables: a level, a tier, a table of level 0. What is no number
-    /// counts as 0.
+    /// Sets this table's share of the keys of its run, 0 to 1. Until its lookups are counted, the
+    /// planner expects the lookups of a run to be spread evenly over its keys.
+    ///
+    /// A run is a sorted sequence of tables: a level, a tier, or one table of level 0. NaN counts
+    /// as 0.
     #[must_use]
     pub fn with_run_share(self, share: f64) -> Self {
-        ResidentTable { run_share: within(share, 1.0) as f32, ..self }
+        ResidentTable { run_share: clamp_to(share, 1.0) as f32, ..self }
     }
 
-    /// Absent lookups a second, as [`statistics`](crate::ResidentPlanner::statistics) gave them
-    /// before a restart. What is no number counts as 0.
+    /// Sets the absent lookups per second that [`statistics`](crate::ResidentPlanner::statistics)
+    /// returned before a restart. NaN counts as 0.
     #[must_use]
     pub fn with_absent_per_second(self, lookups: f32) -> Self {
-        let lookups = within(f64::from(lookups), MOST_LOOKUPS) as f32;
+        let lookups = clamp_to(f64::from(lookups), MAX_LOOKUPS) as f32;
         ResidentTable { absent_per_second: Some(lookups), ..self }
     }
 
-    /// As its filter turned out to be when it was opened: bytes, rate, and both after folding it to
-    /// half.
+    /// Sets the hash of this table's filter, if it differs from that of the
+    /// [options](crate::ResidentOptions::with_filters): for engines with a seed per table.
+    #[must_use]
+    pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
+        ResidentTable { key_hash: Some(key_hash), ..self }
+    }
+
+    /// Replaces bytes and rates with those of the opened filter, whole and folded to half.
     #[cfg(feature = "std")]
     pub(crate) fn with_shape(self, bytes: u64, rate: f64, half: Option<(u64, f64)>) -> Self {
         let (half_bytes, half_rate) = half.unwrap_or((0, 1.0));
@@ -115,18 +125,18 @@ impl ResidentTable {
         ResidentTable { bytes: bytes.max(1), rate, half_bytes, half_rate, ..self }
     }
 
-    /// The number by which the engine knows it.
+    /// Returns the engine's number for the table.
     pub fn table(&self) -> u64 {
         self.table
     }
 
-    /// Bytes of the whole filter.
+    /// Returns the bytes of the whole filter.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// A table that went into a compaction, and how much of it came out in one new table.
+/// An input of a compaction, and the share of it that went into one new table.
 ///
 /// ```
 /// use blocked_bloom_resident::MergeInput;
@@ -139,8 +149,8 @@ pub struct MergeInput<T> {
     /// The input: its index in a [`ResidentPlanner`](crate::ResidentPlanner), or its slot in a
     /// `ResidentSet`.
     pub table: T,
-    /// Which sorted run it was of: a lookup visits one table of a run.
+    /// The sorted run of the input. A lookup visits one table of each run.
     pub run: u64,
-    /// The part of its keys, 0 to 1, that is in the range of the new table.
+    /// Share of the input's keys, 0 to 1, in the key range of the new table.
     pub share: f64,
 }

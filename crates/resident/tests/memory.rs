@@ -76,7 +76,7 @@ fn full() -> (ResidentSet, [Arc<FilterSlot>; 2], u64) {
         set.add(known, FilterIdentity::HeaderChecksum(checksum))
     });
     for load in set.tick(Duration::from_secs(1)) {
-        assert_eq!(set.loaded(load, stored.clone()), Ok(true));
+        assert_eq!(set.complete_load(load, stored.clone()), Ok(true));
     }
     (set, slots, bytes)
 }
@@ -92,7 +92,7 @@ fn a_fold_without_memory_evicts() {
     assert!(!slots.iter().any(|slot| is_resident(slot)));
     // With memory again, they are wanted again, and kept at half.
     for load in set.tick(Duration::from_secs(1)) {
-        assert_eq!(set.loaded(load, stored()), Ok(true));
+        assert_eq!(set.complete_load(load, stored()), Ok(true));
     }
     let snapshot = set.snapshot();
     assert_eq!((snapshot.resident, snapshot.folded, snapshot.resident_bytes), (2, 2, bytes));
@@ -111,7 +111,7 @@ fn a_load_that_cannot_be_folded_is_kept_whole_or_not_at_all() {
     for is_kept in [true, false] {
         let (load, stored) = (wanted.next().unwrap(), stored.clone());
         // There is memory for a copy of the whole.
-        let loaded = refusing(bytes / 4..bytes, || set.loaded(load, stored));
+        let loaded = refusing(bytes / 4..bytes, || set.complete_load(load, stored));
         assert_eq!(loaded, Ok(is_kept));
     }
     assert_eq!(set.snapshot().resident_bytes, bytes);
@@ -131,7 +131,7 @@ fn a_load_without_memory_fails() {
     let stored = stored();
     for load in set.tick(Duration::from_secs(1)) {
         let stored = stored.clone();
-        let error = refusing(bytes / 4..u64::MAX, || set.loaded(load, stored));
+        let error = refusing(bytes / 4..u64::MAX, || set.complete_load(load, stored));
         assert!(matches!(error, Err(TableFilterError::Alloc(_))), "{error:?}");
     }
     assert_eq!((set.snapshot().failed_loads, set.snapshot().resident_bytes), (2, 0));

@@ -272,7 +272,7 @@ fn negative_numbers_are_errors_that_name_the_option() {
         assert!(!message.contains("-- -"), "{message}");
     }
     let failed = dir.run("plan --levels 1M --budget 1M --ribbon-query-cost -1");
-    assert_parts(&stderr(&failed), &["costs -1: give a number of 0 to 1e15"]);
+    assert_parts(&stderr(&failed), &["cost -1.0: must be between 0 and 1e15"]);
     assert_eq!(dir.names(), ["keys"]);
 }
 

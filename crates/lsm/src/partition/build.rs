@@ -1,4 +1,4 @@
-//! Cuts a filter into partitions while its keys are added in order: only one partition and the
+//! Cuts a filter into partitions while its keys are added in order. Only one partition and the
 //! index are kept in memory.
 
 use alloc::vec::Vec;
@@ -8,21 +8,21 @@ use blocked_bloom::{
     AllocError, BloomFilter, BloomFilterBuilder, BuildError, FilterOptions, KeyHash, Sizing,
 };
 
-use super::bytes::{Draft, header_checksum};
+use super::bytes::{IndexBuilder, header_checksum};
 
-/// Builds a filter of ascending keys in partitions, each an ordinary filter, and an index that says
-/// which one a key needs.
+/// Builds a filter of ascending keys in partitions, each an ordinary filter, and an index that
+/// locates the partition of a key.
 ///
-/// [`insert`](Self::insert) returns each partition when it is full, to be stored behind those
-/// before. So memory is bounded by one partition, with its list of hashes, and the index (24 bytes
-/// per partition and a separator that is one byte longer than what the keys at the cut have in
-/// common). Each partition is [verified](BloomFilterBuilder::finish_verified) before it is
+/// [`insert`](Self::insert) returns each partition when it is full; store it after the previous
+/// ones. So memory is limited to one partition with its list of hashes, and the index. The index
+/// takes 24 bytes per partition, plus a separator one byte longer than the common prefix of the
+/// keys at the cut. Each partition is [verified](BloomFilterBuilder::finish_verified) before it is
 /// returned.
 ///
-/// Where the options add prefixes, each partition also gets the prefix of the key behind it and of
-/// the key before it, so that a scan that begins near a cut is answered by one partition, in either
-/// direction and whatever separators a writer of the index chooses. Price: two additions per
-/// partition.
+/// If the options add prefixes, each partition also gets the prefix of the next partition's first
+/// key and of the previous partition's last key. A scan that starts near a cut then needs one
+/// partition only, in both directions, whatever separators the writer of an index chooses. Price:
+/// two additions per partition.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -44,38 +44,38 @@ use super::bytes::{Draft, header_checksum};
 #[derive(Clone)]
 pub struct PartitionedFilterBuilder {
     options: FilterOptions,
-    /// Most additions to a partition.
-    most: u64,
-    /// Most additions that come with a key.
-    per_key: u64,
-    /// Keys that certainly fit the current partition.
-    fits: u64,
+    /// Maximum additions to a partition.
+    max_additions: u64,
+    /// Maximum additions per key.
+    additions_per_key: u64,
+    /// Keys that certainly still fit into the current partition.
+    keys_left: u64,
     current: BloomFilterBuilder,
     /// Keys in the current partition.
     current_keys: u64,
-    /// Least bytes that the current partition may have.
+    /// Least bytes that a key of the current partition may have.
     separator: Vec<u8>,
     last_key: Vec<u8>,
-    /// Calls of `insert`.
+    /// Number of calls of `insert`.
     position: u64,
-    /// Different keys.
+    /// Number of distinct keys.
     keys: u64,
-    index: Draft,
+    index: IndexBuilder,
     failed: bool,
 }
 
 impl PartitionedFilterBuilder {
-    /// A builder of partitions that each take at most `partition_bytes`, header included, and as
-    /// nearly that as whole blocks of 64 bytes can. 4 to 64 KiB suit most stores: what a block
-    /// cache holds and a query can afford to load.
+    /// Creates a builder. Each partition takes at most `partition_bytes`, header included, and
+    /// fills them as far as whole blocks of 64 bytes can. 4 to 64 KiB suit most stores: small
+    /// enough for a query to load, and for a block cache.
     ///
-    /// The options are those of every partition; their memory limit holds for each partition.
+    /// The options are those of every partition. Their memory limit holds for each partition.
     ///
     /// # Errors
     ///
-    /// [`PartitionBuildError`] if the options are for the caller's hashes, cannot size a filter, or
-    /// are sized by [`Sizing::MaxBytes`], or if `partition_bytes` hold no filter of one key (128 do
-    /// at up to 100 bits per key).
+    /// [`PartitionBuildError`] if the options use caller-supplied hashes, cannot size a filter, or
+    /// are sized by [`Sizing::MaxBytes`], or if `partition_bytes` is too small for a filter of one
+    /// key (128 bytes are enough at up to 100 bits per key).
     pub fn new(options: FilterOptions, partition_bytes: u64) -> Result<Self, PartitionBuildError> {
         if let KeyHash::Caller { tag } = options.key_hash() {
             return Err(PartitionBuildError::CallerHash { tag });
@@ -84,37 +84,38 @@ impl PartitionedFilterBuilder {
             return Err(PartitionBuildError::SizedByBytes { bytes });
         }
         let smallest = options.params(1).map_err(BuildError::from)?.stored_bytes();
-        let most = options.max_additions(partition_bytes).map_err(BuildError::from)?;
-        if most == 0 {
+        let max_additions = options.max_additions(partition_bytes).map_err(BuildError::from)?;
+        if max_additions == 0 {
             return Err(PartitionBuildError::TooFewBytes { bytes: partition_bytes, smallest });
         }
         let contents = options.contents();
-        let per_key = u64::from(contents.whole_keys()) + u64::from(contents.extractor().is_some());
+        let additions_per_key =
+            u64::from(contents.whole_keys()) + u64::from(contents.extractor().is_some());
         Ok(PartitionedFilterBuilder {
             current: options.builder(),
             options,
-            most,
-            per_key,
-            fits: 0,
+            max_additions,
+            additions_per_key,
+            keys_left: 0,
             current_keys: 0,
             separator: Vec::new(),
             last_key: Vec::new(),
             position: 0,
             keys: 0,
-            index: Draft::default(),
+            index: IndexBuilder::default(),
             failed: false,
         })
     }
 
-    /// Adds a key that is not less than the one before, in the order of bytes; one equal to it is
-    /// dropped. If the partition was full, it is finished first and returned: store it behind those
-    /// before.
+    /// Inserts a key. Keys must be in ascending order of their bytes; a key equal to the previous
+    /// one is ignored. If the partition was full, it is finished and returned: store it after the
+    /// previous ones.
     ///
     /// # Errors
     ///
-    /// [`PartitionBuildError::Unsorted`] with the key's position; the key was not added then. Any
-    /// error of `finish_verified` for the partition that was full; then its keys are lost, and
-    /// every further call fails.
+    /// [`PartitionBuildError::Unsorted`] with the key's position; the key was not inserted, and the
+    /// builder can continue. Any error of `finish_verified` for the full partition; its keys are
+    /// then lost, and every further call fails.
     pub fn insert(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -138,16 +139,16 @@ impl PartitionedFilterBuilder {
 
     fn add(&mut self, key: &[u8]) -> Result<Option<BloomFilter>, PartitionBuildError> {
         let mut full = None;
-        if self.fits == 0 {
-            // The capacity left is computed here and not at every key, since that is slow.
+        if self.keys_left == 0 {
+            // The remaining capacity is computed here and not for every key, because that is slow.
             if self.capacity_left() == 0 && self.current_keys > 0 {
                 full = Some(self.cut(key)?);
             }
-            // A partition has a key at least, even where that and the neighbours' prefixes are more
-            // than fit.
-            self.fits = self.capacity_left().max(1);
+            // A partition contains at least one key, even if the key and the neighbours' prefixes
+            // do not fit.
+            self.keys_left = self.capacity_left().max(1);
         }
-        self.fits -= 1;
+        self.keys_left -= 1;
         self.current.insert(key).map_err(BuildError::from)?;
         self.current_keys += 1;
         self.keys += 1;
@@ -156,8 +157,9 @@ impl PartitionedFilterBuilder {
     }
 
     fn capacity_left(&self) -> u64 {
-        let for_neighbour = u64::from(self.options.extractor().is_some());
-        self.most.saturating_sub(self.current.len() + for_neighbour) / self.per_key
+        let neighbour_prefix = u64::from(self.options.extractor().is_some());
+        self.max_additions.saturating_sub(self.current.len() + neighbour_prefix)
+            / self.additions_per_key
     }
 
     /// Finishes the partition before `key`.
@@ -166,7 +168,7 @@ impl PartitionedFilterBuilder {
             return Err(PartitionBuildError::TooManyPartitions);
         }
         let mut next = self.options.builder();
-        // A forward scan may begin in this partition and find its first key in the next one; a
+        // A forward scan may start in this partition and find its first key in the next one, and a
         // reverse scan the other way round.
         next.insert_prefix_of(&self.last_key).map_err(BuildError::from)?;
         self.current.insert_prefix_of(key).map_err(BuildError::from)?;
@@ -186,8 +188,8 @@ impl PartitionedFilterBuilder {
         Ok(filter)
     }
 
-    /// The last partition, to be stored behind the others, and the stored index. Without keys there
-    /// is one partition, which is empty.
+    /// Returns the last partition, to be stored after the others, and the stored index. Without
+    /// keys there is one empty partition.
     ///
     /// # Errors
     ///
@@ -204,15 +206,16 @@ impl PartitionedFilterBuilder {
         Ok((last, index))
     }
 
-    /// Bytes that the builder holds: the hashes of the current partition, and the index so far.
+    /// Returns the bytes that the builder uses: the hashes of the current partition, and the index
+    /// so far.
     pub fn memory_bytes(&self) -> u64 {
         let keys = self.last_key.capacity() + self.separator.capacity();
         self.current.memory_bytes() + (self.index.memory_bytes() + keys) as u64
     }
 }
 
-/// The shortest bytes that are greater than `low` and not greater than `high`, which is greater
-/// than `low`: what both begin with, and the byte of `high` behind it.
+/// Returns the shortest prefix of `high` that is greater than `low`: the common prefix and one more
+/// byte. `high` must be greater than `low`.
 fn shortest_between<'k>(low: &[u8], high: &'k [u8]) -> &'k [u8] {
     let common = low.iter().zip(high).take_while(|(low, high)| low == high).count();
     &high[..high.len().min(common + 1)]
@@ -225,12 +228,12 @@ fn replace(bytes: &mut Vec<u8>, with: &[u8]) -> Result<(), AllocError> {
     Ok(())
 }
 
-/// The options and the progress, without keys.
+/// Prints the options and the progress, without keys.
 impl fmt::Debug for PartitionedFilterBuilder {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartitionedFilterBuilder")
             .field("options", &self.options)
-            .field("most_per_partition", &self.most)
+            .field("most_per_partition", &self.max_additions)
             .field("keys", &self.keys)
             .field("partitions", &self.index.partitions())
             .field("failed", &self.failed)
@@ -238,7 +241,8 @@ impl fmt::Debug for PartitionedFilterBuilder {
     }
 }
 
-/// Why a partitioned filter could not be built. What was stored of it must not be used.
+/// The reason why a partitioned filter could not be built. Do not use the partitions that were
+/// stored.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -255,31 +259,31 @@ impl fmt::Debug for PartitionedFilterBuilder {
 pub enum PartitionBuildError {
     /// A partition could not be sized or built.
     Build(BuildError),
-    /// The options are for the caller's hashes: partitions are found by keys.
+    /// The options use caller-supplied hashes, but partitions are located by key.
     CallerHash {
         /// The tag of the caller's hash.
         tag: u64,
     },
-    /// The options size a whole filter by its bytes, so no number of keys fills a partition.
+    /// The options size a filter by its bytes, which does not limit the keys of a partition.
     SizedByBytes {
         /// The bytes of the sizing.
         bytes: u64,
     },
-    /// Not even a filter of one key fits a partition.
+    /// Even a filter of one key does not fit into a partition.
     TooFewBytes {
-        /// Target size of a partition.
+        /// Maximum bytes of a partition.
         bytes: u64,
-        /// Size of a stored filter of one key.
+        /// Bytes of a stored filter of one key.
         smallest: u64,
     },
-    /// A key came after a greater one. It was not added; the builder can go on.
+    /// A key was less than the previous one. It was not inserted; the builder can continue.
     Unsorted {
-        /// Which, counted from 0.
+        /// Index of the key, from 0.
         position: u64,
     },
     /// More than 2^32 - 1 partitions.
     TooManyPartitions,
-    /// The builder could not finish a partition before, whose keys are lost.
+    /// The builder could not finish an earlier partition, whose keys are lost.
     AlreadyFailed,
 }
 
@@ -289,26 +293,29 @@ impl Display for PartitionBuildError {
             Self::Build(ref error) => error.fmt(f),
             Self::CallerHash { tag } => write!(
                 f,
-                "partitions are found by keys, not by {}: give options with an XXH3 hash",
+                "partitions are located by key, which {} cannot hash: use options with XXH3",
                 KeyHash::Caller { tag }
             ),
             Self::SizedByBytes { bytes } => write!(
                 f,
-                "partitions sized by at most {bytes} bytes never fill up: give bits per key or a \
-                 false-positive rate"
+                "a size of at most {bytes} bytes does not limit the keys of a partition: set bits \
+                 per key or a false-positive rate"
             ),
             Self::TooFewBytes { bytes, smallest } => {
-                write!(f, "partitions of {bytes} bytes: a filter of one key takes {smallest}")
+                write!(
+                    f,
+                    "partitions of {bytes} bytes are too small: one key takes {smallest} bytes"
+                )
             }
             Self::Unsorted { position } => write!(
                 f,
-                "key {position} is less than the one before: add keys in ascending order of bytes"
+                "key {position} is less than the previous key: insert keys in ascending order"
             ),
             Self::TooManyPartitions => {
                 write!(f, "more than {} partitions: make them larger", u32::MAX)
             }
             Self::AlreadyFailed => {
-                write!(f, "the builder has failed before: build the filter again")
+                write!(f, "the builder failed earlier: build the filter again")
             }
         }
     }

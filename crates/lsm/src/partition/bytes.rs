@@ -1,5 +1,5 @@
-//! The stored index: "Index of a partitioned filter" of `docs/format.md` in code. No count, offset
-//! or order is relied on before it was checked; reading borrows, and panics on no input.
+//! The stored index: "Index of a partitioned filter" of `docs/format.md` in code. Counts, offsets
+//! and order are checked before they are used. Reading borrows, and never panics.
 
 use alloc::vec::Vec;
 
@@ -11,18 +11,18 @@ use blocked_bloom::{AllocError, FilterContents, KeyHash};
 pub const INDEX_MAGIC: [u8; 8] = *b"\x89BBPART\n";
 const VERSION: u16 = 1;
 
-/// Offset, in the header, of the checksum of entries and separators.
+/// Offset of the checksum of entries and separators in the header.
 const BODY_CHECKSUM: usize = 48;
 
 const ENTRY_BYTES: usize = 24;
 
-/// Offset, in the header of a partition's filter, of the checksum that ends it: by this the index
-/// identifies the partition.
+/// Offset of the checksum at the end of a filter's header, by which the index identifies a
+/// partition.
 pub(super) const HEADER_CHECKSUM: usize = 56;
 
-/// What the header of an index says.
+/// The header of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct IndexHeader {
     pub(super) key_hash: KeyHash,
     pub(super) contents: FilterContents,
     pub(super) partitions: u32,
@@ -31,7 +31,7 @@ pub(super) struct Facts {
     pub(super) stored_bytes: u64,
 }
 
-/// Where a partition is in the bytes of all partitions, which are stored one behind the other.
+/// The location of a partition in the bytes of all partitions, which are stored one after another.
 ///
 /// ```
 /// # use blocked_bloom::{FilterOptions, Sizing};
@@ -46,15 +46,14 @@ pub(super) struct Facts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PartitionLocation {
-    /// Its number, from 0.
+    /// Index of the partition, from 0.
     pub partition: usize,
-    /// Bytes of the partitions before it: a multiple of 64.
+    /// Bytes of the partitions before it, a multiple of 64.
     pub offset: u64,
-    /// Its bytes: a multiple of 64, at least 128; 0 if the owner of the index's bytes lends others
-    /// than were verified.
+    /// Bytes of the partition, a multiple of 64 and at least 128. 0 if the owner of the index now
+    /// returns other bytes than were verified.
     pub length: u64,
-    /// The checksum that ends the header of its filter, by which the index knows it; 0 with the
-    /// length.
+    /// The checksum at the end of the filter's header, which identifies it. 0 if the length is 0.
     pub header_checksum: u64,
 }
 
@@ -63,14 +62,14 @@ type Entry = [u8; ENTRY_BYTES];
 
 /// Entries and separators while a filter is built.
 #[derive(Clone, Default)]
-pub(super) struct Draft {
+pub(super) struct IndexBuilder {
     entries: Vec<Entry>,
     separators: Vec<u8>,
     /// Bytes of the partitions so far.
     end: u64,
 }
 
-impl Draft {
+impl IndexBuilder {
     /// Records the next partition.
     pub(super) fn push(
         &mut self,
@@ -99,7 +98,7 @@ impl Draft {
         self.entries.capacity() * ENTRY_BYTES + self.separators.capacity()
     }
 
-    /// The stored form, of at most 2^32 - 1 partitions.
+    /// Returns the stored form. There are at most 2^32 - 1 partitions.
     pub(super) fn to_bytes(
         &self,
         key_hash: KeyHash,
@@ -131,20 +130,20 @@ fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
     bytes[offset..offset + field.len()].copy_from_slice(field);
 }
 
-/// The checksum that ends the header of a stored filter; 0 if the bytes hold none, and are no
-/// filter.
+/// Returns the checksum at the end of a stored filter's header; 0 if the bytes are too short for a
+/// header.
 pub(crate) fn header_checksum(stored: &[u8]) -> u64 {
     stored.first_chunk::<HEADER_BYTES>().map_or(0, |header| u64_at(header, HEADER_CHECKSUM))
 }
 
-/// The callers' slices are long enough.
+/// Callers pass slices that are long enough.
 fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[offset..offset + 8]);
     u64::from_le_bytes(word)
 }
 
-/// A wrong number at an offset of a partition's entry.
+/// Returns the error for a wrong number at an offset of a partition's entry.
 fn field(
     partition: usize,
     offset: usize,
@@ -155,12 +154,12 @@ fn field(
     HeaderError::field(HEADER_BYTES + partition * ENTRY_BYTES + offset, what, found, expected)
 }
 
-/// Checks an index: the steps of the document, in its order. `expected` is the hash, `None` for
+/// Verifies an index in the order of the steps in the document. `expected` is the hash, `None` for
 /// any.
-pub(super) fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Facts, HeaderError> {
+pub(super) fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<IndexHeader, HeaderError> {
     let header = Header::read(bytes, INDEX_MAGIC, VERSION)?;
     let (hash, flags, extractor) = (header.u8_at(10), header.u8_at(11), header.u64_at(40));
-    // Partitions are found by keys, so their hash is XXH3: id 1.
+    // Partitions are located by key, so an index cannot use caller-supplied hashes.
     if hash != 1 {
         return Err(HeaderError::field(10, "unsupported hash", hash, "supported: 1"));
     }
@@ -175,60 +174,61 @@ pub(super) fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Facts, H
     }
     if contents.extractor().is_some() != (extractor != 0) {
         let expected = match extractor {
-            0 => "must not be 0, since prefixes were added",
-            _ => "must be 0, since no prefixes were added",
+            0 => "must not be 0, because prefixes were added",
+            _ => "must be 0, because no prefixes were added",
         };
         return Err(HeaderError::field(40, "extractor", extractor, expected));
     }
     let found = bytes.len() as u64;
     let fixed = HEADER_BYTES as u64 + u64::from(partitions) * ENTRY_BYTES as u64;
     let expected = fixed.saturating_add(header.u64_at(32));
-    let parts = Parts::of(bytes, partitions).filter(|_| found == expected);
+    let parts = Entries::split(bytes, partitions).filter(|_| found == expected);
     let Some(parts) = parts else { return Err(HeaderError::Length { found, expected }) };
     header.check_body(BODY_CHECKSUM, &bytes[HEADER_BYTES..])?;
     let stored_bytes = parts.verify()?;
-    Ok(Facts { key_hash, contents, partitions, keys: header.u64_at(24), stored_bytes })
+    Ok(IndexHeader { key_hash, contents, partitions, keys: header.u64_at(24), stored_bytes })
 }
 
-/// The entries and the separators of an index.
+/// The entries and separators of an index.
 #[derive(Clone, Copy)]
-pub(super) struct Parts<'a> {
+pub(super) struct Entries<'a> {
     /// At least one.
     entries: &'a [Entry],
     separators: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
-    /// `None` if there are too few bytes.
-    pub(super) fn of(bytes: &'a [u8], partitions: u32) -> Option<Self> {
+impl<'a> Entries<'a> {
+    /// Returns `None` if there are too few bytes.
+    pub(super) fn split(bytes: &'a [u8], partitions: u32) -> Option<Self> {
         let length = usize::try_from(partitions).ok()?.checked_mul(ENTRY_BYTES)?;
         let (entries, separators) = bytes.get(HEADER_BYTES..)?.split_at_checked(length)?;
-        Some(Parts { entries: entries.as_chunks().0, separators })
+        Some(Entries { entries: entries.as_chunks().0, separators })
     }
 
-    /// Checks every entry; returns the bytes of all partitions.
+    /// Verifies every entry, and returns the bytes of all partitions.
     fn verify(&self) -> Result<u64, HeaderError> {
         const BLOCK: u64 = BLOCK_BYTES as u64;
         let (mut end, mut separator_end, mut last) = (0, 0, None);
         for (partition, entry) in self.entries.iter().enumerate() {
             let (next, next_separator) = (u64_at(entry, 8), u64_at(entry, 16));
-            // A header and 1 to 2^32 - 1 blocks.
+            // One header and 1 to 2^32 - 1 blocks.
             let length = next.checked_sub(end).filter(|length| {
                 length.is_multiple_of(BLOCK) && (2..=1 << 32).contains(&(length / BLOCK))
             });
             if length.is_none() {
-                let expected = "must be a header and 1 to 4294967295 blocks behind the one before";
+                let expected =
+                    "must be one header and 1 to 4294967295 blocks after the previous end";
                 return Err(field(partition, 8, "end of a partition", next, expected));
             }
             let most = if partition == 0 { 0 } else { self.separators.len() as u64 };
             if next_separator < separator_end || next_separator > most {
-                let expected = "must be 0 for the first, and behind the one before and inside the \
-                                separators for others";
+                let expected = "must be 0 for the first, and for others between the previous end \
+                                and the end of all separators";
                 return Err(field(partition, 16, "end of a separator", next_separator, expected));
             }
             let separator = self.separator(partition);
             if last.is_some() && separator <= last {
-                let expected = "the separator must be greater than the one before";
+                let expected = "the separator must be greater than the previous one";
                 return Err(field(partition, 16, "end of a separator", next_separator, expected));
             }
             (end, separator_end, last) = (next, next_separator, separator);
@@ -243,7 +243,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Where a range begins whose end an entry has at this offset: at the end in the entry before.
+    /// Returns the start of the range whose end is at this offset of an entry: the end in the
+    /// previous entry.
     fn begin(&self, partition: usize, offset: usize) -> u64 {
         let before = partition.checked_sub(1).and_then(|before| self.entries.get(before));
         before.map_or(0, |entry| u64_at(entry, offset))
@@ -263,19 +264,20 @@ impl<'a> Parts<'a> {
         Some(PartitionLocation { partition, offset, length, header_checksum })
     }
 
-    /// The checksum that ends the header of the partition's filter.
+    /// Returns the checksum at the end of the header of a partition's filter.
     pub(super) fn header_checksum(&self, partition: usize) -> Option<u64> {
         self.entries.get(partition).map(|entry| u64_at(entry, 0))
     }
 
-    /// The last partition whose separator is not greater than the key. That of the first is empty.
-    pub(super) fn partition_of(&self, key: &[u8]) -> usize {
-        let (mut found, mut beyond) = (0, self.entries.len());
-        while beyond - found > 1 {
-            let middle = found + (beyond - found) / 2;
+    /// Returns the last partition whose separator is not greater than the key. The first separator
+    /// is empty.
+    pub(super) fn find_partition(&self, key: &[u8]) -> usize {
+        let (mut found, mut end) = (0, self.entries.len());
+        while end - found > 1 {
+            let middle = found + (end - found) / 2;
             match self.separator(middle) {
                 Some(separator) if separator <= key => found = middle,
-                _ => beyond = middle,
+                _ => end = middle,
             }
         }
         found

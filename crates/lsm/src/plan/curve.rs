@@ -1,8 +1,7 @@
-//! The rate of one filter as a function of its blocks, as far as a plan can use it: the corners of
-//! its lower convex hull.
+//! The rate of one filter as a function of its blocks, as the corners of its lower convex hull.
 //!
-//! Sizes at which the rate falls more slowly than a little further on are left out: above all those
-//! of less than about a bit per key.
+//! Sizes at which a block saves less than somewhat further on are left out, above all those below
+//! about one bit per key.
 
 use alloc::vec::Vec;
 
@@ -10,16 +9,16 @@ use blocked_bloom::Sizing;
 
 use super::size::{most_blocks, stored_bytes};
 
-/// Up to this many keys the rate is computed for exactly that number; for more, for the next power
-/// of two up to [`LARGE`], with as many bits per key. The two rates differ as those of two binomial
-/// distributions of the same mean: by under 1 %, which moves a plan by less than the rounding to
-/// blocks.
-const EXACT: u64 = 1_024;
+/// Up to this many keys the rate is computed for the exact number. For more, it is computed for the
+/// next power of two up to [`MAX_KEYS`], at the same bits per key. The two rates differ like those
+/// of two binomial distributions with the same mean: by less than 1 %, which changes a plan less
+/// than rounding to blocks does.
+const MAX_EXACT_KEYS: u64 = 1_024;
 
-/// Keys of the largest filters whose rate is computed: from here on only bits per key matter.
-const LARGE: u64 = 1 << 20;
+/// Keys of the largest filters whose rate is computed. Above, only bits per key matter.
+const MAX_KEYS: u64 = 1 << 20;
 
-/// A number of blocks and the rate they give.
+/// A number of blocks and the rate with them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     pub(super) blocks: u32,
@@ -33,19 +32,20 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// The number of keys whose curve serves filters of `keys` keys.
+    /// Returns the number of keys whose curve serves filters of `keys` keys.
     pub(super) fn class(keys: u64) -> u64 {
-        if keys <= EXACT {
+        if keys <= MAX_EXACT_KEYS {
             keys
         } else {
-            keys.checked_next_power_of_two().map_or(LARGE, |power| power.min(LARGE))
+            keys.checked_next_power_of_two().map_or(MAX_KEYS, |power| power.min(MAX_KEYS))
         }
     }
 
-    /// The curve of a class. Some 400 sizes of 10 us, or one for each block if these are fewer.
+    /// Computes the curve of a class: about 400 sizes at 10 us each, or one per block if that is
+    /// fewer.
     pub(super) fn new(keys: u64) -> Self {
         let most = most_blocks(keys);
-        // A sixteenth of a bit per key, 1/128 of the size once that is more.
+        // A sixteenth of a bit per key, or 1/128 of the size if that is more.
         let smallest_step = (keys / (16 * 512)).max(1) as u32;
         let mut corners: Vec<Point> = Vec::new();
         let mut blocks = smallest_step;
@@ -64,8 +64,8 @@ impl Curve {
         }
     }
 
-    /// The corners for a filter of `keys` keys of this class, ascending; the last is the most
-    /// blocks it may have.
+    /// Returns the corners for a filter of `keys` keys of this class, ascending. The last one is
+    /// the maximum size.
     pub(super) fn corners(&self, keys: u64) -> Vec<Point> {
         let most = most_blocks(keys);
         if keys == self.keys {
@@ -73,7 +73,7 @@ impl Curve {
         }
         let scale = keys as f64 / self.keys as f64;
         let scaled = self.corners.iter().map(|corner| Point {
-            // Saturates where there are too many.
+            // Saturates if there are too many.
             blocks: libm::round(f64::from(corner.blocks) * scale).max(1.0) as u32,
             ..*corner
         });
@@ -84,14 +84,14 @@ impl Curve {
     }
 }
 
-/// The rate of a filter of exactly this many blocks, with the probes it would get.
+/// Returns the rate of a filter of exactly this many blocks, with its best number of probes.
 pub(super) fn rate(keys: u64, blocks: u32) -> f64 {
     Sizing::MaxBytes(stored_bytes(blocks))
         .params(keys)
         .map_or(1.0, |params| params.false_positive_rate())
 }
 
-/// By how much the rate falls per block.
+/// Returns the fall of the rate per block.
 fn slope(from: Point, to: Point) -> f64 {
     (from.rate - to.rate) / f64::from(to.blocks - from.blocks)
 }

@@ -1,9 +1,9 @@
-//! Planning with two kinds of filters: which level gets Bloom, which Ribbon, under a budget of
-//! memory or at a price of it.
+//! Plans with two kinds of filters: Bloom or Ribbon for each level, under a memory budget or at a
+//! price of memory.
 //!
-//! For each level, all useful sizes of both kinds are priced. At a given price of memory each level
-//! takes its best one, whatever the others take. A budget is met by the lowest price at which all
-//! fit it.
+//! For each level, all useful sizes of both kinds are priced. At a given price of memory, each
+//! level takes its best size independently of the others. A budget is met by the lowest price at
+//! which all of them fit.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -14,13 +14,13 @@ use blocked_bloom_ribbon::RibbonOptions;
 use super::level::{self, Level, check};
 use crate::error::PlanError;
 
-/// Steps of a bit per key, and of a halving of the rate.
+/// Steps per bit per key, and per halving of the rate.
 const STEPS: u32 = 4;
 
-/// Most bits per key of a Bloom filter, and the lowest rate of a Ribbon filter as halvings.
-const MOST: u32 = 30;
+/// Maximum bits per key of a Bloom filter, and maximum halvings of a Ribbon filter's rate.
+const MAX_BITS: u32 = 30;
 
-/// A kind of filter, and what to build it with.
+/// A kind of filter and its size.
 ///
 /// ```
 /// use blocked_bloom_lsm::{FilterKind, KindPlan, Level};
@@ -30,23 +30,34 @@ const MOST: u32 = 30;
 /// # Ok::<(), blocked_bloom_lsm::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 #[non_exhaustive]
 pub enum FilterKind {
     /// No filter pays.
     None,
-    /// A blocked Bloom filter of this sizing.
+    /// A blocked Bloom filter.
     Bloom {
-        /// Always [`Sizing::BitsPerKey`].
+        /// The size; in a plan always [`Sizing::BitsPerKey`].
         sizing: Sizing,
     },
     /// A sharded Ribbon filter (`RibbonOptions::new` of `blocked-bloom-ribbon`).
     Ribbon {
-        /// 2^-30 to 0.5.
+        /// The false-positive rate, in a plan 2^-30 to 0.5.
         false_positive_rate: f64,
     },
 }
 
-/// What a [`KindPlan`] decided for one level.
+impl From<Sizing> for FilterKind {
+    fn from(sizing: Sizing) -> Self {
+        FilterKind::Bloom { sizing }
+    }
+}
+
+/// The decision of a [`KindPlan`] for one level.
 ///
 /// ```
 /// use blocked_bloom_lsm::{FilterKind, KindPlan, Level};
@@ -57,25 +68,25 @@ pub enum FilterKind {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct KindOfLevel {
-    /// What was given.
+pub struct PlannedKind {
+    /// The level as given.
     pub level: Level,
-    /// What to build each of its filters with.
+    /// Kind and size of each filter.
     pub kind: FilterKind,
-    /// Bytes of all of its stored filters; those of Ribbon are estimated.
+    /// Bytes of all stored filters of the level; estimated for Ribbon.
     pub bytes: u128,
-    /// Predicted; 1 without a filter.
+    /// Predicted rate; 1 without a filter.
     pub false_positive_rate: f64,
-    /// Wasted reads and queries, per lookup of the tree, as
+    /// Wasted reads and queries per lookup, as in
     /// [`Plan::expected_cost`](super::Plan::expected_cost).
     pub expected_cost: f64,
 }
 
-/// Bloom or Ribbon for each level.
+/// Bloom or Ribbon filters for each level.
 ///
-/// A Ribbon filter takes some 28 % less memory at 1 %, and a lookup in it takes several times as
-/// long: it pays where a level has most of the keys, and not where most of the queries are.
-/// `docs/planning.md` shows when.
+/// A Ribbon filter takes about 28 % less memory at a rate of 1 %, and a lookup takes several times
+/// as long. Ribbon pays on levels with most of the keys, and not on levels with most of the
+/// queries. `docs/planning.md` shows when.
 ///
 /// ```
 /// use blocked_bloom_lsm::{FilterKind, KindPlan, Level, Plan};
@@ -88,17 +99,17 @@ pub struct KindOfLevel {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindPlan {
-    levels: Vec<KindOfLevel>,
+    levels: Vec<PlannedKind>,
 }
 
 impl KindPlan {
-    /// Kinds and sizes whose stored filters take at most `bytes`. Others could gain little: sizes
-    /// are a quarter of a bit per key apart, and what is left of the budget goes to the level where
-    /// it saves most, as long as something fits.
+    /// Returns kinds and sizes whose stored filters take at most `bytes`. Other choices would gain
+    /// little: sizes are a quarter of a bit per key apart, and the rest of the budget goes to the
+    /// level where it saves most, while something fits.
     ///
-    /// `ribbon_query_cost` is what a query of a Ribbon filter costs, in reads, where
-    /// [`Level::query_cost`] is that of a Bloom filter: several times as much. Cost: some
-    /// milliseconds for each number of keys.
+    /// `ribbon_query_cost` is the cost of a query of a Ribbon filter, in reads. It is several times
+    /// [`Level::query_cost`], the cost of a query of a Bloom filter. Cost of the call: a few
+    /// milliseconds for each distinct number of keys.
     ///
     /// # Errors
     ///
@@ -110,26 +121,27 @@ impl KindPlan {
     ) -> Result<Self, PlanError> {
         let choices = choices(levels, ribbon_query_cost)?;
         let fits = |price: f64| total(&choices, price) <= u128::from(bytes);
-        // Prices are positive numbers, whose bits have the order of the numbers; at the highest
-        // price no filter pays.
+        // Prices are positive numbers, whose bits sort like the numbers. At the highest price no
+        // filter pays.
         let (mut low, mut high) = (0, f64::MAX.to_bits());
         while low + 1 < high {
             let middle = u64::midpoint(low, high);
             if fits(f64::from_bits(middle)) { high = middle } else { low = middle }
         }
         let price = if fits(0.0) { 0.0 } else { f64::from_bits(high) };
-        let mut levels: Vec<KindOfLevel> =
+        let mut levels: Vec<PlannedKind> =
             choices.iter().map(|choices| best(choices, price)).collect();
         spend_rest(&mut levels, &choices, u128::from(bytes));
         Ok(KindPlan { levels })
     }
 
-    /// The best kinds and sizes if a byte of memory costs `price`, in reads per lookup of the tree,
-    /// however much memory they take in all.
+    /// Returns the best kinds and sizes if a byte of memory costs `price`, in reads per lookup,
+    /// without a budget.
     ///
     /// # Errors
     ///
-    /// As [`for_budget`](Self::for_budget); [`PlanError::MemoryPrice`] unless `0 <= price`.
+    /// As [`for_budget`](Self::for_budget); [`PlanError::MemoryPrice`] if `price` is negative or
+    /// not finite.
     pub fn for_price(
         levels: &[Level],
         price: f64,
@@ -142,32 +154,38 @@ impl KindPlan {
         Ok(KindPlan { levels: choices.iter().map(|choices| best(choices, price)).collect() })
     }
 
-    /// What was decided for each level, in the order they were given.
-    pub fn levels(&self) -> &[KindOfLevel] {
+    /// Returns the decision for each level, in the given order.
+    pub fn levels(&self) -> &[PlannedKind] {
         &self.levels
     }
 
-    /// Bytes of all stored filters.
+    /// Returns the kind and size of each level's filters in the same order, for
+    /// [`FilterPolicy::with_levels`](crate::FilterPolicy::with_levels).
+    pub fn kinds(&self) -> impl Iterator<Item = FilterKind> {
+        self.levels.iter().map(|level| level.kind)
+    }
+
+    /// Returns the bytes of all stored filters.
     pub fn bytes(&self) -> u128 {
         self.levels.iter().map(|level| level.bytes).sum()
     }
 
-    /// Wasted reads and queries, per lookup of the tree.
+    /// Returns the cost of wasted reads and queries, per lookup.
     pub fn expected_cost(&self) -> f64 {
         self.levels.iter().map(|level| level.expected_cost).sum()
     }
 }
 
-/// What each level could get; first no filter.
-fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<KindOfLevel>>, PlanError> {
+/// Returns the choices of each level; the first is "no filter".
+fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<PlannedKind>>, PlanError> {
     check(levels)?;
-    if !(0.0..=level::MOST).contains(&ribbon_query_cost) {
+    if !(0.0..=level::MAX_NUMBER).contains(&ribbon_query_cost) {
         return Err(PlanError::RibbonQueryCost { cost: ribbon_query_cost });
     }
-    // Kind, bytes of a filter, rate.
+    // By number of keys: kind, bytes of a filter, rate.
     let mut filters: BTreeMap<u64, Vec<(FilterKind, u64, f64)>> = BTreeMap::new();
-    let of_level = |level: &Level| {
-        let none = KindOfLevel {
+    let level_choices = |level: &Level| {
+        let none = PlannedKind {
             level: *level,
             kind: FilterKind::None,
             bytes: 0,
@@ -179,12 +197,12 @@ fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<KindOfLev
             return choices;
         }
         let keys = level.keys_per_filter();
-        for &(kind, bytes, rate) in &*filters.entry(keys).or_insert_with(|| filters_of(keys)) {
+        for &(kind, bytes, rate) in &*filters.entry(keys).or_insert_with(|| filter_sizes(keys)) {
             let query_cost = match kind {
                 FilterKind::Ribbon { .. } => ribbon_query_cost,
                 _ => level.query_cost,
             };
-            choices.push(KindOfLevel {
+            choices.push(PlannedKind {
                 level: *level,
                 kind,
                 bytes: u128::from(level.filters()) * u128::from(bytes),
@@ -194,13 +212,14 @@ fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<KindOfLev
         }
         choices
     };
-    Ok(levels.iter().map(of_level).collect())
+    Ok(levels.iter().map(level_choices).collect())
 }
 
-/// Every size of both kinds of filters of this many keys.
-fn filters_of(keys: u64) -> Vec<(FilterKind, u64, f64)> {
-    let steps =
-        |first: u32| (first * STEPS..=MOST * STEPS).map(|step| f64::from(step) / f64::from(STEPS));
+/// Returns every size of both kinds of filters for this number of keys.
+fn filter_sizes(keys: u64) -> Vec<(FilterKind, u64, f64)> {
+    let steps = |first: u32| {
+        (first * STEPS..=MAX_BITS * STEPS).map(|step| f64::from(step) / f64::from(STEPS))
+    };
     let bloom = steps(1).filter_map(|bits| {
         let sizing = Sizing::BitsPerKey(bits);
         let params = sizing.params(keys).ok()?;
@@ -215,9 +234,9 @@ fn filters_of(keys: u64) -> Vec<(FilterKind, u64, f64)> {
     bloom.chain(ribbon).collect()
 }
 
-/// The choice of the least cost at this price of a byte; of equal ones the smallest.
-fn best(choices: &[KindOfLevel], price: f64) -> KindOfLevel {
-    let cost = |choice: &KindOfLevel| choice.expected_cost + price * choice.bytes as f64;
+/// Returns the choice with the lowest cost at this price of a byte; the smallest among equal ones.
+fn best(choices: &[PlannedKind], price: f64) -> PlannedKind {
+    let cost = |choice: &PlannedKind| choice.expected_cost + price * choice.bytes as f64;
     let mut best = choices[0];
     for choice in &choices[1..] {
         let order = cost(choice).total_cmp(&cost(&best)).then(choice.bytes.cmp(&best.bytes));
@@ -228,15 +247,15 @@ fn best(choices: &[KindOfLevel], price: f64) -> KindOfLevel {
     best
 }
 
-fn total(choices: &[Vec<KindOfLevel>], price: f64) -> u128 {
+fn total(choices: &[Vec<PlannedKind>], price: f64) -> u128 {
     choices.iter().map(|choices| best(choices, price).bytes).sum()
 }
 
-/// Spends what is left on larger filters, each time on the one that saves most.
-fn spend_rest(levels: &mut [KindOfLevel], choices: &[Vec<KindOfLevel>], budget: u128) {
+/// Spends the rest of the budget on larger filters, each time on the one that saves most.
+fn spend_rest(levels: &mut [PlannedKind], choices: &[Vec<PlannedKind>], budget: u128) {
     loop {
         let rest = budget - levels.iter().map(|level| level.bytes).sum::<u128>();
-        let mut most: Option<(usize, KindOfLevel, f64)> = None;
+        let mut most: Option<(usize, PlannedKind, f64)> = None;
         for (i, (level, choices)) in levels.iter().zip(choices).enumerate() {
             for choice in choices.iter().filter(|choice| choice.bytes <= level.bytes + rest) {
                 let saved = level.expected_cost - choice.expected_cost;

@@ -1,21 +1,20 @@
-//! The cost model of a level: how many lookups its filters answer, and what a lookup costs with and
-//! without them.
+//! The cost model of a level: the number of lookups that its filters answer, and the cost of a
+//! lookup with and without them.
 //!
-//! Numbers are checked against their ranges before they are used, so that no sum of costs
-//! overflows.
+//! Numbers are checked before they are used, so that no sum of costs overflows.
 
 use crate::error::PlanError;
 
-/// Largest number of lookups and largest cost: products and sums of them stay finite.
-pub(super) const MOST: f64 = 1e15;
+/// Maximum number of lookups and maximum cost. Products and sums of them stay finite.
+pub(super) const MAX_NUMBER: f64 = 1e15;
 
-/// Most levels of a plan: each takes some ten thousand bytes and a tenth of a millisecond.
+/// Maximum levels of a plan. Each takes about ten thousand bytes and a tenth of a millisecond.
 const MAX_LEVELS: usize = 4_096;
 
-/// What a plan knows of a level of a tree, or of one table.
+/// A level of a tree, or a single table, as a plan sees it.
 ///
-/// The defaults are those of a tree in which absent keys are looked up: every lookup reaches every
-/// level, and every read costs the same.
+/// By default every lookup reaches the level and looks for an absent key, and every read costs the
+/// same.
 ///
 /// ```
 /// use blocked_bloom_lsm::Level;
@@ -23,8 +22,8 @@ const MAX_LEVELS: usize = 4_096;
 /// assert_eq!((level.keys, level.runs, level.lookups), (100_000_000, 4, 1.0));
 /// ```
 ///
-/// With the feature `serde`, all fields but `keys` may be left out of a configuration file and then
-/// have these defaults; an unknown one is an error.
+/// With the feature `serde`, a configuration file may leave out all fields but `keys`; they get
+/// these defaults. An unknown field is an error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -33,31 +32,31 @@ const MAX_LEVELS: usize = 4_096;
 )]
 #[non_exhaustive]
 pub struct Level {
-    /// Distinct keys of all its tables together. A level of 0 keys gets no filter and costs
+    /// Distinct keys of all tables of the level. A level of 0 keys gets no filter and costs
     /// nothing.
     pub keys: u64,
-    /// Sorted runs, each of which a lookup has to try: 1 with leveled compaction, several with
-    /// tiered compaction and for level 0.
+    /// Sorted runs, each of which a lookup must try: 1 with leveled compaction, several with tiered
+    /// compaction and for level 0.
     #[cfg_attr(feature = "serde", serde(default = "one"))]
     pub runs: u32,
-    /// Tables with disjoint key ranges that a run is cut into, of which a lookup tries one. Each
-    /// has a filter of its own.
+    /// Tables of each run, with disjoint key ranges. A lookup tries one of them. Each has its own
+    /// filter.
     #[cfg_attr(feature = "serde", serde(default = "one"))]
     pub tables: u32,
-    /// Lookups that reach the level, per lookup of the tree (or in any other unit that all levels
-    /// share).
+    /// Lookups that reach the level per lookup of the tree, or in any other unit that all levels
+    /// share.
     #[cfg_attr(feature = "serde", serde(default = "one"))]
     pub lookups: f64,
-    /// What a wasted read costs, in reads: less than 1 where the data blocks are often cached, more
-    /// where they are remote.
+    /// Cost of a wasted read, in reads: less than 1 if the data blocks are often cached, more if
+    /// they are remote.
     #[cfg_attr(feature = "serde", serde(default = "one"))]
     pub cost: f64,
-    /// What a query of one run's filter costs, in reads: 0.001 is 100 ns of memory beside 100 us of
-    /// storage.
+    /// Cost of a query of one run's filter, in reads. 0.001 is 100 ns of memory access compared
+    /// with 100 us of storage access.
     #[cfg_attr(feature = "serde", serde(default = "query_cost"))]
     pub query_cost: f64,
-    /// Fraction of the lookups that reach the level whose key is in it. They try half of its other
-    /// runs, on average.
+    /// Fraction of the lookups reaching the level whose key is in it. On average they try half of
+    /// the level's other runs.
     #[cfg_attr(feature = "serde", serde(default))]
     pub present: f64,
 }
@@ -73,8 +72,8 @@ fn query_cost() -> f64 {
 }
 
 impl Level {
-    /// A level of one run and one table, in which every lookup of the tree looks for a key that it
-    /// does not hold; a wasted read costs 1, a query of the filter 0.001.
+    /// Creates a level of one run and one table, which every lookup reaches in search of an absent
+    /// key. A wasted read costs 1, a query of the filter 0.001.
     pub const fn new(keys: u64) -> Self {
         Level { keys, runs: 1, tables: 1, lookups: 1.0, cost: 1.0, query_cost: 0.001, present: 0.0 }
     }
@@ -116,11 +115,11 @@ impl Level {
     }
 
     fn check(&self, level: usize) -> Result<(), PlanError> {
-        if !(0.0..=MOST).contains(&self.lookups) {
+        if !(0.0..=MAX_NUMBER).contains(&self.lookups) {
             return Err(PlanError::LookupsOutOfRange { level, lookups: self.lookups });
         }
         if let Some(cost) =
-            [self.cost, self.query_cost].into_iter().find(|c| !(0.0..=MOST).contains(c))
+            [self.cost, self.query_cost].into_iter().find(|c| !(0.0..=MAX_NUMBER).contains(c))
         {
             return Err(PlanError::CostOutOfRange { level, cost });
         }
@@ -137,12 +136,12 @@ impl Level {
         u64::from(self.runs) * u64::from(self.tables)
     }
 
-    /// Keys of one table, rounded up.
+    /// Returns the keys of one table, rounded up.
     pub(super) fn keys_per_filter(&self) -> u64 {
         self.keys.div_ceil(self.filters().max(1))
     }
 
-    /// Queries of a run that does not hold the key, per lookup of the tree.
+    /// Returns the queries of runs without the key, per lookup of the tree.
     pub(super) fn absent_queries(&self) -> f64 {
         if self.keys == 0 {
             return 0.0;
@@ -151,17 +150,17 @@ impl Level {
         self.lookups * ((1.0 - self.present) * runs + self.present * (runs - 1.0) / 2.0)
     }
 
-    /// Queries of a run, per lookup of the tree.
+    /// Returns the queries of runs, per lookup of the tree.
     pub(super) fn queries(&self) -> f64 {
         self.absent_queries() + if self.keys == 0 { 0.0 } else { self.lookups * self.present }
     }
 
-    /// Weighted reads that are wasted without a filter: what the rate multiplies.
+    /// Returns the weighted reads that are wasted without a filter. The rate multiplies this.
     pub(super) fn weight(&self) -> f64 {
         self.absent_queries() * self.cost
     }
 
-    /// What the queries of the filters cost if there are any.
+    /// Returns the cost of querying the filters, if there are any.
     pub(super) fn cost_of_queries(&self) -> f64 {
         self.queries() * self.query_cost
     }

@@ -6,15 +6,15 @@ use blocked_bloom::{MAX_BITS_PER_KEY, MAX_RECOMMENDED_BLOCKS, Sizing};
 
 use super::level::Level;
 
-/// The most blocks a plan gives to one filter of this many keys.
+/// Returns the maximum blocks that a plan gives to one filter of this many keys.
 pub(super) fn most_blocks(keys: u64) -> u32 {
     let sizing = Sizing::BitsPerKey(MAX_BITS_PER_KEY);
     let blocks = sizing.params(keys).map_or(u32::MAX, |params| params.blocks());
     blocks.min(MAX_RECOMMENDED_BLOCKS)
 }
 
-/// Blocks of each filter of a level at these bits per key, as [`Sizing::BitsPerKey`] rounds them; 0
-/// for no filter.
+/// Returns the blocks of each filter of a level at these bits per key, rounded like
+/// [`Sizing::BitsPerKey`]; 0 for no filter.
 pub(super) fn blocks_at(level: &Level, bits_per_key: f64) -> u32 {
     if level.keys == 0 || bits_per_key == 0.0 {
         return 0;
@@ -24,13 +24,13 @@ pub(super) fn blocks_at(level: &Level, bits_per_key: f64) -> u32 {
     libm::ceil(keys * bits_per_key / f64::from(BLOCK_BITS)).clamp(1.0, most) as u32
 }
 
-/// Bytes of a stored filter of this many blocks.
+/// Returns the bytes of a stored filter of this many blocks.
 pub(super) fn stored_bytes(blocks: u32) -> u64 {
     HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64
 }
 
-/// Stored bytes of all filters of a level, if each has this many blocks.
-pub(super) fn bytes_of(level: &Level, blocks: u32) -> u128 {
+/// Returns the stored bytes of all filters of a level with this many blocks each.
+pub(super) fn level_bytes(level: &Level, blocks: u32) -> u128 {
     match blocks {
         0 => 0,
         _ => u128::from(level.filters()) * u128::from(stored_bytes(blocks)),

@@ -1,8 +1,8 @@
-//! Shares out the bytes: the steps of all levels, from one corner of a curve to the next, are taken
-//! in the order of what a byte saves, the most first, until one no longer fits.
+//! Distributes the bytes of a budget. The steps of all levels, from one corner of a curve to the
+//! next, are taken in descending order of the savings per byte, until one does not fit.
 //!
-//! What a byte saves comes from the curves, which are approximate; the resulting plan is priced by
-//! its real parameters.
+//! The savings come from the curves, which are approximate. The resulting plan is priced by its
+//! real parameters.
 
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use blocked_bloom::probe::BLOCK_BYTES;
 
 use super::curve::{Curve, Point, rate};
 use super::level::Level;
-use super::size::bytes_of;
+use super::size::level_bytes;
 
 /// Equal levels, which grow together.
 struct Group {
@@ -21,24 +21,24 @@ struct Group {
     keys: u64,
     weight: f64,
     corners: Vec<Point>,
-    /// The corner that the next step leads to.
+    /// The corner to which the next step leads.
     next: usize,
     size: Size,
 }
 
-/// What the members of a group have: the first `active` of them this number of blocks, and the
-/// first `larger` of these one block more.
+/// Sizes of the members of a group: the first `active` members have `blocks` blocks, and the first
+/// `larger` of these have one block more.
 #[derive(Clone, Copy)]
 struct Size {
     active: usize,
     blocks: u32,
     larger: usize,
-    /// Blocks of the one after the active ones, if it gets what was left.
+    /// Blocks of the member after the active ones, if it gets the rest of the budget.
     last: u32,
 }
 
-/// A step of a group, for the heap: the one whose bytes save most comes first, of equal ones that
-/// of the first group.
+/// A step of a group, for the heap. The step that saves most per byte comes first; among equal
+/// ones, that of the first group.
 struct Step {
     saved_per_byte: f64,
     group: usize,
@@ -65,14 +65,14 @@ impl PartialEq for Step {
 
 impl Eq for Step {}
 
-/// Blocks for the filters of each level, 0 for none: at most `bytes` in all.
+/// Returns the blocks of the filters of each level, 0 for none, at most `bytes` in total.
 pub(super) fn spend(levels: &[Level], bytes: u64) -> Vec<u32> {
     let mut groups = groups(levels);
     let mut heap: BinaryHeap<Step> = BinaryHeap::new();
     heap.extend((0..groups.len()).filter_map(|group| groups[group].first_step(group)));
     let mut rest = u128::from(bytes);
     let mut saved = 0.0;
-    // The best way to end early, with a small filter for what is left, and what it saves.
+    // The best way to stop early, with a small filter for the rest of the budget, and its savings.
     let mut best: Option<(f64, Vec<Size>)> = None;
     while let Some(Step { group: index, .. }) = heap.pop() {
         let group = &mut groups[index];
@@ -92,12 +92,13 @@ pub(super) fn spend(levels: &[Level], bytes: u64) -> Vec<u32> {
                 group.take_step();
                 heap.extend(group.step(index));
             }
-            // Tries both: one more of them, smaller than it should be, or these bytes for others.
-            let (blocks, with_it) = group.smaller(rest);
-            if saved + with_it > best.as_ref().map_or(saved, |(best, _)| *best) {
-                let mut sizes: Vec<Size> = groups.iter().map(Group::outcome).collect();
+            // Tries both: one more filter that is smaller than planned, or these bytes for other
+            // levels.
+            let (blocks, extra) = group.size_for(rest);
+            if saved + extra > best.as_ref().map_or(saved, |(best, _)| *best) {
+                let mut sizes: Vec<Size> = groups.iter().map(Group::final_size).collect();
                 sizes[index].last = blocks;
-                best = Some((saved + with_it, sizes));
+                best = Some((saved + extra, sizes));
             }
         } else {
             saved += group.grow_within(&mut rest);
@@ -105,7 +106,7 @@ pub(super) fn spend(levels: &[Level], bytes: u64) -> Vec<u32> {
     }
     let sizes = match best {
         Some((best, sizes)) if best > saved => sizes,
-        _ => groups.iter().map(Group::outcome).collect(),
+        _ => groups.iter().map(Group::final_size).collect(),
     };
     let mut blocks = alloc::vec![0; levels.len()];
     for (group, size) in groups.iter().zip(sizes) {
@@ -121,8 +122,8 @@ pub(super) fn spend(levels: &[Level], bytes: u64) -> Vec<u32> {
     blocks
 }
 
-/// The levels of which a filter can pay, equal ones together, in an order that does not depend on
-/// theirs.
+/// Returns the levels for which a filter can pay, with equal levels grouped. The order does not
+/// depend on that of the levels.
 fn groups(levels: &[Level]) -> Vec<Group> {
     let mut members: BTreeMap<[u64; 4], Vec<usize>> = BTreeMap::new();
     for (index, level) in levels.iter().enumerate() {
@@ -152,14 +153,14 @@ fn groups(levels: &[Level]) -> Vec<Group> {
 }
 
 impl Group {
-    /// Bytes of the next step, per member.
+    /// Returns the bytes of the next step, per member.
     fn step_bytes(&self) -> u128 {
-        let now = bytes_of(&self.level, self.size.blocks);
-        bytes_of(&self.level, self.corners[self.next].blocks) - now
+        let now = level_bytes(&self.level, self.size.blocks);
+        level_bytes(&self.level, self.corners[self.next].blocks) - now
     }
 
-    /// What the next step saves, per member: reads, less the cost of the queries if there was no
-    /// filter before.
+    /// Returns the savings of the next step, per member: reads, less the cost of queries if there
+    /// was no filter before.
     fn step_gain(&self) -> f64 {
         let after = self.corners[self.next].rate;
         match self.size.blocks {
@@ -173,7 +174,8 @@ impl Group {
         self.next += 1;
     }
 
-    /// The step from nothing to the corner where a byte has saved most; none if no filter pays.
+    /// Returns the step from no filter to the corner with the greatest savings per byte, or `None`
+    /// if no filter pays.
     fn first_step(&mut self, group: usize) -> Option<Step> {
         let mut best: Option<(usize, Step)> = None;
         for next in 0..self.corners.len() {
@@ -188,20 +190,20 @@ impl Group {
         (step.saved_per_byte > 0.0).then_some(step)
     }
 
-    /// The next step, if the curve goes on.
+    /// Returns the next step, unless the curve ends.
     fn step(&self, group: usize) -> Option<Step> {
         (self.next < self.corners.len())
             .then(|| Step { saved_per_byte: self.step_gain() / self.step_bytes() as f64, group })
     }
 
-    /// Blocks of one more member that is given all of `rest`, and what that saves.
-    fn smaller(&self, rest: u128) -> (u32, f64) {
+    /// Returns the blocks of one more member that gets all of `rest`, and its savings.
+    fn size_for(&self, rest: u128) -> (u32, f64) {
         let blocks = (rest / self.bytes_per_block()).saturating_sub(1) as u32;
         (blocks, self.weight * (1.0 - rate(self.keys, blocks)) - self.level.cost_of_queries())
     }
 
-    /// Shares `rest` evenly among the members, in whole blocks and then in one more for some;
-    /// returns what that saves.
+    /// Distributes `rest` evenly among the members, in whole blocks and one more for some of them.
+    /// Returns the savings.
     fn grow_within(&mut self, rest: &mut u128) -> f64 {
         let active = self.size.active as u128;
         let all = (*rest / self.bytes_per_block()).min(u128::from(u32::MAX) * active);
@@ -221,9 +223,9 @@ impl Group {
         u128::from(self.level.filters()) * BLOCK_BYTES as u128
     }
 
-    fn outcome(&self) -> Size {
+    fn final_size(&self) -> Size {
         match self.size {
-            // Its first step was never taken: no member has a filter.
+            // The first step was never taken, so no member has a filter.
             size if size.blocks == 0 => Size { active: 0, ..size },
             size => size,
         }

@@ -1,4 +1,4 @@
-//! A plan as text. Sizes are in bytes, whatever their magnitude.
+//! Prints a plan as text. Sizes are in bytes.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -7,13 +7,13 @@ use core::fmt::{self, Display, Formatter};
 
 use super::Plan;
 
-const HEADS: [&str; 7] =
+const HEADINGS: [&str; 7] =
     ["level", "keys", "bits/key", "probes", "stored bytes", "false positives", "wasted reads"];
 
-/// A line for each level and one for the whole. Wasted reads are per lookup.
+/// Prints a line for each level and one for the total. Wasted reads are per lookup.
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut rows: Vec<[String; 7]> = Vec::from([HEADS.map(String::from)]);
+        let mut rows: Vec<[String; 7]> = Vec::from([HEADINGS.map(String::from)]);
         for (index, planned) in self.levels.iter().enumerate() {
             let (bits, probes, rate) = match planned.skipped {
                 Some(reason) => ("no filter".into(), "-".into(), reason.to_string()),

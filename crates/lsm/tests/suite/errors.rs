@@ -64,15 +64,18 @@ fn partitions() {
     check(new(options().with_probes(31), 4_096), PROBES, Some(PROBES));
     check(Build::from(AllocError::new(640)), NO_MEMORY, Some(NO_MEMORY));
     let caller = options().with_key_hash(KeyHash::Caller { tag: 5 });
-    let text = "partitions are found by keys, not by the caller's hash with tag 5: give options \
-                with an XXH3 hash";
+    let text = "partitions are located by key, which the caller's hash with tag 5 cannot hash: use \
+                options with XXH3";
     check(new(caller, 4_096), text, None);
     let by_bytes = FilterOptions::new(Sizing::MaxBytes(4_000));
-    begins(new(by_bytes, 4_096), "partitions sized by at most 4000 bytes never fill up: ");
-    begins(new(options(), 127), "partitions of 127 bytes: a filter of one key takes 128");
+    begins(
+        new(by_bytes, 4_096),
+        "a size of at most 4000 bytes does not limit the keys of a partition: ",
+    );
+    begins(new(options(), 127), "partitions of 127 bytes are too small: one key takes 128 bytes");
     let mut builder = PartitionedFilterBuilder::new(options(), 4_096).unwrap();
     ["b", "c", "d"].iter().for_each(|key| assert!(builder.insert(key).unwrap().is_none()));
-    begins(builder.insert("a").unwrap_err(), "key 3 is less than the one before");
+    begins(builder.insert("a").unwrap_err(), "key 3 is less than the previous key");
     begins(Build::TooManyPartitions, "more than 4294967295 partitions");
 
     // A partition that cannot be finished, and what comes after.
@@ -83,7 +86,7 @@ fn partitions() {
     assert!(error.to_string().starts_with(text), "{error}");
     assert!(error.source().unwrap().to_string().starts_with(text));
     for error in [builder.insert("z").unwrap_err(), builder.finish().unwrap_err()] {
-        begins(error, "the builder has failed before");
+        begins(error, "the builder failed earlier");
     }
 }
 
@@ -102,7 +105,7 @@ fn indexes_of_partitions() {
     assert_eq!(error.offset(), 96);
     begins_in_header(
         error,
-        "offset 96: end of a partition 200 (must be a header and 1 to 4294967295 blocks ",
+        "offset 96: end of a partition 200 (must be one header and 1 to 4294967295 blocks ",
     );
     begins_in_header(
         changed(64 + 16, &[1]),
@@ -111,7 +114,7 @@ fn indexes_of_partitions() {
     let text = "offset 104: end of a separator 9 (must be 0 for the first, and ";
     begins_in_header(changed(64 + 24 + 16, &[9]), text);
     let error = changed(64 + 3 * 24 + 1, &[0]);
-    assert!(error.to_string().contains("must be greater than the one before"), "{error}");
+    assert!(error.to_string().contains("must be greater than the previous one"), "{error}");
     begins_in_header(error, "offset 128: end of a separator ");
     let text = "offset 12: number of partitions 0 (allowed: 1 to 4294967295)";
     check(changed(12, &[0]), text, Some(text));

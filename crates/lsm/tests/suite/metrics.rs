@@ -121,10 +121,10 @@ fn a_difference_of_snapshots_is_what_came_between() {
     let earlier = metrics.snapshot();
     metrics.record_batch(1_000, 30);
     metrics.record_true_positives(20);
-    assert_eq!(metrics.snapshot().since(&earlier), counted(1_000, 30, 20));
+    assert_eq!(metrics.snapshot().delta_since(&earlier), counted(1_000, 30, 20));
     metrics.record_pass_all(5);
-    assert_eq!(metrics.snapshot().since(&earlier).pass_all(), 5);
-    assert_eq!(earlier.since(&metrics.snapshot()), MetricsSnapshot::default());
+    assert_eq!(metrics.snapshot().delta_since(&earlier).pass_all(), 5);
+    assert_eq!(earlier.delta_since(&metrics.snapshot()), MetricsSnapshot::default());
 }
 
 #[test]
@@ -176,10 +176,12 @@ fn the_warning_needs_twice_the_rate_and_evidence() {
     }
     let bad = counted(1_000_000, 500_000, 0);
     for factor in [f64::NAN, f64::INFINITY, 0.5, -1.0] {
-        assert_eq!(bad.check_beyond(0.01, factor), None, "{factor}");
+        assert_eq!(bad.check_with_factor(0.01, factor), None, "{factor}");
     }
-    assert!(bad.check_beyond(0.01, 1.0).is_some(), "the least factor");
-    assert!(bad.check_beyond(0.01, 49.0).is_some() && bad.check_beyond(0.01, 51.0).is_none());
+    assert!(bad.check_with_factor(0.01, 1.0).is_some(), "the least factor");
+    assert!(
+        bad.check_with_factor(0.01, 49.0).is_some() && bad.check_with_factor(0.01, 51.0).is_none()
+    );
 }
 
 /// A filter as it was predicted is not warned about, at any moment of a long run; one with three

@@ -129,7 +129,7 @@ fn sealed_lies_are_named() {
     let first: Vec<u8> = index[160..164].to_vec();
     assert_eq!(field(open_with(164, &first)), (112 + 16, 8));
     let error = open_with(168, &[0; 4]);
-    assert!(error.to_string().contains("must be greater than the one before"), "{error}");
+    assert!(error.to_string().contains("must be greater than the previous one"), "{error}");
     assert_eq!(field(error), (136 + 16, 12));
 }
 

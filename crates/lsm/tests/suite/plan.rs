@@ -384,7 +384,7 @@ fn numbers_out_of_range_are_named() {
     let most = vec![Level::new(100); 4_096];
     assert!(Plan::for_budget(&most, 1 << 20).unwrap().bytes() > (1 << 20) - 64);
     let error = Plan::uniform(&vec![level; 4_097], 1 << 20).unwrap_err();
-    assert_eq!(error.to_string(), "4097 levels: plan at most 4096 at once");
+    assert_eq!(error.to_string(), "4097 levels: a plan can have at most 4096");
 }
 
 #[cfg(feature = "serde")]
@@ -426,7 +426,7 @@ mod stored {
         };
         assert!(read(level(json!({ "keys": 10 }), 10.0)).is_ok());
         for (plan, expected) in [
-            (level(json!({ "keys": 10, "present": 1.5 }), 10.0), "level 1: 1.5 of its lookups"),
+            (level(json!({ "keys": 10, "present": 1.5 }), 10.0), "level 1: fraction 1.5"),
             (level(json!({ "keys": 10, "runs": 0 }), 10.0), "level 1: 0 runs"),
             (level(json!({ "keys": 10 }), 101.0), "level 1: 101 bits per key"),
             (level(json!({ "runs": 1 }), 10.0), "missing field `keys`"),

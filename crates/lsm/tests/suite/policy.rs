@@ -2,13 +2,14 @@
 
 use blocked_bloom::{BloomFilter, BuildError, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_lsm::{
-    FilterChoice, FilterPolicy, Level, PartitionIndex, PartitionedFilterBuilder, Plan,
+    FilterChoice, FilterKind, FilterPolicy, KindPlan, Level, PartitionIndex,
+    PartitionedFilterBuilder, Plan,
 };
 
 const TEN_BITS: FilterOptions = FilterOptions::new(Sizing::BitsPerKey(10.0));
 
 fn whole(policy: &FilterPolicy, level: usize, keys: u64) -> FilterOptions {
-    match policy.for_table(level, keys) {
+    match policy.choose_filter(level, keys) {
         FilterChoice::Whole(options) => options,
         other => panic!("{other:?}"),
     }
@@ -18,7 +19,7 @@ fn whole(policy: &FilterPolicy, level: usize, keys: u64) -> FilterOptions {
 fn each_level_gets_its_planned_size() {
     let levels = [10_000, 100_000, 1_000_000].map(Level::new);
     let plan = Plan::for_budget(&levels, 1_200_000).unwrap();
-    let policy = FilterPolicy::new(TEN_BITS).with_sizings(plan.sizings());
+    let policy = FilterPolicy::new(TEN_BITS).with_levels(plan.sizings());
     for (level, planned) in plan.levels().iter().enumerate() {
         let mut builder = whole(&policy, level, planned.level.keys).builder();
         builder.extend((0..planned.level.keys).map(u64::to_le_bytes)).unwrap();
@@ -26,9 +27,9 @@ fn each_level_gets_its_planned_size() {
         assert_eq!(filter.params().blocks(), planned.params.blocks(), "level {level}");
     }
     assert_eq!(whole(&policy, 99, 1).sizing(), plan.levels()[2].sizing);
-    // Without levels, that of the options.
+    // Without levels, the sizing of the options.
     let nothing = Plan::for_budget(&[], 1_000).unwrap();
-    for policy in [policy.with_sizings(nothing.sizings()), FilterPolicy::new(TEN_BITS)] {
+    for policy in [policy.with_levels(nothing.sizings()), FilterPolicy::new(TEN_BITS)] {
         assert_eq!(whole(&policy, 3, 1).sizing(), Sizing::BitsPerKey(10.0));
     }
 }
@@ -39,11 +40,28 @@ fn a_skipped_level_gets_none() {
     let levels = [Level::new(1_000), Level::new(1_000_000_000).present(1.0)];
     let plan = Plan::for_budget(&levels, 100_000).unwrap();
     assert!(plan.levels()[1].skipped.is_some());
-    let policy = FilterPolicy::new(TEN_BITS).with_sizings(plan.sizings());
-    assert!(matches!(policy.for_table(0, 1_000), FilterChoice::Whole(_)));
-    assert_eq!(policy.for_table(1, 1_000_000), FilterChoice::None);
+    let policy = FilterPolicy::new(TEN_BITS).with_levels(plan.sizings());
+    assert!(matches!(policy.choose_filter(0, 1_000), FilterChoice::Whole(_)));
+    assert_eq!(policy.choose_filter(1, 1_000_000), FilterChoice::None);
     let none = FilterPolicy::new(FilterOptions::new(Sizing::FalsePositiveRate(1.0)));
-    assert_eq!(none.with_partitions(0, 1_000).for_table(0, 1_000_000), FilterChoice::None);
+    assert_eq!(none.with_partitions(0, 1_000).choose_filter(0, 1_000_000), FilterChoice::None);
+}
+
+#[test]
+fn a_policy_chooses_the_kinds_of_a_plan() {
+    let levels = [90_000, 900_000, 9_000_000, 90_000_000].map(Level::new);
+    let plan = KindPlan::for_budget(&levels, 100 << 20, 0.0032).unwrap();
+    let options = TEN_BITS.with_key_hash(KeyHash::Xxh3 { seed: 9 });
+    let policy = FilterPolicy::new(options).with_levels(plan.kinds()).with_partitions(0, 1_000);
+    let FilterKind::Ribbon { false_positive_rate } = plan.levels()[3].kind else { panic!() };
+    for level in [3, 99] {
+        let FilterChoice::Ribbon(options) = policy.choose_filter(level, 1_000) else { panic!() };
+        assert_eq!(options.false_positive_rate(), false_positive_rate);
+        assert_eq!(options.key_hash(), KeyHash::Xxh3 { seed: 9 });
+    }
+    assert!(matches!(policy.choose_filter(0, 1_000), FilterChoice::Partitioned { .. }));
+    let none = FilterPolicy::new(TEN_BITS).with_levels([FilterKind::None]);
+    assert_eq!(none.choose_filter(0, 1_000), FilterChoice::None);
 }
 
 /// All options but the size are those of the policy, in filters and in partitions.
@@ -57,7 +75,7 @@ fn filters_have_the_hash_contents_and_probes_of_the_policy() {
         seeded.clone().with_prefixes(rule.clone()),
         seeded.with_only_prefixes(rule.clone()),
     ] {
-        let policy = FilterPolicy::new(options.clone()).with_sizings([twelve]);
+        let policy = FilterPolicy::new(options.clone()).with_levels([twelve]);
         assert_eq!(policy.options(), &options);
         let found = whole(&policy, 0, 2);
         assert_eq!(found, options.clone().with_sizing(twelve).with_expected_items(2));
@@ -68,7 +86,7 @@ fn filters_have_the_hash_contents_and_probes_of_the_policy() {
         assert_eq!(filter.key_hash(), options.key_hash());
         assert_eq!(filter.params().probes(), 3);
 
-        let found = policy.with_partitions(0, 1_000).for_table(0, 2);
+        let found = policy.with_partitions(0, 1_000).choose_filter(0, 2);
         let options = options.with_sizing(twelve);
         assert_eq!(found, FilterChoice::Partitioned { options, partition_bytes: 1_000 });
     }
@@ -79,9 +97,9 @@ fn partitions_begin_above_their_limit_and_find_every_key() {
     let policy = FilterPolicy::new(TEN_BITS).with_partitions(10_000, 1_000);
     let fits = |&keys: &u64| TEN_BITS.params(keys).unwrap().stored_bytes() <= 10_000;
     let largest = (1..).take_while(fits).last().unwrap();
-    assert!(matches!(policy.for_table(0, largest), FilterChoice::Whole(_)));
+    assert!(matches!(policy.choose_filter(0, largest), FilterChoice::Whole(_)));
     let FilterChoice::Partitioned { options, partition_bytes: 1_000 } =
-        policy.for_table(0, largest + 1)
+        policy.choose_filter(0, largest + 1)
     else {
         panic!("one key more");
     };
@@ -155,16 +173,16 @@ fn names_tell_what_filters_must_agree_on() {
 #[cfg(feature = "serde")]
 #[test]
 fn a_policy_is_read_as_it_was_written() {
-    let sizings = [Sizing::BitsPerKey(20.0), Sizing::BitsPerKey(0.0)];
+    let ribbon = FilterKind::Ribbon { false_positive_rate: 0.01 };
+    let levels = [Sizing::BitsPerKey(20.0).into(), ribbon, FilterKind::None];
     let options = TEN_BITS.with_prefixes(PrefixExtractor::delimiter(b'/', 2));
-    let policy = FilterPolicy::new(options).with_sizings(sizings).with_partitions(1 << 20, 4_096);
+    let policy = FilterPolicy::new(options).with_levels(levels).with_partitions(1 << 20, 4_096);
     let text = serde_json::to_string(&policy).unwrap();
     assert_eq!(serde_json::from_str::<FilterPolicy>(&text).unwrap(), policy);
     let short = r#"{ "options": { "sizing": { "BitsPerKey": 10.0 } } }"#;
     assert_eq!(serde_json::from_str::<FilterPolicy>(short).unwrap(), FilterPolicy::new(TEN_BITS));
     // A setting that is spelled otherwise must not be one that was left out.
-    for (name, misspelled) in
-        [("sizings", "sizing"), ("partitions", "partition"), ("above", "over")]
+    for (name, misspelled) in [("levels", "level"), ("partitions", "partition"), ("above", "over")]
     {
         let wrong = text.replacen(&format!("\"{name}\":"), &format!("\"{misspelled}\":"), 1);
         assert_ne!(wrong, text);

@@ -3,7 +3,8 @@
 
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
-    Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, PrefixExtractor, Sizing,
+    Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, KeyHasher, PrefixExtractor,
+    Sizing,
 };
 use blocked_bloom_lsm::{
     FilterChoice, FilterKind, FilterPolicy, KindPlan, Level, PartitionedFilterBuilder, TableFilter,
@@ -64,7 +65,7 @@ fn the_tables_to_read_are_those_that_may_have_the_key() {
     .collect();
     let mut lengths = [0; 7];
     for hash in hashes(&options) {
-        let to_read = tables_to_read(&tables, |table| &table.1, hash);
+        let to_read = tables_to_read(&tables, |table| (&table.1, hash));
         let to_read: Vec<usize> = to_read.map(|table| table.0).collect();
         let expected = tables.iter().filter(|table| table.1.contains_hash(hash));
         assert_eq!(to_read, expected.map(|table| table.0).collect::<Vec<_>>());
@@ -73,14 +74,45 @@ fn the_tables_to_read_are_those_that_may_have_the_key() {
     // Keys that are there, and others.
     assert!(lengths[5] >= KEYS as usize && lengths[2] > KEYS as usize / 2, "{lengths:?}");
     let looked_up = std::cell::Cell::new(0);
-    let filter = |table| {
+    let hash = hashes(&options)[0];
+    let lookup = |table| {
         looked_up.set(looked_up.get() + 1);
         let (_, filter): &(usize, TableFilter) = table;
-        filter
+        (filter, hash)
     };
-    let hash = hashes(&options)[0];
-    assert_eq!(tables_to_read(&tables, filter, hash).next().map(|table| table.0), Some(0));
+    assert_eq!(tables_to_read(&tables, lookup).next().map(|table| table.0), Some(0));
     assert_eq!(looked_up.get(), 1 + tables.len());
+}
+
+/// One hash for all tables would miss nearly every key of the tables with another seed.
+#[test]
+fn tables_with_different_seeds_each_get_their_own_hash() {
+    let seeded: Vec<FilterOptions> =
+        (0..2).map(|seed| options().with_key_hash(KeyHash::Xxh3 { seed })).collect();
+    let tables: Vec<(KeyHasher, Box<dyn Filter>)> = seeded
+        .iter()
+        .map(|options| -> (_, Box<dyn Filter>) {
+            (options.hasher().unwrap(), Box::new(bloom(options)))
+        })
+        .collect();
+    for key in (0..KEYS).map(u32::to_be_bytes) {
+        let to_read = tables_to_read(&tables, |(hasher, filter)| (&**filter, hasher.hash(key)));
+        assert_eq!(to_read.count(), 2);
+    }
+}
+
+/// Engines store identities in their manifests.
+#[cfg(feature = "serde")]
+#[test]
+fn an_identity_is_read_as_it_was_written() {
+    use blocked_bloom_lsm::FilterIdentity::{self, HeaderChecksum, Length};
+    for (identity, text) in [
+        (HeaderChecksum(u64::MAX), r#"{"HeaderChecksum":18446744073709551615}"#),
+        (Length(133), r#"{"Length":133}"#),
+    ] {
+        assert_eq!(serde_json::to_string(&identity).unwrap(), text);
+        assert_eq!(serde_json::from_str::<FilterIdentity>(text).unwrap(), identity);
+    }
 }
 
 /// Scans by the prefixes of whatever Bloom filter the table has; "maybe" of every other kind, and
@@ -171,10 +203,10 @@ fn each_kind_is_found_by_its_bytes_and_answers_as_itself() {
 #[test]
 fn what_policies_and_plans_decide_is_opened() {
     let policy = FilterPolicy::new(options())
-        .with_sizings([Sizing::BitsPerKey(10.0), Sizing::BitsPerKey(0.0)])
+        .with_levels([Sizing::BitsPerKey(10.0), Sizing::BitsPerKey(0.0)])
         .with_partitions(2_048, 1_024);
     let key_hash = policy.options().key_hash();
-    let stored = |level, keys| match policy.for_table(level, keys) {
+    let stored = |level, keys| match policy.choose_filter(level, keys) {
         FilterChoice::Whole(options) => bloom(&options).to_bytes(),
         FilterChoice::Partitioned { options, .. } => index(&options),
         _ => Vec::new(),
@@ -247,7 +279,7 @@ fn errors_say_what_was_found() {
     assert_eq!(error, TableFilterError::Unknown { found: [1, 2, 3, 0, 0, 0, 0, 0], length: 3 });
     assert_eq!(
         error.to_string(),
-        "3 bytes that begin with 0102030000000000: no filter of a kind that is known"
+        "3 bytes starting with 0102030000000000: not a known kind of filter"
     );
     let mut stored = bloom(&options()).to_bytes();
     stored[70] ^= 1;

@@ -196,7 +196,7 @@ fn resident_bytes_are_those_of_what_is_resident() {
                 for (index, size) in planner.tick(SECOND) {
                     // Some loads fail, others are done twice.
                     if random.next().is_multiple_of(7) {
-                        planner.failed(index);
+                        planner.fail_load(index);
                     } else {
                         planner.resize(index, size);
                         planner.resize(index, size);
@@ -483,7 +483,7 @@ fn a_failed_load_waits_longer_each_time() {
         if !planner.tick(SECOND).is_empty() {
             waits.push(waited);
             waited = 0;
-            planner.failed(index);
+            planner.fail_load(index);
         }
     }
     assert_eq!(waits, [1, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);

@@ -15,8 +15,8 @@ use blocked_bloom_lsm::{
     TableFilterError,
 };
 use blocked_bloom_resident::{
-    Answer, FilterPin, FilterSlot, MergeInput, ResidentOptions, ResidentSet, ResidentTable,
-    WantedLoad,
+    Answer, FilterPin, FilterSlot, LoadRequest, MergeInput, ResidentOptions, ResidentSet,
+    ResidentTable,
 };
 use blocked_bloom_ribbon::RibbonOptions;
 
@@ -67,7 +67,7 @@ fn load(set: &ResidentSet, stored: &[Vec<u8>]) -> usize {
     let count = wanted.len();
     for load in wanted {
         let bytes = stored[load.table() as usize].clone();
-        set.loaded(load, bytes).unwrap();
+        set.complete_load(load, bytes).unwrap();
     }
     count
 }
@@ -92,7 +92,7 @@ fn the_tables_to_read_are_all_that_do_not_answer_absent() {
     assert_eq!(load(&set, &stored), 3);
     let to_read = |hash, most| -> Vec<u64> {
         let pin = FilterPin::new();
-        let tables = pin.tables_to_read(&slots, |slot| slot, hash);
+        let tables = pin.tables_to_read(&slots, |slot| (slot, hash));
         tables.take(most).map(|slot| slot.table()).collect()
     };
     let mut passed = 0;
@@ -129,7 +129,7 @@ fn what_saves_most_is_loaded_and_answers() {
             let pin = FilterPin::new();
             let absent = hash(99, random.next() >> 32);
             if slots[table].query(&pin, absent).must_read() {
-                slots[table].found_nothing();
+                slots[table].count_absent(1);
             }
         }
         load(&set, &stored);
@@ -264,7 +264,7 @@ fn damaged_loads_are_counted_and_not_wanted_again_at_once() {
             asked.push(second);
             let mut damaged = stored[0].clone();
             damaged[100] ^= 4;
-            let error = set.loaded(load, damaged).unwrap_err();
+            let error = set.complete_load(load, damaged).unwrap_err();
             assert!(matches!(error, TableFilterError::Bloom(FormatError::Header(_))), "{error}");
         }
         assert_eq!(answer(&slot, hash(0, 1)), Answer::NotResident);
@@ -277,7 +277,7 @@ fn damaged_loads_are_counted_and_not_wanted_again_at_once() {
     for _ in 0..300 {
         slot.count_absent(1_000);
         for load in set.tick(SECOND) {
-            is_loaded = set.loaded(load, stored[0].clone()).unwrap();
+            is_loaded = set.complete_load(load, stored[0].clone()).unwrap();
         }
     }
     assert!(is_loaded && answer(&slot, hash(0, 1)) == Answer::Maybe);
@@ -290,9 +290,9 @@ fn loads_that_cannot_be_read_or_have_another_seed_fail() {
     let slots: Vec<_> =
         (0..2).map(|table| add(&set, table, &stored[table as usize], 1_000.0)).collect();
     let mut wanted = set.tick(SECOND).into_iter();
-    set.failed(wanted.next().unwrap());
+    set.fail_load(wanted.next().unwrap());
     let other = filters().with_key_hash(KeyHash::Xxh3 { seed: 3 }).empty_filter(100).unwrap();
-    let error = set.loaded(wanted.next().unwrap(), other.to_bytes()).unwrap_err();
+    let error = set.complete_load(wanted.next().unwrap(), other.to_bytes()).unwrap_err();
     assert!(matches!(
         error,
         TableFilterError::Bloom(FormatError::Header(HeaderError::HashMismatch { .. }))
@@ -341,8 +341,8 @@ fn a_slot_takes_its_own_partition_alone() {
     for load in set.tick(SECOND) {
         let partition = load.table() as usize;
         let error = match partition % 3 {
-            0 => set.loaded(load, bytes(at(partition + 1))),
-            1 => set.loaded_filter(load, open(partition + 1)),
+            0 => set.complete_load(load, bytes(at(partition + 1))),
+            1 => set.complete_load_with(load, open(partition + 1)),
             _ => {
                 drop(load);
                 set.offer(&slots[partition], open(partition + 1))
@@ -359,8 +359,8 @@ fn a_slot_takes_its_own_partition_alone() {
         for load in set.tick(SECOND) {
             let partition = load.table() as usize;
             let is_kept = match partition % 2 {
-                0 => set.loaded(load, bytes(at(partition))),
-                _ => set.loaded_filter(load, open(partition)),
+                0 => set.complete_load(load, bytes(at(partition))),
+                _ => set.complete_load_with(load, open(partition)),
             };
             assert_eq!(is_kept, Ok(true));
         }
@@ -414,7 +414,7 @@ fn a_load_is_wanted_once_until_it_is_answered() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
     let slot = add(&set, 0, &stored[0], 1_000.0);
-    let wanted: Vec<WantedLoad> = set.tick(SECOND);
+    let wanted: Vec<LoadRequest> = set.tick(SECOND);
     assert_eq!((wanted.len(), wanted[0].table(), wanted[0].bytes()), (1, 0, bytes));
     assert!(set.tick(SECOND).is_empty());
     assert_eq!(set.snapshot().wanted_bytes, bytes);
@@ -422,7 +422,7 @@ fn a_load_is_wanted_once_until_it_is_answered() {
     let again = set.tick(SECOND).pop().unwrap();
     // Removed while it was read: not kept.
     set.remove(&slot);
-    assert_eq!(set.loaded(again, stored[0].clone()), Ok(false));
+    assert_eq!(set.complete_load(again, stored[0].clone()), Ok(false));
     assert_eq!(set.snapshot().resident_bytes, 0);
 }
 
@@ -435,7 +435,7 @@ fn a_removed_table_s_late_load_is_nobody_else_s() {
     let load = set.tick(SECOND).pop().unwrap();
     set.remove(&removed);
     let other = add(&set, 1, &stored[1], 1_000.0);
-    assert_eq!(set.loaded(load, stored[0].clone()), Ok(false));
+    assert_eq!(set.complete_load(load, stored[0].clone()), Ok(false));
     assert_eq!(set.offer(&removed, filter(0, 2_000)), Ok(false));
     assert!(!is_resident(&removed) && !is_resident(&other));
     assert_eq!(set.snapshot().resident_bytes, 0);
@@ -445,9 +445,10 @@ fn a_removed_table_s_late_load_is_nobody_else_s() {
     assert_eq!(load.table(), 1);
     set.remove(&other);
     let third = add(&set, 1, &stored[1], 1_000.0);
-    set.failed(load);
+    set.fail_load(load);
+    assert_eq!(set.snapshot().failed_loads, 0);
     let load = set.tick(SECOND).pop().expect("the third did not fail");
-    assert_eq!(set.loaded(load, stored[1].clone()), Ok(true));
+    assert_eq!(set.complete_load(load, stored[1].clone()), Ok(true));
     assert_eq!(answer(&third, hash(1, 7)), Answer::Maybe);
     // Nor are its lookups the input of a compaction.
     removed.count_absent(1_000_000);
@@ -498,7 +499,7 @@ fn an_opened_filter_that_is_refused_is_not_wanted_at_once() {
     let slot = add(&set, 0, &stored[0], 1_000.0);
     let seeded = filters().with_key_hash(KeyHash::Xxh3 { seed: 3 }).empty_filter(2_000).unwrap();
     let load = set.tick(SECOND).pop().unwrap();
-    assert!(set.loaded_filter(load, seeded).is_err());
+    assert!(set.complete_load_with(load, seeded).is_err());
     assert_eq!(set.snapshot().failed_loads, 1);
     slot.count_absent(1_000);
     assert!(set.tick(SECOND).is_empty());
@@ -512,7 +513,7 @@ fn a_late_load_does_not_exceed_the_budget() {
     let slot = add(&set, 0, &stored[0], 1_000.0);
     let wanted = set.tick(SECOND).pop().unwrap();
     set.set_budget(bytes - 1);
-    assert_eq!(set.loaded(wanted, stored[0].clone()), Ok(false));
+    assert_eq!(set.complete_load(wanted, stored[0].clone()), Ok(false));
     assert!(!is_resident(&slot));
 }
 
@@ -572,7 +573,7 @@ fn a_slot_of_a_length_takes_no_other_length() {
             slot.count_absent(1_000);
             set.tick(SECOND).pop()
         });
-        let error = set.loaded(load.unwrap(), bytes).unwrap_err();
+        let error = set.complete_load(load.unwrap(), bytes).unwrap_err();
         assert!(matches!(error, TableFilterError::OtherFilter { .. }), "{error}");
     }
     assert_eq!(set.snapshot().failed_loads, 2);
@@ -592,12 +593,63 @@ fn filters_that_say_maybe_are_not_kept() {
         let table = ResidentTable::new(0, 1_000).with_absent_per_second(1_000.0);
         let slot = set.add(table, filter.identity());
         let load = set.tick(SECOND).pop().unwrap();
-        assert_eq!(set.loaded(load, bytes), Ok(false));
+        assert_eq!(set.complete_load(load, bytes), Ok(false));
         slot
     });
     assert!(!slots.iter().any(|slot| is_resident(slot)));
     assert!(set.tick(SECOND).is_empty());
     assert_eq!(set.snapshot().failed_loads, 0);
+}
+
+/// Filters are copied, whatever owns the bytes: the owner is dropped, and the budget is exact.
+#[test]
+fn any_owner_of_bytes_is_accepted() {
+    let mut builder = RibbonOptions::for_filters(&filters()).builder();
+    builder.extend((0..2_000_u64).map(u64::to_le_bytes)).unwrap();
+    let ribbon = builder.finish().unwrap().as_bytes().to_vec();
+    for stored in [filter(0, 2_000).to_bytes(), ribbon] {
+        let shared: Arc<[u8]> = stored.into();
+        let set = set(1 << 20);
+        let slot = add(&set, 0, &shared, 1_000.0);
+        let load = set.tick(SECOND).pop().unwrap();
+        assert_eq!(set.complete_load(load, Arc::clone(&shared)), Ok(true));
+        let opened = TableFilter::from_bytes(Arc::clone(&shared), KeyHash::default()).unwrap();
+        assert_eq!(set.offer(&slot, opened), Ok(true));
+        assert_eq!(Arc::strong_count(&shared), 1);
+        assert!((0..2_000).all(|key| answer(&slot, hash(0, key)) == Answer::Maybe));
+    }
+}
+
+/// With one hash for all slots, nearly every key of the second table would be "absent".
+#[test]
+fn slots_with_different_seeds_each_get_their_own_hash() {
+    let set = set(1 << 20);
+    let key_hashes = [KeyHash::default(), KeyHash::Xxh3 { seed: 7 }];
+    let tables = key_hashes.map(|key_hash| {
+        let mut builder = filters().with_key_hash(key_hash).builder();
+        builder.extend((0..2_000_u64).map(u64::to_le_bytes)).unwrap();
+        let stored = builder.finish().unwrap().to_bytes();
+        let table = ResidentTable::new(0, stored.len() as u64).with_absent_per_second(1_000.0);
+        let slot = set.add(table.with_key_hash(key_hash), identity(&stored));
+        (key_hash.hasher().unwrap(), slot, stored)
+    });
+    let loads = set.tick(SECOND);
+    for (load, (.., stored)) in loads.into_iter().zip(&tables) {
+        assert_eq!(set.complete_load(load, stored), Ok(true));
+    }
+    let pin = FilterPin::new();
+    let count = |key: u64| {
+        pin.tables_to_read(&tables, |(hasher, slot, _)| (&**slot, hasher.hash(key.to_le_bytes())))
+            .count()
+    };
+    assert!((0..2_000).all(|key| count(key) == 2));
+    assert!((2_000..4_000).map(count).sum::<usize>() < 200);
+    let other = filters().with_key_hash(key_hashes[1]).empty_filter(100).unwrap();
+    let error = set.offer(&tables[0].1, other).unwrap_err();
+    assert!(matches!(
+        error,
+        TableFilterError::Bloom(FormatError::Header(HeaderError::HashMismatch { .. }))
+    ));
 }
 
 #[test]
@@ -608,7 +660,7 @@ fn ribbon_filters_are_resident_too() {
     let set = set(1 << 20);
     let slot = add(&set, 0, &bytes, 1_000.0);
     let load = set.tick(SECOND).pop().unwrap();
-    assert_eq!(set.loaded(load, bytes.clone()), Ok(true));
+    assert_eq!(set.complete_load(load, bytes.clone()), Ok(true));
     assert!((0..2_000).all(|key| answer(&slot, hash(0, key)) == Answer::Maybe));
     assert!(
         answer(&slot, hash(1, 1)) == Answer::Absent || answer(&slot, hash(1, 2)) == Answer::Absent
@@ -624,7 +676,7 @@ fn blocks_of_rocksdb_are_resident_too() {
     let slot = set.add(known, FilterIdentity::Length(block.len() as u64));
     let load = set.tick(SECOND).pop().unwrap();
     let filter = TableFilter::from_rocksdb_block(block).unwrap();
-    assert_eq!(set.loaded_filter(load, filter), Ok(true));
+    assert_eq!(set.complete_load_with(load, filter), Ok(true));
     let key = |key: u64| hash_key(key.to_le_bytes());
     assert!((0..2_000).all(|i| answer(&slot, key(i)) == Answer::Maybe));
     assert!((2_000..4_000).filter(|&i| answer(&slot, key(i)) == Answer::Absent).count() > 1_900);
@@ -785,7 +837,7 @@ fn a_hundred_million_lookups_beside_an_evictor() {
                             Answer::Maybe => by_filter += 1,
                             Answer::NotResident => {
                                 if key >= 8_000 {
-                                    slots[table].found_nothing();
+                                    slots[table].count_absent(1);
                                 }
                             }
                         }
