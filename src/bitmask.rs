@@ -1,6 +1,8 @@
 //! The answers to a batch: one bit per key, in words of 64 bits, zero bits past the last key.
 
 use alloc::vec::Vec;
+use core::iter::{Map, Repeat, Zip, repeat};
+use core::ops::Range;
 
 /// One bit per key: 1 means that it may be present (a hit), 0 that it is absent (a miss).
 ///
@@ -17,6 +19,9 @@ use alloc::vec::Vec;
 /// assert_eq!(hits.hits().collect::<Vec<_>>(), [0, 2]);
 /// assert_eq!(hits.misses().collect::<Vec<_>>(), [1]);
 /// assert_eq!(hits.iter().collect::<Vec<_>>(), [true, false, true]);
+/// for (key, may_be_present) in ["apple", "banana", "cherry"].iter().zip(&hits) {
+///     println!("{key}: {may_be_present}");
+/// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,12 +48,12 @@ impl Bitmask {
 
     /// The answer for key `index`, or `None` past the end.
     pub fn get(&self, index: usize) -> Option<bool> {
-        (index < self.len).then(|| self.words[index / 64] >> (index % 64) & 1 == 1)
+        (index < self.len).then(|| bit((index, &self.words)))
     }
 
     /// The answers in order, one for each key.
     pub fn iter(&self) -> impl Iterator<Item = bool> {
-        (0..self.len).map(|index| self.words[index / 64] >> (index % 64) & 1 == 1)
+        (0..self.len).map(|index| bit((index, &self.words)))
     }
 
     /// Key `i` is bit `i % 64` of word `i / 64`, one word per 64 keys, zero bits past the last.
@@ -80,14 +85,17 @@ impl Bitmask {
             .flat_map(move |(i, &word)| bit_positions(!word & used(len, i), i))
     }
 
-    /// Becomes the answers to `len` keys: `write` gets one word per 64 keys, rounded up, whose
-    /// contents are arbitrary, and overwrites them all. Bits past the last key are cleared after
-    /// it; if it panics, the mask is left empty.
+    /// Sets the mask to the answers to `len` keys. For filters of other packages.
     ///
-    /// For filters of other packages.
+    /// `write` receives one word per 64 keys, rounded up, and must overwrite all of them: they hold
+    /// **the answers to an earlier batch**, and in debug builds the pattern `0xa5a5...`. Bits past
+    /// the last key are cleared afterwards. If `write` panics, the mask is empty.
     pub fn write(&mut self, len: usize, write: impl FnOnce(&mut [u64])) {
         let mut written = core::mem::take(self);
         let words = written.reset(len);
+        if cfg!(debug_assertions) {
+            words.fill(u64::from_ne_bytes([0xa5; 8]));
+        }
         write(words);
         if let Some((last, before)) = words.split_last_mut() {
             *last &= used(len, before.len());
@@ -118,6 +126,22 @@ impl Bitmask {
         self.len = len;
         &mut self.words
     }
+}
+
+/// The answers in order, one for each key, as [`Bitmask::iter`].
+impl<'m> IntoIterator for &'m Bitmask {
+    type Item = bool;
+    type IntoIter = Map<Zip<Range<usize>, Repeat<&'m [u64]>>, fn((usize, &'m [u64])) -> bool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        (0..self.len).zip(repeat(&self.words[..])).map(bit as fn(_) -> _)
+    }
+}
+
+/// Bit `index` of the words.
+#[inline]
+fn bit((index, words): (usize, &[u64])) -> bool {
+    words[index / 64] >> (index % 64) & 1 == 1
 }
 
 /// Writes "maybe" for `len` keys, into one word per 64, and zeros past the last key.

@@ -383,7 +383,7 @@ impl AtomicBuffer {
 /// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
 /// # if cfg!(not(any(miri, target_family = "wasm"))) {
 /// let params = Sizing::BitsPerKey(10.0).params(200_000_000_000)?;
-/// if let Err(error) = BloomFilter::new(params, KeyHash::default()) {
+/// if let Err(error) = BloomFilter::with_params(params, KeyHash::default()) {
 ///     assert_eq!(error.bytes, 250_000_000_000);
 /// }
 /// # }

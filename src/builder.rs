@@ -25,6 +25,7 @@ use crate::options::FilterOptions;
 use crate::params::Params;
 use crate::prefix::FilterContents;
 use crate::threads::Threads;
+use crate::unmixed::check_mixed;
 
 /// Most hashes in a chunk of the builder's list: 512 KiB, so that a chunk fits the cache.
 const CHUNK: usize = 1 << 16;
@@ -175,21 +176,18 @@ impl BloomFilterBuilder {
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoPrefix`] if the options add prefixes, which no hash has; nothing is added.
+    /// [`KeyError::NoPrefix`] if the options add prefixes; nothing is added. Then give the hash of
+    /// the prefix too: [`insert_hash_with_prefix`](Self::insert_hash_with_prefix).
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), KeyError> {
-        if self.options.extractor().is_some() {
-            return Err(KeyError::NoPrefix { contents: self.options.contents() });
-        }
+        self.options.contents().check_insert()?;
         self.add(hash);
         Ok(())
     }
 
     /// Adds every key with these hashes, as [`insert_hash`](Self::insert_hash); with its errors.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), KeyError> {
-        if self.options.extractor().is_some() {
-            return Err(KeyError::NoPrefix { contents: self.options.contents() });
-        }
+        self.options.contents().check_insert()?;
         hashes.chunks(HASHED_AT_ONCE).for_each(|hashes| self.add_all(hashes));
         Ok(())
     }
@@ -321,7 +319,8 @@ impl BloomFilterBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] if the sizing is out of range, or memory ran out or reached its limit.
+    /// [`BuildError`] if the sizing is out of range, memory ran out or reached its limit, or hashes
+    /// that the caller supplied are not well mixed.
     pub fn finish(self) -> Result<BloomFilter, BuildError> {
         self.finish_by(Threads::One)
     }
@@ -354,6 +353,7 @@ impl BloomFilterBuilder {
             filter.count(self.len());
             return Ok(filter);
         }
+        check_mixed(self.options.key_hash(), &self.chunks)?;
         insert(&mut filter, &mut self.chunks, threads)?;
         Ok(filter)
     }
@@ -391,12 +391,14 @@ impl BloomFilter {
     /// # Errors
     ///
     /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no
-    /// memory, [`BuildError::Key`] if the options add prefixes, which cannot be cut from hashes.
+    /// memory, [`BuildError::Key`] if the options add prefixes, which cannot be cut from hashes,
+    /// [`BuildError::UnmixedHashes`] if the hashes are the caller's and not well mixed.
     pub fn from_hashes(options: &FilterOptions, hashes: &[u64]) -> Result<Self, BuildError> {
         let repeated = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
         let keys = (hashes.len() - repeated) as u64;
         let mut filter = options.empty_filter(keys)?;
         if !filter.is_pass_all() {
+            check_mixed(options.key_hash(), &[hashes])?;
             filter.insert_all(hashes, &mut []);
         }
         Ok(filter.with_facts(keys, FilterContents::WholeKeys))

@@ -1,14 +1,12 @@
 //! What every error has in common.
 
-/// Implements `Error` with the given variants as its sources, and `From` for those that hold one
-/// error alone; the variant behind the semicolon boxes its error, and also says where that was met.
+/// Implements `Error` with the given variants as its sources, and `From` for each source.
 macro_rules! error {
-    ($name:ty $(, $variant:ident($source:ty))* $(; $located:ident)?) => {
+    ($name:ty $(, $variant:ident($source:ty))*) => {
         impl core::error::Error for $name {
             fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
                 match self {
                     $(Self::$variant(error) => Some(error),)*
-                    $(Self::$located { error, .. } => Some(&**error),)?
                     #[allow(unreachable_patterns, reason = "some have a source in every variant")]
                     _ => None,
                 }

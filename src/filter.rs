@@ -90,20 +90,10 @@ impl Meta {
         Meta { key_hash, keys_inserted: 0, probes, pass_all, contents }
     }
 
-    /// Whether keys can be added by their hashes: not to a filter that holds prefixes, since a
-    /// key's prefix cannot be told from its hash.
-    #[inline]
-    pub(crate) fn check_insert(&self) -> Result<(), KeyError> {
-        match self.contents {
-            FilterContents::WholeKeys => Ok(()),
-            contents => Err(KeyError::NoPrefix { contents }),
-        }
-    }
-
     /// The hasher of the keys, if keys can be added.
     pub(crate) fn hasher_to_insert(&self) -> Result<KeyHasher, KeyError> {
         let hasher = self.key_hash.hasher()?;
-        self.check_insert().map(|()| hasher)
+        self.contents.check_insert().map(|()| hasher)
     }
 }
 

@@ -26,7 +26,11 @@ use crate::prefix::FilterContents;
 /// assert_eq!(KeyHash::default(), KeyHash::Xxh3 { seed: 0 });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 #[non_exhaustive]
 pub enum KeyHash {
     /// XXH3-64 of the key's bytes under `seed`. The default, with seed 0.
@@ -35,8 +39,9 @@ pub enum KeyHash {
         seed: u64,
     },
     /// The caller supplies 64-bit hashes. Both halves must be well mixed: the low half selects the
-    /// block, the high half the bits. The filter cannot hash keys: inserting a key is an error, and
-    /// looking one up returns "maybe".
+    /// block, the high half the bits. Builders check a sample of the hashes when they finish
+    /// ([`BuildError::UnmixedHashes`](crate::BuildError::UnmixedHashes)). The filter cannot hash
+    /// keys: inserting a key is an error, and looking one up returns "maybe".
     Caller {
         /// Number that identifies the caller's hash function. It is only compared.
         tag: u64,
@@ -184,7 +189,7 @@ fn leb128(length: usize) -> ([u8; 10], usize) {
 /// ```
 /// use blocked_bloom::{BloomFilter, KeyError, KeyHash, Sizing};
 /// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
-/// let mut filter = BloomFilter::new(params, KeyHash::Caller { tag: 7 })?;
+/// let mut filter = BloomFilter::with_params(params, KeyHash::Caller { tag: 7 })?;
 /// assert_eq!(filter.insert("apple"), Err(KeyError::NoHasher { tag: 7 }));
 /// assert_eq!(filter.insert_hash(0x9c1c_34f1_0a4e_7ab3), Ok(true));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -216,10 +221,22 @@ impl Display for KeyError {
             }
             Self::NoPrefix { contents } => write!(
                 f,
-                "the filter holds {contents}, and only a builder that is given keys knows their \
-                 prefixes: build the filter by FilterOptions::builder, or make one of whole keys \
-                 with FilterOptions::new(sizing).with_key_hash(key_hash)"
+                "the filter holds {contents}, and a hash alone has no prefix: use \
+                 FilterOptions::builder with insert, or insert_hash_with_prefix for hashes, or make \
+                 a filter of whole keys with FilterOptions::new(sizing).with_key_hash(key_hash)"
             ),
+        }
+    }
+}
+
+impl FilterContents {
+    /// Whether keys can be added by their hashes alone: not next to prefixes, since a hash does not
+    /// tell the key's prefix.
+    #[inline]
+    pub(crate) fn check_insert(self) -> Result<(), KeyError> {
+        match self {
+            FilterContents::WholeKeys => Ok(()),
+            contents => Err(KeyError::NoPrefix { contents }),
         }
     }
 }

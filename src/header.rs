@@ -120,10 +120,7 @@ impl Header {
         let key_hash = match self.u8_at(id_offset) {
             HASH_CALLER => KeyHash::Caller { tag: seed },
             HASH_XXH3 => KeyHash::Xxh3 { seed },
-            found => {
-                let supported = "supported: 0 and 1";
-                return Err(HeaderError::field(id_offset, "unsupported hash", found, supported));
-            }
+            id => Err(HeaderError::field(id_offset, "unsupported hash", id, "supported: 0 and 1"))?,
         };
         Header::check_key_hash(id_offset, key_hash, expected.unwrap_or(key_hash))?;
         Ok(key_hash)
@@ -373,11 +370,7 @@ impl Display for HeaderError {
                 write!(f, "{field} {found} ({expected})")
             }
             Self::HashMismatch { found, expected, .. } => {
-                write!(
-                    f,
-                    "built with {found}, expected {expected}: open it with the hash that \
-                           built it, or build it again"
-                )
+                write!(f, "built with {found}, expected {expected}: pass the hash that built it")
             }
             Self::Length { found, expected } => {
                 let what = if found < expected { "truncated" } else { "followed by other bytes" };

@@ -133,6 +133,7 @@ mod prefix;
 pub mod probe;
 mod stored;
 mod threads;
+mod unmixed;
 #[cfg(all(test, feature = "std"))]
 #[path = "../tests/unit/watch.rs"]
 mod watch;

@@ -5,9 +5,34 @@ use crate::builder::{BloomFilterBuilder, empty};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use crate::filter::AtomicBloomFilter;
 use crate::filter::{BloomFilter, BuildError};
-use crate::hash::KeyError;
 use crate::options::FilterOptions;
+use crate::params::Sizing;
 use crate::threads::Threads;
+
+impl BloomFilter {
+    /// Creates an empty filter for this many keys. After `keys` insertions, it returns true for a
+    /// fraction `rate` of absent keys.
+    ///
+    /// Keys are hashed with XXH3-64 and seed 0. [`FilterOptions`] has all other settings, and
+    /// builds filters for an unknown number of keys.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Params`] if the rate is out of range, [`BuildError::Alloc`] if there is no
+    /// memory.
+    ///
+    /// ```
+    /// use blocked_bloom::{BloomFilter, BuildError};
+    /// let mut filter = BloomFilter::new(1_000, 0.01)?;
+    /// filter.insert("apple")?;
+    /// assert!(filter.contains("apple"));
+    /// assert!(matches!(BloomFilter::new(1_000, -0.1), Err(BuildError::Params(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(keys: u64, rate: f64) -> Result<Self, BuildError> {
+        FilterOptions::new(Sizing::FalsePositiveRate(rate)).empty_filter(keys)
+    }
+}
 
 impl FilterOptions {
     /// A builder without keys. Nothing is allocated before the first.
@@ -26,9 +51,7 @@ impl FilterOptions {
     /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no
     /// memory, [`BuildError::Key`] if the options add prefixes.
     pub fn empty_filter(&self, keys: u64) -> Result<BloomFilter, BuildError> {
-        if self.extractor().is_some() {
-            return Err(KeyError::NoPrefix { contents: self.contents() }.into());
-        }
+        self.contents().check_insert()?;
         Ok(empty(self, self.params(keys)?, Threads::One)?)
     }
 

@@ -8,6 +8,9 @@ use crate::prefix::{FilterContents, PrefixExtractor};
 /// What an engine decides once about its filters. Every builder is made of one, and whoever opens
 /// the filters takes the hash from it, so that it is stated in one place.
 ///
+/// With the feature `serde`, unknown fields and a missing `key_hash` are errors; all other fields
+/// have the defaults of [`new`](Self::new), and `sizing` that of `default()`.
+///
 /// Sizes are checked when a filter is made: a number out of range is an error of
 /// [`finish`](crate::BloomFilterBuilder::finish).
 ///
@@ -23,18 +26,33 @@ use crate::prefix::{FilterContents, PrefixExtractor};
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
-    serde(default, deny_unknown_fields)
+    serde(deny_unknown_fields)
 )]
 pub struct FilterOptions {
+    #[cfg_attr(feature = "serde", serde(default = "default_sizing"))]
     sizing: Sizing,
     probes: Option<u32>,
+    #[cfg_attr(feature = "serde", serde(default))]
     foldable: bool,
+    /// Without a default: with another hash than the writer's, keys would be absent.
     key_hash: KeyHash,
     prefixes: Option<PrefixExtractor>,
+    #[cfg_attr(feature = "serde", serde(default = "default_true"))]
     whole_keys: bool,
     memory_limit: Option<u64>,
     expected_items: Option<u64>,
+    #[cfg_attr(feature = "serde", serde(default = "default_true"))]
     huge_pages: bool,
+}
+
+#[cfg(feature = "serde")]
+fn default_sizing() -> Sizing {
+    FilterOptions::default().sizing
+}
+
+#[cfg(feature = "serde")]
+fn default_true() -> bool {
+    true
 }
 
 impl Default for FilterOptions {

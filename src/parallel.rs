@@ -66,7 +66,7 @@ impl BloomFilter {
     /// [`BuildError::Key`] as `insert_hashes`, and nothing is changed; [`BuildError::Alloc`] if the
     /// memory is not there: then a part of the hashes may have been added.
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
-        self.meta.check_insert()?;
+        self.meta.contents.check_insert()?;
         if tasks_for(hashes.len()).is_none() {
             self.insert_all(hashes, &mut []);
             return Ok(());

@@ -22,3 +22,4 @@ pub use crate::filter::{Blocks, BlocksMut};
 pub use crate::header::{HEADER_BYTES, Header, HeaderError, MAGIC};
 pub use crate::kernel::{PrefetchAhead, prefetch};
 pub use crate::stored::{stored, stored_unused};
+pub use crate::unmixed::{UnmixedHashes, check_mixed};

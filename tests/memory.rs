@@ -90,13 +90,13 @@ fn memory_is_what_the_documentation_says() {
 
     let before = CURRENT.load(Relaxed);
     let params = sizing.params(KEYS as u64).unwrap();
-    drop(BloomFilter::new(params, KeyHash::default()).unwrap());
+    drop(BloomFilter::with_params(params, KeyHash::default()).unwrap());
     assert_eq!(CURRENT.load(Relaxed), before, "a filter gives its memory back");
 
     let all: Vec<[u8; 8]> = keys().collect();
     let (bytes, filter) = peak(|| {
         let params = sizing.params(KEYS as u64).unwrap();
-        let mut filter = BloomFilter::new(params, KeyHash::default()).unwrap();
+        let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
         filter.insert_batch(&all).unwrap();
         filter
     });
@@ -156,7 +156,7 @@ fn memory_is_what_the_documentation_says() {
         );
         assert!(beside <= LARGE_COUNT * 8 * 11 / 10, "{beside} bytes");
         let params = sizing.params(LARGE_COUNT as u64).unwrap();
-        let mut filter = BloomFilter::new(params, KeyHash::default()).unwrap();
+        let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
         let (bytes, done) = peak(|| pool.install(|| filter.par_insert_hashes(&many)));
         println!("known count by two threads: {bytes} bytes beside the filter");
         assert!(done.is_ok() && bytes <= 72 << 20, "{bytes} bytes");

@@ -31,7 +31,7 @@ pub fn for_all_hashes(keys: u64, mut take: impl FnMut(&[u64])) {
 
 /// A filter with the hashes of keys `0 .. keys`.
 pub fn filled(params: Params, keys: u64) -> Result<BloomFilter, BuildError> {
-    let mut filter = BloomFilter::new(params, KeyHash::default())?;
+    let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
     let mut inserted = Ok(());
     for_all_hashes(keys, |hashes| inserted = inserted.and_then(|()| filter.insert_hashes(hashes)));
     inserted?;

@@ -33,7 +33,7 @@ fuzz_target!(|input: Input| {
         })
         .collect();
     for kernel in Kernel::supported() {
-        let empty = BloomFilter::new(params, KeyHash::default()).unwrap();
+        let empty = BloomFilter::with_params(params, KeyHash::default()).unwrap();
         let mut filter = empty.with_kernel(kernel);
         filter.insert_hashes(&input.inserted).unwrap();
         assert_eq!(filter.blocks(), expected, "{kernel:?}");

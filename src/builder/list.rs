@@ -6,6 +6,7 @@ use super::{BloomFilterBuilder, CHUNK, EagerFilter, SMALLEST_CHUNK, empty, inser
 use crate::buffer::AllocError;
 use crate::filter::BuildError;
 use crate::threads::Threads;
+use crate::unmixed::check_mixed;
 
 impl BloomFilterBuilder {
     #[cold]
@@ -81,6 +82,7 @@ impl BloomFilterBuilder {
             return Err(BuildError::MemoryLimit { limit_bytes: self.memory_limit, keys: 0 });
         };
         let params = self.options.params(self.len().max(expected))?;
+        check_mixed(self.options.key_hash(), &self.chunks)?;
         let filter = empty(&self.options, params, Threads::One)?;
         // The first chunk stays, and collects what is flushed next: the largest, since the last may
         // have only what was left of the limit.

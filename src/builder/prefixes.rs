@@ -41,6 +41,34 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
+    /// Adds the key and the prefix with these hashes, each unless it equals the one added just
+    /// before it: for hashes that the caller supplies. `None` means that the key has no prefix.
+    ///
+    /// The prefix is the one that the options' extractor cuts, hashed as keys are. A builder of keys
+    /// alone ignores it, a builder of prefixes alone ignores the key. Scans look the prefix up by
+    /// its hash: `filter.prefixes(&extractor).contains_hash(hash)`.
+    ///
+    /// ```
+    /// use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};
+    /// # let my_hash = |bytes: &str| blocked_bloom::KeyHasher::with_seed(7).hash(bytes);
+    /// let tenant = PrefixExtractor::fixed(4);
+    /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0))
+    ///     .with_key_hash(KeyHash::Caller { tag: 1 })
+    ///     .with_prefixes(tenant.clone());
+    /// let mut builder = options.builder();
+    /// builder.insert_hash_with_prefix(my_hash("abcd/1"), Some(my_hash("abcd")));
+    /// let filter = builder.finish()?;
+    /// assert!(filter.contains_hash(my_hash("abcd/1")));
+    /// assert!(filter.prefixes(&tenant).contains_hash(my_hash("abcd")));
+    /// assert!(!filter.prefixes(&tenant).contains_hash(my_hash("wxyz")));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash_with_prefix(&mut self, key: u64, prefix: Option<u64>) {
+        let key = self.options.contents().whole_keys().then_some(key);
+        self.add_with_prefix((key, prefix));
+    }
+
     /// Adds a key and its prefix, each unless it equals the one added just before it.
     #[inline]
     pub(super) fn add_with_prefix(&mut self, (key, prefix): HashPair) {

@@ -106,7 +106,7 @@ impl AtomicBloomFilter {
     /// [`KeyError::NoPrefix`] if the filter holds prefixes. Nothing is changed then.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> Result<bool, KeyError> {
-        self.meta.check_insert()?;
+        self.meta.contents.check_insert()?;
         self.additions.add(1);
         Ok(self.set(hash))
     }

@@ -87,21 +87,21 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
 }
 
 /// Checks the trailer. `expected` is the hash that lookups use.
-fn open(bytes: &[u8], expected: KeyHash) -> Result<Meta, FormatError> {
+fn open(bytes: &[u8], expected: KeyHash) -> Result<Meta, HeaderError> {
     let Some((blocks, [kind, version, probes, flags, keys @ ..])) = split(bytes) else {
         if let (true, Some(version)) = (bytes.starts_with(&MAGIC), bytes.get(8)) {
             let field = "a filter in the full form, version";
-            return Err(HeaderError::field(8, field, *version, "from_bytes opens it").into());
+            return Err(HeaderError::field(8, field, *version, "from_bytes opens it"));
         }
         // The next length of whole blocks and the trailer, or the longest there is.
         let blocks = bytes.len().saturating_sub(TRAILER_BYTES).div_ceil(BLOCK_BYTES) as u64;
         let blocks = blocks.clamp(1, u32::MAX.into());
         let (found, expected) = (bytes.len() as u64, 64 * blocks + 8);
-        return Err(HeaderError::Length { found, expected }.into());
+        return Err(HeaderError::Length { found, expected });
     };
     let start = blocks.as_flattened().len();
-    let wrong = |at: usize, field, found: u8, expected| -> Result<Meta, FormatError> {
-        Err(HeaderError::field(start + at, field, found, expected).into())
+    let wrong = |at: usize, field, found: u8, expected| {
+        Err(HeaderError::field(start + at, field, found, expected))
     };
     if kind != COMPACT_KIND {
         return wrong(0, "kind of a compact filter", kind, "must be 188");

@@ -85,10 +85,13 @@ impl<D: Blocks> BloomFilter<D> {
         self.params().false_positive_rate()
     }
 
-    /// The filter's real false-positive rate, 0 to 1: the mean over blocks of `fill^probes`.
+    /// Estimates the false-positive rate from the bits, 0 to 1: the mean over blocks of
+    /// `fill^probes`.
     ///
     /// Unlike the [expected](Self::expected_false_positive_rate) rate it needs no key count, so it
-    /// also holds after unions and repeated keys. Cost: reads every block.
+    /// also holds after unions and repeated keys. Both hold only for well-mixed hashes: if the caller
+    /// supplies hashes that differ in a few bits, any number of absent keys can pass. Cost: reads
+    /// every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
         FillHistogram::from_blocks(self.blocks()).mean(|fill| rate_at(fill, self.meta.probes))
     }

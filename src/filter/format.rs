@@ -20,52 +20,42 @@ const FLAG_PASS_ALL: u8 = 4;
 /// Where the header has the checksum of the blocks.
 const BLOCK_CHECKSUM: usize = 48;
 
-/// Checks the fields of a header, in the order of the document. Returns the number of blocks too.
-fn decode(header: &Header, expected: Option<KeyHash>) -> Result<(Meta, u32), FormatError> {
+/// Checks the fields of a header, in the order of the document. `expected` is the hash, `None` for
+/// any. Returns the number of blocks too.
+fn decode(header: &Header, expected: Option<KeyHash>) -> Result<(Meta, u32), HeaderError> {
+    let invalid = |offset, field, found: u64, expected| {
+        Err(HeaderError::field(offset, field, found, expected))
+    };
     let [scheme, probes, flags] = [10, 12, 13].map(|offset| header.u8_at(offset));
     if scheme != PROBE_SCHEME {
-        return Err(
-            HeaderError::field(10, "unsupported probe scheme", scheme, "supported: 1").into()
-        );
+        return invalid(10, "unsupported probe scheme", scheme.into(), "supported: 1");
     }
     let key_hash = header.key_hash_at(11, 16, expected)?;
     if !(1..=MAX_PROBES).contains(&u32::from(probes)) {
-        return Err(HeaderError::field(12, "number of probes", probes, "allowed: 1 to 30").into());
+        return invalid(12, "number of probes", probes.into(), "allowed: 1 to 30");
     }
     let extractor = header.u64_at(40);
     let pass_all = flags & FLAG_PASS_ALL != 0;
     let contents = FilterContents::from_flags(flags & !FLAG_PASS_ALL, extractor)
         .filter(|contents| !pass_all || *contents == FilterContents::WholeKeys);
     let Some(contents) = contents else {
-        return Err(HeaderError::field(13, "flags", flags, "allowed: 1, 2, 3 and 5").into());
+        return invalid(13, "flags", flags.into(), "allowed: 1, 2, 3 and 5");
     };
     header.check_zero(14..16)?;
     header.check_zero(28..32)?;
     match contents.extractor() {
         None => header.check_zero(40..48)?,
-        Some(0) => {
-            let expected = "must not be 0, since prefixes were added";
-            return Err(HeaderError::field(40, "extractor", 0_u8, expected).into());
-        }
+        Some(0) => return invalid(40, "extractor", 0, "must not be 0, since prefixes were added"),
         Some(_) => {}
     }
-    let blocks = header.u32_at(24);
+    let (blocks, keys_inserted) = (header.u32_at(24), header.u64_at(32));
     let of_pass_all = "must be 1 in a pass-all filter";
     match (blocks, probes) {
-        (0, _) => {
-            let allowed = "allowed: 1 to 4294967295";
-            return Err(HeaderError::field(24, "number of blocks", 0_u8, allowed).into());
-        }
-        (_, 2..) if pass_all => {
-            return Err(HeaderError::field(12, "number of probes", probes, of_pass_all).into());
-        }
-        (2.., _) if pass_all => {
-            return Err(HeaderError::field(24, "number of blocks", blocks, of_pass_all).into());
-        }
-        _ => {}
+        (0, _) => invalid(24, "number of blocks", 0, "allowed: 1 to 4294967295"),
+        (_, 2..) if pass_all => invalid(12, "number of probes", probes.into(), of_pass_all),
+        (2.., _) if pass_all => invalid(24, "number of blocks", blocks.into(), of_pass_all),
+        _ => Ok((Meta { key_hash, keys_inserted, probes, pass_all, contents }, blocks)),
     }
-    let keys_inserted = header.u64_at(32);
-    Ok((Meta { key_hash, keys_inserted, probes, pass_all, contents }, blocks))
 }
 
 impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
@@ -136,7 +126,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
         let (data, meta, error) = match verify(data.bytes().unwrap_or_default(), Some(key_hash)) {
             Ok(meta) => (data, meta, None),
             Err(error) => {
-                (stored_unused(data.into_inner()), Meta::new(key_hash, 1, true), Some(error))
+                (stored_unused(data.into_inner()), Meta::new(key_hash, 1, true), Some(error.into()))
             }
         };
         (BloomFilter::from_parts(data, meta, Kernel::default()), error)
@@ -145,7 +135,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     /// Opens the bytes that `data` lends now, even if their owner lends others later.
     pub(super) fn read(
         data: Stored<B>,
-        check: impl FnOnce(&[u8]) -> Result<Meta, FormatError>,
+        check: impl FnOnce(&[u8]) -> Result<Meta, HeaderError>,
     ) -> Result<Self, FormatError> {
         let meta = check(data.bytes().unwrap_or_default())?;
         Ok(BloomFilter::from_parts(data, meta, Kernel::default()))
@@ -202,7 +192,7 @@ impl<D: Blocks> BloomFilter<D> {
 }
 
 /// Checks all of a stored filter. `expected` is its hash, `None` for any.
-fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Meta, FormatError> {
+fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Meta, HeaderError> {
     let (header, meta) = open(bytes, expected)?;
     header.check_body(BLOCK_CHECKSUM, &bytes[HEADER_BYTES..])?;
     Ok(meta)
@@ -210,7 +200,7 @@ fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Meta, FormatError> 
 
 /// Checks the header and the length of a stored filter, not its blocks.
 #[inline]
-fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), FormatError> {
+fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), HeaderError> {
     let header = Header::read(bytes, MAGIC, VERSION)?;
     let (meta, count) = decode(&header, expected)?;
     Header::check_length(bytes.len() as u64, stored_bytes(count))?;
@@ -219,7 +209,7 @@ fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), Forma
     {
         let at = HEADER_BYTES + at;
         let expected = "must be 255 in a pass-all filter";
-        return Err(HeaderError::field(at, "byte of the block", bytes[at], expected).into());
+        return Err(HeaderError::field(at, "byte of the block", bytes[at], expected));
     }
     Ok((header, meta))
 }

@@ -48,7 +48,7 @@ macro_rules! insert_methods {
         pub fn insert_hashes($($receiver)+, hashes: &[u64]) -> Result<(), KeyError>
         $($where)*
         {
-            $self.meta.check_insert()?;
+            $self.meta.contents.check_insert()?;
             $self.insert_all(hashes, &mut []);
             Ok(())
         }
@@ -106,7 +106,7 @@ macro_rules! insert_methods {
         $($where)*
         {
             new.reset(0);
-            $self.meta.check_insert()?;
+            $self.meta.contents.check_insert()?;
             $self.insert_all(hashes, new.reset(hashes.len()));
             Ok(())
         }
@@ -154,7 +154,7 @@ impl<D> BloomFilter<D> {
     where
         D: BlocksMut,
     {
-        self.meta.check_insert()?;
+        self.meta.contents.check_insert()?;
         self.count(1);
         let blocks = self.data.as_mut();
         let index = probe::block_index(hash, blocks.len() as u32);

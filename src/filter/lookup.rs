@@ -177,7 +177,8 @@ impl<D: Blocks> BloomFilter<D> {
     ///
     /// Looks up the prefix that all those keys have by the rule. If they need not share one, if the
     /// filter's prefixes were cut by another rule, or if it holds none, the answer is true; also
-    /// where the caller hashes, as with [`contains`](Self::contains).
+    /// where the caller hashes, as with [`contains`](Self::contains): look up the hash of the prefix
+    /// in [`prefixes`](Self::prefixes) then.
     ///
     /// Cost: one hash, one cache line.
     pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl Key) -> bool {

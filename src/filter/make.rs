@@ -11,14 +11,15 @@ use crate::params::{Params, ParamsError};
 use crate::prefix::FilterContents;
 use crate::probe::Block;
 use crate::stored::full_block;
+use crate::unmixed::UnmixedHashes;
 
 impl BloomFilter {
-    /// An empty filter of the given shape and hash; pass-all if `params` are.
+    /// Creates an empty filter of the given shape and hash; pass-all if `params` are.
     ///
     /// # Errors
     ///
     /// [`AllocError`] if there is no memory for the blocks.
-    pub fn new(params: Params, key_hash: KeyHash) -> Result<Self, AllocError> {
+    pub fn with_params(params: Params, key_hash: KeyHash) -> Result<Self, AllocError> {
         let blocks = BlockBuffer::zeroed(params.blocks(), true)?;
         Ok(BloomFilter::empty(blocks, params, key_hash))
     }
@@ -96,6 +97,8 @@ pub enum BuildError {
         /// The same of those in memory.
         found: u64,
     },
+    /// The hashes that the caller supplied are not well mixed.
+    UnmixedHashes(UnmixedHashes),
     /// The finished filter says that keys are absent which were added to it.
     KeysMissing {
         /// How many.
@@ -111,6 +114,7 @@ impl Display for BuildError {
             Self::Params(error) => error.fmt(f),
             Self::Alloc(error) => error.fmt(f),
             Self::Key(error) => error.fmt(f),
+            Self::UnmixedHashes(error) => error.fmt(f),
             Self::MemoryLimit { limit_bytes, keys } => write!(
                 f,
                 "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: give a \
@@ -129,4 +133,10 @@ impl Display for BuildError {
     }
 }
 
-error!(BuildError, Params(ParamsError), Alloc(AllocError), Key(KeyError));
+error!(
+    BuildError,
+    Params(ParamsError),
+    Alloc(AllocError),
+    Key(KeyError),
+    UnmixedHashes(UnmixedHashes)
+);

@@ -1,21 +1,14 @@
-//! Merging: the union of filters, of two or of many in one pass. Everything is checked before a bit
-//! changes. Filters of different sizes are not brought to a common one; that is folding.
+//! Merging: the union of two filters. Everything is checked before a bit changes. Filters of
+//! different sizes are not brought to a common size: folding does that.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
 use super::BloomFilter;
 use super::parts::Blocks;
-use crate::buffer::AllocError;
 use crate::error::plural;
 use crate::hash::KeyHash;
 use crate::prefix::FilterContents;
 use crate::probe::Block;
-
-/// Blocks of the receiving filter that all inputs are merged into before the next: 16 KiB, so that
-/// they stay in the first-level cache, in runs long enough for hardware prefetching.
-const RANGE: usize = 256;
 
 impl BloomFilter {
     /// Adds everything that is in `other`, by OR-ing its bits.
@@ -35,53 +28,12 @@ impl BloomFilter {
     pub fn union_with<D: Blocks>(&mut self, other: &BloomFilter<D>) -> Result<(), MergeError> {
         let other = other.view();
         check(&self.view(), &other)?;
-        self.merge_all(&[other]);
+        self.count(other.keys_inserted());
+        if !self.meta.pass_all {
+            let (mine, theirs) = (self.data.as_flattened_mut(), other.data.as_flattened());
+            mine.iter_mut().zip(theirs).for_each(|(mine, &theirs)| *mine |= theirs);
+        }
         Ok(())
-    }
-
-    /// Adds what is in `others`, as [`union_with`](Self::union_with) one by one, in one pass.
-    ///
-    /// All are checked first: either all are merged, or this filter is unchanged. The result does
-    /// not depend on the order.
-    ///
-    /// Cost: each range of 16 KiB of this filter receives all others before the next, so that many
-    /// filters cost one pass over each of them.
-    ///
-    /// # Errors
-    ///
-    /// [`MergeError::Input`] saying what disagrees and where; this filter is then unchanged.
-    pub fn union_all<'a, D: Blocks + 'a>(
-        &mut self,
-        others: impl IntoIterator<Item = &'a BloomFilter<D>>,
-    ) -> Result<(), MergeError> {
-        let (this, mut views) = (self.view(), Vec::new());
-        for (input, other) in others.into_iter().enumerate() {
-            let other = other.view();
-            let bytes = (input as u64 + 1) * size_of::<BloomFilter<&[Block]>>() as u64;
-            let error = MergeError::from(AllocError::new(bytes));
-            let reserved = views.try_reserve(1).map_err(|_| error);
-            reserved
-                .and_then(|()| check(&this, &other))
-                .map_err(|error| MergeError::Input { input, error: Box::new(error) })?;
-            views.push(other);
-        }
-        self.merge_all(&views);
-        Ok(())
-    }
-
-    /// Merges all inputs, which were checked, into each range of blocks.
-    fn merge_all(&mut self, others: &[BloomFilter<&[Block]>]) {
-        others.iter().for_each(|other| self.count(other.keys_inserted()));
-        if self.meta.pass_all {
-            return;
-        }
-        for (range, blocks) in self.data.chunks_mut(RANGE).enumerate() {
-            let mine = blocks.as_flattened_mut();
-            for other in others {
-                let theirs = other.data[range * RANGE..].as_flattened();
-                mine.iter_mut().zip(theirs).for_each(|(mine, &theirs)| *mine |= theirs);
-            }
-        }
     }
 }
 
@@ -121,15 +73,13 @@ fn check(this: &BloomFilter<&[Block]>, other: &BloomFilter<&[Block]>) -> Result<
 /// let (mut union, large) = (options.empty_filter(1_000)?, options.empty_filter(2_000)?);
 /// let error = union.union_with(&large).unwrap_err();
 /// assert!(matches!(error, MergeError::BlocksMismatch { left: 20, right: 40, .. }));
-/// let error = union.clone().union_all([&union, &large]).unwrap_err();
-/// assert!(matches!(error, MergeError::Input { input: 1, .. }));
 /// assert_eq!(
 ///     error.to_string(),
-///     "input 1: cannot merge a filter of 20 blocks with one of 40: size both for the same keys"
+///     "cannot merge a filter of 20 blocks with one of 40: size both for the same keys"
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MergeError {
     /// Different hash or seed.
@@ -163,15 +113,6 @@ pub enum MergeError {
     },
     /// The other answers "maybe" to everything, and so would the union.
     PassAll,
-    /// No memory for the list of many.
-    Alloc(AllocError),
-    /// Of many filters merged at once: which input, and what is wrong with it.
-    Input {
-        /// Which, from 0.
-        input: usize,
-        /// What disagrees, or that memory ran out for it.
-        error: Box<MergeError>,
-    },
 }
 
 impl Display for MergeError {
@@ -195,14 +136,12 @@ impl Display for MergeError {
                  same keys",
                 plural((*left).into())
             ),
-            Self::Alloc(error) => error.fmt(f),
             Self::PassAll => f.write_str(
                 "a pass-all filter would make the union one: leave it out, or go on with a \
                  pass-all filter",
             ),
-            Self::Input { input, error } => write!(f, "input {input}: {error}"),
         }
     }
 }
 
-error!(MergeError, Alloc(AllocError); Input);
+error!(MergeError);

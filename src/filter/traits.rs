@@ -1,6 +1,9 @@
 //! The trait of all filters that are looked up by hashes of 64 bits: some required methods, and
 //! every other lookup made of them.
 
+use alloc::boxed::Box;
+#[cfg(target_has_atomic = "ptr")]
+use alloc::sync::Arc;
 use core::cell::Cell;
 
 use crate::batch::{LengthError, check_words, look_up};
@@ -12,8 +15,9 @@ use crate::kernel::Kernel;
 /// over several kinds, as `dyn Filter`.
 ///
 /// [`BloomFilter`](crate::BloomFilter) has these methods itself, except `contains_*_into`; for all
-/// other types, also those of other packages, import the trait. A `dyn Filter` is looked up by
-/// hashes alone: by [`hash_key`](Self::hash_key) first, `None` is "maybe".
+/// other types, also those of other packages, import the trait. `&F`, `Box<F>` and `Arc<F>` are
+/// filters if `F` is, also if `F` is `dyn Filter`: they look up batches of keys by hashing them
+/// first. A plain `&dyn Filter` has [`contains_key`](Self::contains_key) for `contains`.
 ///
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, Sizing};
@@ -27,6 +31,7 @@ use crate::kernel::Kernel;
 /// let grows = options.atomic_filter(100)?;
 /// let filters: [Box<dyn Filter>; 2] = [Box::new(filter), Box::new(grows)];
 /// assert_eq!(tables_to_read(&filters, options.hasher()?.hash("apple")), [0]);
+/// assert!(filters[0].contains("apple"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -72,17 +77,21 @@ pub trait Filter {
         self.key_hash().hasher()
     }
 
-    /// Whether the key may be present: false means certainly absent. A filter of the caller's
-    /// hashes cannot hash a key, and answers true.
+    /// Whether the key with these bytes may be present: false means certainly absent. A filter of
+    /// the caller's hashes cannot hash a key, and answers true. This is [`contains`](Self::contains)
+    /// for `&dyn Filter`.
+    #[inline]
+    fn contains_key(&self, key: &[u8]) -> bool {
+        self.hash_key(key).is_none_or(|hash| self.contains_hash(hash))
+    }
+
+    /// Whether the key may be present, as [`contains_key`](Self::contains_key).
     #[inline]
     fn contains(&self, key: impl Key) -> bool
     where
         Self: Sized,
     {
-        match self.hash_key(key.as_ref()) {
-            Some(hash) => self.contains_hash(hash),
-            None => true,
-        }
+        self.contains_key(key.as_ref())
     }
 
     /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly
@@ -139,6 +148,45 @@ pub trait Filter {
         }
     }
 }
+
+/// Implements the trait for pointers to filters.
+macro_rules! filter_for_pointers {
+    ($($pointer:ty),*) => {$(
+        impl<F: Filter + ?Sized> Filter for $pointer {
+            #[inline]
+            fn contains_hash(&self, hash: u64) -> bool {
+                (**self).contains_hash(hash)
+            }
+
+            #[inline]
+            fn contains_hashes_into(
+                &self,
+                hashes: &[u64],
+                words: &mut [u64],
+            ) -> Result<(), LengthError> {
+                (**self).contains_hashes_into(hashes, words)
+            }
+
+            #[inline]
+            fn prefetch_hash(&self, hash: u64) {
+                (**self).prefetch_hash(hash);
+            }
+
+            #[inline]
+            fn key_hash(&self) -> KeyHash {
+                (**self).key_hash()
+            }
+
+            #[inline]
+            fn hash_key(&self, key: &[u8]) -> Option<u64> {
+                (**self).hash_key(key)
+            }
+        }
+    )*};
+}
+filter_for_pointers!(&F, Box<F>);
+#[cfg(target_has_atomic = "ptr")]
+filter_for_pointers!(Arc<F>);
 
 fn look_up_keys<K>(
     filter: &impl Filter,

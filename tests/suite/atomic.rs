@@ -17,7 +17,7 @@ const OUTGROWS_THE_CACHE: u32 = 60_001;
 
 fn caller_hashed() -> AtomicBloomFilter {
     let params = Sizing::BitsPerKey(10.0).params(1_000).unwrap();
-    BloomFilter::new(params, KeyHash::Caller { tag: 5 }).unwrap().into()
+    BloomFilter::with_params(params, KeyHash::Caller { tag: 5 }).unwrap().into()
 }
 
 /// Finds a wrong bit, word or block, on machines of either byte order, a bit that another thread's
@@ -80,7 +80,7 @@ fn keys_are_hashed_with_the_filters_seed() {
     let words = ["", "a", "apple", "a key that is longer than sixteen bytes", "ключ"];
     for seed in [0, 1, u64::MAX] {
         let key_hash = KeyHash::Xxh3 { seed };
-        let filter = AtomicBloomFilter::from(BloomFilter::new(params, key_hash).unwrap());
+        let filter = AtomicBloomFilter::from(BloomFilter::with_params(params, key_hash).unwrap());
         assert_eq!(filter.key_hash(), key_hash);
         for word in words {
             assert!(filter.insert(word).unwrap() && filter.contains(word));

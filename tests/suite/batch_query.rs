@@ -258,6 +258,7 @@ fn filters_of_other_packages() {
     // Where it is a `dyn`.
     let any: &dyn Filter = &exact;
     let mut hashes = Vec::new();
+    assert!(keys().iter().all(|key| any.contains_key(key) == exact.contains(key)));
     any.hasher().unwrap().hash_batch(&keys(), &mut hashes);
     any.contains_hashes(&hashes, &mut hits);
     assert!(hits.hits().eq((0..4_500).step_by(2)));
@@ -349,5 +350,57 @@ fn an_owner_that_panics_leaves_maybe() {
         let batch = AssertUnwindSafe(|| filter.contains_batch(&keys[..length], &mut hits));
         assert!(catch_unwind(batch).is_err());
         assert_eq!((hits.len(), hits.count_hits()), (length, length));
+    }
+}
+
+/// Pointers to filters, also to unsized ones, answer as the filters do: each key, and batches.
+#[test]
+fn pointers_to_filters_are_filters() {
+    fn check(filter: impl Filter, expected: &Exact) {
+        let keys = keys();
+        let (mut hits, mut expected_hits) = (Bitmask::new(), Bitmask::new());
+        filter.contains_batch(&keys, &mut hits);
+        expected.contains_batch(&keys, &mut expected_hits);
+        assert_eq!(hits, expected_hits);
+        filter.contains_u64s(&[1, 2, 3], &mut hits);
+        expected.contains_u64s(&[1, 2, 3], &mut expected_hits);
+        assert_eq!(hits, expected_hits);
+        assert!(keys.iter().all(|key| filter.contains(key) == expected.contains(key)));
+        filter.prefetch_hash(1);
+        assert_eq!((filter.key_hash(), filter.hash_key(b"a")), (expected.key_hash, Some(97)));
+        assert_eq!(filter.contains_hashes_into(&[1], &mut []).unwrap_err().expected, 1);
+    }
+    // A hash that no `KeyHasher` computes: only `hash_key` knows it.
+    let new = || Exact::new(KeyHash::Caller { tag: 1 }, |key| key.first().map(|&byte| byte.into()));
+    let exact = new();
+    check(&exact, &exact);
+    check(&exact as &dyn Filter, &exact);
+    check(Box::new(new()), &exact);
+    check(Box::new(new()) as Box<dyn Filter>, &exact);
+    check(std::sync::Arc::new(new()), &exact);
+    let shared: std::sync::Arc<dyn Filter + Send + Sync> = std::sync::Arc::new(new());
+    check(shared.clone(), &exact);
+    // Without the pointer's implementation.
+    assert!(shared.contains_key(b"\x02") && !shared.contains_key(b"\x03"));
+}
+
+/// The words that a filter of another package receives hold old answers, in debug builds a pattern:
+/// a filter that leaves a word out is noticed there.
+#[test]
+fn words_to_overwrite_have_a_pattern_in_debug_builds() {
+    let mut mask = Bitmask::new();
+    for len in [64, 64, 130] {
+        mask.write(len, |words| {
+            if cfg!(debug_assertions) {
+                assert!(words.iter().all(|&word| word == 0xa5a5_a5a5_a5a5_a5a5));
+            }
+            words.fill(0b101);
+        });
+        assert!(mask.into_iter().eq(mask.iter()) && mask.into_iter().count() == len);
+        let mut hits = 0;
+        for is_hit in &mask {
+            hits += usize::from(is_hit);
+        }
+        assert_eq!(hits, mask.count_hits());
     }
 }

@@ -18,7 +18,7 @@ fn insert_singly(hashes: &[u64]) -> Vec<u8> {
     let mut distinct = hashes.to_vec();
     distinct.dedup();
     let params = TEN.params(distinct.len() as u64).unwrap();
-    let mut filter = BloomFilter::new(params, KeyHash::default()).unwrap();
+    let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
     for hash in distinct {
         filter.insert_hash(hash).unwrap();
     }
@@ -50,7 +50,8 @@ fn batches_of_keys_of_any_length_insert_what_single_keys_do() {
     for kernel in kernels() {
         for length in (0..=70).chain([511, 512, 513, 1_024, 2_000]) {
             let params = TEN.params(2_000).unwrap();
-            let empty = BloomFilter::new(params, KeyHash::default()).unwrap().with_kernel(kernel);
+            let empty =
+                BloomFilter::with_params(params, KeyHash::default()).unwrap().with_kernel(kernel);
             let (mut batch, mut single) = (empty.clone(), empty);
             batch.insert_batch(&keys[..length]).unwrap();
             keys[..length].iter().for_each(|key| _ = single.insert(key).unwrap());
@@ -64,7 +65,7 @@ fn batches_of_keys_of_any_length_insert_what_single_keys_do() {
 fn a_batch_of_keys_that_cannot_be_hashed_is_refused_and_changes_nothing() {
     let refused = KeyError::NoHasher { tag: 1 };
     let params = TEN.params(100).unwrap();
-    let mut filter = BloomFilter::new(params, KeyHash::Caller { tag: 1 }).unwrap();
+    let mut filter = BloomFilter::with_params(params, KeyHash::Caller { tag: 1 }).unwrap();
     filter.insert_hashes(&Random(1).hashes(50)).unwrap();
     let before = filter.clone();
     assert_eq!(filter.insert_batch::<&str>(&[]), Err(refused));
@@ -236,7 +237,7 @@ fn a_limit_with_an_estimate_loses_no_key() {
         assert_eq!(filter, builder.finish().unwrap());
         assert_eq!(filter.keys_inserted(), count as u64);
         // The same keys, straight into a filter of this shape.
-        let mut straight = BloomFilter::new(params, KeyHash::default()).unwrap();
+        let mut straight = BloomFilter::with_params(params, KeyHash::default()).unwrap();
         straight.insert_hashes(&hashes).unwrap();
         assert_eq!(filter, straight);
     }
@@ -297,7 +298,7 @@ mod parallel {
         assert_eq!(joined.finish_verified().unwrap().to_bytes(), expected, "{threads} threads");
 
         let params = TEN.params(distinct.len() as u64).unwrap();
-        let mut known = BloomFilter::new(params, KeyHash::default()).unwrap();
+        let mut known = BloomFilter::with_params(params, KeyHash::default()).unwrap();
         run_in_pool(threads, || known.par_insert_hashes(&distinct)).unwrap();
         assert_eq!(known.to_bytes(), expected, "{threads} threads");
     }
@@ -323,7 +324,7 @@ mod parallel {
         for threads in [1, 2, 3, 8] {
             let filter = run_in_pool(threads, || builder.clone().par_finish_verified()).unwrap();
             assert!(filter == expected, "builder, {threads} threads");
-            let mut known = BloomFilter::new(params, KeyHash::default()).unwrap();
+            let mut known = BloomFilter::with_params(params, KeyHash::default()).unwrap();
             run_in_pool(threads, || known.par_insert_hashes(&hashes)).unwrap();
             assert!(known == expected, "hashes, {threads} threads");
         }
@@ -343,7 +344,8 @@ mod parallel {
                 builder.par_finish()
             });
             assert_eq!(filter.unwrap(), expected);
-            let mut known = BloomFilter::new(expected.params(), KeyHash::default()).unwrap();
+            let mut known =
+                BloomFilter::with_params(expected.params(), KeyHash::default()).unwrap();
             run_in_pool(threads, || known.par_insert_batch(&keys)).unwrap();
             assert_eq!(known.blocks(), expected.blocks());
             assert_eq!(known.keys_inserted(), 150_000);

@@ -46,7 +46,7 @@ pub(crate) fn empty(blocks: u32, probes: u32) -> BloomFilter {
         .and_then(|params| params.with_probes(probes))
         .unwrap();
     assert_eq!((params.blocks(), params.probes()), (blocks, probes));
-    BloomFilter::new(params, KeyHash::default()).unwrap()
+    BloomFilter::with_params(params, KeyHash::default()).unwrap()
 }
 
 /// A filter of this shape, filled with ten bits per key.

@@ -87,7 +87,7 @@ fn compact_form_rejects_unsupported_filters() {
     let (default, whole) = (KeyHash::default(), FilterContents::WholeKeys);
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
     for key_hash in [KeyHash::Xxh3 { seed: 1 }, KeyHash::Caller { tag: 0 }] {
-        let filter = BloomFilter::new(options.params(9).unwrap(), key_hash).unwrap();
+        let filter = BloomFilter::with_params(options.params(9).unwrap(), key_hash).unwrap();
         let error = filter.to_compact_bytes().unwrap_err();
         assert_eq!(error, FormatError::NotCompact { key_hash, contents: whole, keys_inserted: 0 });
     }

@@ -8,7 +8,7 @@ use crate::common::{empty, filled};
 use blocked_bloom::parts::{Header, HeaderError, check_words};
 use blocked_bloom::{
     AllocError, BloomFilter, BuildError, Filter, FilterContents, FilterOptions, FormatError,
-    KeyError, KeyHash, MergeError, ParamsError, PrefixExtractor, Sizing,
+    KeyError, KeyHash, ParamsError, PrefixExtractor, Sizing,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -99,7 +99,12 @@ fn keys_and_building() {
         &format!("the filter holds whole keys and prefixes by extractor {id:016x}, and"),
     );
     let only = OPTIONS.with_only_prefixes(rule).builder().insert_hash(77).unwrap_err();
-    begins(only, &format!("the filter holds prefixes by extractor {id:016x}, and only a builder"));
+    begins(
+        only,
+        &format!(
+            "the filter holds prefixes by extractor {id:016x}, and a hash alone has no prefix: "
+        ),
+    );
 
     let params = OPTIONS.with_probes(31).builder().finish().unwrap_err();
     assert_eq!(params, params_error().into());
@@ -137,7 +142,6 @@ fn folding_and_merging() {
         check(empty(blocks, 3).folded(divisor).unwrap_err(), text, Some(text));
     }
 
-    check(MergeError::from(ALLOC), ALLOCATION_FAILED, Some(ALLOCATION_FAILED));
     let merge =
         |left: &BloomFilter, right: &BloomFilter| left.clone().union_with(right).unwrap_err();
     let shaped = |blocks, probes| filled(blocks, probes, 1).0;
@@ -160,19 +164,12 @@ fn folding_and_merging() {
     );
     begins(merge(&shaped(1, 6), &prefixes), &text);
 
-    let many = |left: &BloomFilter, others: &[&BloomFilter]| {
-        let views = others.iter().copied();
-        let union = left.clone().union_all(views).unwrap_err();
-        assert!(matches!(union, MergeError::Input { input: 2, .. }));
-        union.to_string()
-    };
     let (a, b) = (shaped(40, 6), shaped(41, 6));
     let text = "cannot merge a filter of 40 blocks with one of 41: size both for the same keys";
-    assert_eq!(many(&a, &[&a, &a, &b]), format!("input 2: {text}"));
+    check(merge(&a, &b), text, None);
     let all = BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap();
     let text = "a pass-all filter would make the union one: ";
     begins(merge(&a, &all), text);
-    assert!(many(&a, &[&a, &a, &all, &b]).starts_with(&format!("input 2: {text}")));
 }
 
 #[test]
@@ -228,7 +225,7 @@ fn stored_filters() {
     check(open_error(&stored[..127]), text, Some(text));
     let mismatch = BloomFilter::from_bytes(&stored, CALLER).unwrap_err();
     let text = "offset 11: built with XXH3-64 with seed 0, expected the caller's hash with tag 5: \
-                open it with the hash that built it, or build it again";
+                pass the hash that built it";
     check(mismatch, text, Some(text));
 
     let all = BloomFilter::pass_all(CALLER).to_bytes();
@@ -243,13 +240,4 @@ fn names_of_extractors() {
     let error = "fixed:04".parse::<PrefixExtractor>().unwrap_err();
     assert_eq!(error.name, "fixed:04");
     begins(error, "no prefix rule \"fixed:04\": give fixed:BYTES, capped:BYTES, or delimiter:");
-}
-
-/// Whoever prints the chain of causes sees the innermost, wherever it happened.
-#[test]
-fn causes_inside_of_inputs() {
-    let text = "cannot merge a filter of 40 blocks with one of 41: size both for the same keys";
-    let (left, right) = (filled(40, 6, 1).0, filled(41, 6, 2).0);
-    let input = left.clone().union_all([&left, &right]).unwrap_err();
-    check(input, &format!("input 1: {text}"), Some(text));
 }

@@ -14,12 +14,13 @@ const TEN: Sizing = Sizing::BitsPerKey(10.0);
 const OPTIONS: FilterOptions = FilterOptions::new(TEN);
 
 fn caller_hashed() -> BloomFilter {
-    BloomFilter::new(TEN.params(1_000).unwrap(), KeyHash::Caller { tag: 5 }).unwrap()
+    BloomFilter::with_params(TEN.params(1_000).unwrap(), KeyHash::Caller { tag: 5 }).unwrap()
 }
 
 #[test]
 fn insert_says_whether_the_key_was_certainly_new() {
-    let mut filter = BloomFilter::new(TEN.params(100).unwrap(), KeyHash::default()).unwrap();
+    let mut filter =
+        BloomFilter::with_params(TEN.params(100).unwrap(), KeyHash::default()).unwrap();
     let mut certainly_new = 0;
     for key in 0..100_u32 {
         let absent = !filter.contains(key.to_le_bytes());
@@ -42,7 +43,7 @@ fn filters_are_equal_if_shape_hash_count_and_bits_are() {
     assert_eq!(filter, filter.clone());
     assert_eq!(filter.view(), filter.clone().view());
     let params = filter.params();
-    let mut other_hash = BloomFilter::new(params, KeyHash::Xxh3 { seed: 1 }).unwrap();
+    let mut other_hash = BloomFilter::with_params(params, KeyHash::Xxh3 { seed: 1 }).unwrap();
     other_hash.insert_hash(1 << 32).unwrap();
     assert_ne!(empty(2, 5), empty(2, 6));
     assert_ne!(empty(3, 6), empty(2, 6));
@@ -160,7 +161,7 @@ fn a_builder_drops_adjacent_repeats_and_sizes_at_the_end() {
     assert_eq!(params, TEN.params(200_000).unwrap());
     let filter = builder.finish().unwrap();
     assert_eq!(filter.params(), params);
-    let mut direct = BloomFilter::new(params, KeyHash::default()).unwrap();
+    let mut direct = BloomFilter::with_params(params, KeyHash::default()).unwrap();
     direct.insert_hashes(&hashes).unwrap();
     assert_eq!(filter, direct);
 }
@@ -458,7 +459,8 @@ fn every_number_of_threads_builds_the_same_bytes() {
     let mut distinct = hashes.clone();
     distinct.dedup();
     let mut expected =
-        BloomFilter::new(TEN.params(distinct.len() as u64).unwrap(), KeyHash::default()).unwrap();
+        BloomFilter::with_params(TEN.params(distinct.len() as u64).unwrap(), KeyHash::default())
+            .unwrap();
     for &hash in &distinct {
         expected.insert_hash(hash).unwrap();
     }

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Filters of every kind, small enough for exhaustive damage.
 fn specimens() -> Vec<Vec<u8>> {
     let empty = |key_hash| {
-        BloomFilter::new(Sizing::BitsPerKey(10.0).params(40).unwrap(), key_hash).unwrap()
+        BloomFilter::with_params(Sizing::BitsPerKey(10.0).params(40).unwrap(), key_hash).unwrap()
     };
     let mut caller = empty(KeyHash::Caller { tag: 0xfeed });
     caller.insert_hash(0x0123_4567_89ab_cdef).unwrap();
@@ -103,7 +103,7 @@ fn every_truncation_and_extension_is_refused() {
 #[test]
 fn damage_behind_the_first_mebibyte_is_refused() {
     let params = Sizing::MaxBytes(5 << 20).params(1_000_000).unwrap();
-    let bytes = BloomFilter::new(params, KeyHash::default()).unwrap().to_bytes();
+    let bytes = BloomFilter::with_params(params, KeyHash::default()).unwrap().to_bytes();
     assert_eq!(bytes[48..56], xxh3_64(&bytes[64..]).to_le_bytes());
     let ends = (1_usize..=5).flat_map(|mebibytes| {
         (-1_i64..=1).map(move |by| (mebibytes << 20).wrapping_add_signed(by as isize))
@@ -393,7 +393,7 @@ fn the_document_matches_the_code() {
 
     let seed = 0x0102_0304_0506_0708;
     let params = Sizing::BitsPerKey(10.0).params(1_000).unwrap();
-    let mut filter = BloomFilter::new(params, KeyHash::Xxh3 { seed }).unwrap();
+    let mut filter = BloomFilter::with_params(params, KeyHash::Xxh3 { seed }).unwrap();
     filter.insert_hashes(&Random(1).hashes(700)).unwrap();
     let bytes = filter.to_bytes();
     let mut end = 0;

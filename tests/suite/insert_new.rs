@@ -131,7 +131,7 @@ fn batches_of_keys_answer_as_single_keys() {
         for seed in [0, 1, u64::MAX] {
             let key_hash = KeyHash::Xxh3 { seed };
             for length in [0, 1, 2, 63, 64, 65, 511, 512, 513, 1_024, 2_100] {
-                let mut expected = BloomFilter::new(params, key_hash).unwrap();
+                let mut expected = BloomFilter::with_params(params, key_hash).unwrap();
                 let batch = expected.clone().with_kernel(kernel);
                 let (mut by_number, mut by_text) = (batch.clone(), batch.clone());
                 let (numbers, keys, texts) =

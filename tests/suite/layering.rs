@@ -9,10 +9,10 @@ use std::fs;
 use crate::repository::{files, relative, root};
 
 /// The modules of the core, lowest first: each may use those before it.
-const ORDER: [&str; 19] = [
-    "probe", "kernel", "checksum", "error", "bitmask", "prefix", "hash", "header", "params",
-    "buffer", "threads", "stored", "batch", "filter", "parallel", "options", "builder", "make",
-    "parts",
+const ORDER: [&str; 20] = [
+    "probe", "kernel", "checksum", "error", "bitmask", "prefix", "hash", "unmixed", "header",
+    "params", "buffer", "threads", "stored", "batch", "filter", "parallel", "options", "builder",
+    "make", "parts",
 ];
 
 /// Modules that may use only this: kernels know the probe scheme alone.

@@ -32,4 +32,5 @@ mod prefix;
 mod rates;
 #[cfg(feature = "serde")]
 mod serde;
+mod unmixed;
 mod unsafe_inventory;

@@ -1,4 +1,4 @@
-//! Unions of two and of many: against the bits one by one, in every order, and what is rejected.
+//! Unions: against the bits one by one, in every order, and what is rejected.
 
 use crate::common::{Random, empty, filled};
 use blocked_bloom::{
@@ -49,10 +49,9 @@ proptest! {
         ..ProptestConfig::with_cases(200)
     })]
 
-    /// Bytes and counts against a model that knows neither blocks nor ranges. Catches a range that
-    /// starts at the wrong block or ends early, an input left out, and a count that is not the sum.
+    /// Bytes and counts against a model that knows no blocks. Catches a loop that ends early, an input left out, and a count that is not the sum.
     #[test]
-    fn union_all_sets_the_bits_of_single_unions(
+    fn a_union_of_many_is_their_bits_one_by_one(
         blocks in prop_oneof![1_u32..10, 250_u32..260, 510_u32..520, 700_u32..800],
         probes in 1_u32..=30,
         keys in prop::collection::vec(1_usize..4_000, 1..6),
@@ -67,7 +66,7 @@ proptest! {
         let merged = |a: Vec<u8>, b: Vec<u8>| a.iter().zip(b).map(|(&a, b)| a | b).collect();
         let expected: Vec<u8> = filters.iter().map(bytes).reduce(merged).unwrap();
         let mut union = filters[0].clone();
-        union.union_all(&filters[1..]).unwrap();
+        filters[1..].iter().for_each(|filter| union.union_with(filter).unwrap());
         prop_assert_eq!(union.blocks().as_flattened(), expected);
         prop_assert_eq!(union.keys_inserted(), keys.iter().sum::<usize>() as u64);
         prop_assert_eq!(union.params().probes(), probes);
@@ -82,7 +81,7 @@ fn strangers_are_refused_and_change_nothing() {
     let probes = filled(40, 7, 2).0;
     let seeded = {
         let params = Sizing::BitsPerKey(10.0).params(2_040).unwrap();
-        BloomFilter::new(params, KeyHash::Xxh3 { seed: 9 }).unwrap()
+        BloomFilter::with_params(params, KeyHash::Xxh3 { seed: 9 }).unwrap()
     };
     let of = |key_hash| BloomFilter::pass_all(key_hash).to_filter().unwrap();
     let seeded_pass_all = of(KeyHash::Xxh3 { seed: 9 });
@@ -101,12 +100,7 @@ fn strangers_are_refused_and_change_nothing() {
         (&empty, MergeError::BlocksMismatch { left: 40, right: 3 }),
         (&all, MergeError::PassAll),
     ] {
-        assert_eq!(filter.union_with(other), Err(expected.clone()));
-        assert_eq!((&filter, filter.to_bytes()), (&before, before.to_bytes()));
-        // The last of several: those before it must not have been merged already.
-        let good = filled(40, 6, 8).0;
-        let error = filter.union_all([&good.view(), &good.view(), &other.view()]);
-        assert_eq!(error, Err(MergeError::Input { input: 2, error: Box::new(expected) }));
+        assert_eq!(filter.union_with(other), Err(expected));
         assert_eq!((&filter, filter.to_bytes()), (&before, before.to_bytes()));
     }
 }
@@ -120,9 +114,6 @@ fn a_receiver_keeps_its_shape() {
     let error = receiver.union_with(&other);
     assert_eq!(error, Err(MergeError::BlocksMismatch { left: 1_954, right: 1 }));
     assert_eq!(receiver, empty(1_954, 6));
-    let mut same = filled(40, 6, 1).0;
-    same.union_all(&[] as &[BloomFilter]).unwrap();
-    assert_eq!(same, filled(40, 6, 1).0);
 }
 
 /// Nothing is lost by adding to a filter that says "maybe" to everything; and it counts.
@@ -131,7 +122,8 @@ fn a_pass_all_filter_takes_any_of_its_hash_and_stays_as_it_is() {
     for other in [filled(40, 6, 1).0, empty(3, 9)] {
         let mut all = recounted(&pass_all(), 77);
         all.union_with(&other).unwrap();
-        all.union_all([&other.view(), &pass_all().view()]).unwrap();
+        all.union_with(&other.view()).unwrap();
+        all.union_with(&pass_all()).unwrap();
         let keys = 77 + 2 * other.keys_inserted();
         assert_eq!(all, recounted(&pass_all(), keys));
         assert_eq!(BloomFilter::from_bytes_any_hash(&all.to_bytes()).unwrap(), all);
@@ -139,16 +131,14 @@ fn a_pass_all_filter_takes_any_of_its_hash_and_stays_as_it_is() {
 }
 
 #[test]
-fn union_all_equals_single_unions_in_every_order() {
+fn a_union_is_the_same_in_every_order() {
     let [a, b, c] = [1, 2, 3].map(|seed| filled(40, 6, seed).0);
     let mut unions = Vec::new();
     for order in
         [[&a, &b, &c], [&a, &c, &b], [&b, &a, &c], [&b, &c, &a], [&c, &a, &b], [&c, &b, &a]]
     {
-        let (mut union, mut one_by_one) = (order[0].clone(), order[0].clone());
-        union.union_all(order[1..].iter().copied()).unwrap();
-        order[1..].iter().for_each(|other| one_by_one.union_with(*other).unwrap());
-        assert_eq!(union, one_by_one);
+        let mut union = order[0].clone();
+        order[1..].iter().for_each(|other| union.union_with(*other).unwrap());
         unions.push(union);
     }
     assert!(unions.iter().all(|union| *union == unions[0]));
@@ -159,7 +149,8 @@ fn many_counts_saturate() {
     let (filter, _) = filled(3, 6, 1);
     let many = recounted(&filter, u64::MAX - 5);
     let mut union = filter;
-    union.union_all([&many, &many]).unwrap();
+    union.union_with(&many).unwrap();
+    union.union_with(&many).unwrap();
     assert_eq!(union.keys_inserted(), u64::MAX);
 }
 
@@ -193,22 +184,8 @@ fn filters_that_hold_something_else_are_refused_and_change_nothing() {
                 continue;
             }
             let expected = MergeError::ContentsMismatch { left: contents[0], right: contents[1] };
-            assert_eq!(merged.union_with(right), Err(expected.clone()));
-            let error = merged.union_all([&left.view(), &right.view()]);
-            assert_eq!(error, Err(MergeError::Input { input: 1, error: Box::new(expected) }));
+            assert_eq!(merged.union_with(right), Err(expected));
             assert_eq!((&merged, merged.to_bytes()), (left, left.to_bytes()));
         }
     }
-}
-
-/// Over many ranges, the last of which is short.
-#[test]
-fn several_at_once_are_the_same_as_one_by_one() {
-    let blocks = (1 << 20) / 64 + 77;
-    let filters: Vec<BloomFilter> =
-        (0..4).map(|seed| with_keys(blocks, 6, seed, 50_000 + seed as usize)).collect();
-    let (mut union, mut at_once) = (filters[0].clone(), filters[0].clone());
-    filters[1..].iter().for_each(|filter| union.union_with(filter).unwrap());
-    at_once.union_all(&filters[1..]).unwrap();
-    assert!(at_once == union);
 }

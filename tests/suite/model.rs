@@ -57,7 +57,7 @@ proptest! {
             params = params.with_probes(probes).unwrap();
         }
         let key_hash = KeyHash::Xxh3 { seed };
-        let new = || BloomFilter::new(params, key_hash).unwrap();
+        let new = || BloomFilter::with_params(params, key_hash).unwrap();
         let (mut filter, mut model) = (new(), HashSet::new());
         let mut folded_by = 1;
         for step in steps {

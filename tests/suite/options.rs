@@ -99,7 +99,7 @@ fn options_with_prefixes_make_a_memtable_s_filter_without_them() {
             let error = error.expect("no filter without a builder");
             assert_eq!(error, BuildError::Key(expected));
             assert_eq!(error.to_string(), expected.to_string());
-            assert!(error.to_string().contains("only a builder"), "{error}");
+            assert!(error.to_string().contains("use FilterOptions::builder"), "{error}");
         }
         let memtable = FilterOptions::new(options.sizing()).with_key_hash(options.key_hash());
         let filter = memtable.atomic_filter(1_000).unwrap();
@@ -225,7 +225,8 @@ fn an_empty_filter_has_the_shape_and_the_hash_of_the_options() {
         let options = FilterOptions::new(TEN).with_key_hash(key_hash).foldable().with_probes(7);
         for keys in [0, 1, 5_000] {
             let empty = options.empty_filter(keys).unwrap();
-            let expected = BloomFilter::new(options.params(keys).unwrap(), key_hash).unwrap();
+            let expected =
+                BloomFilter::with_params(options.params(keys).unwrap(), key_hash).unwrap();
             assert_eq!(empty, expected);
             assert!(empty.is_empty());
         }
@@ -291,4 +292,17 @@ fn foldable_options_choose_probes_for_both_sizes() {
         assert!(both.false_positive_rate() <= rate, "{both}");
     }
     assert!(at(Sizing::BitsPerKey(0.0), 1_000_000).1.is_pass_all());
+}
+
+#[test]
+fn a_filter_for_keys_and_a_rate() {
+    for (keys, rate) in [(0, 0.01), (1_000, 0.01), (50_000, 0.000_1), (10, 1.0)] {
+        let filter = BloomFilter::new(keys, rate).unwrap();
+        let options = FilterOptions::new(Sizing::FalsePositiveRate(rate));
+        assert_eq!(filter, options.empty_filter(keys).unwrap());
+        assert!(filter.params().false_positive_rate_at(keys) <= rate);
+    }
+    for rate in [0.0, -1.0, 1.5, f64::NAN] {
+        assert!(matches!(BloomFilter::new(10, rate), Err(BuildError::Params(_))), "{rate}");
+    }
 }

@@ -39,6 +39,10 @@ fn sizes_and_hashes_read_back() {
     assert_eq!(from_str::<Sizing>(r#"{"BitsPerKey":10}"#).unwrap(), Sizing::BitsPerKey(10.0));
     assert!(from_str::<Sizing>(r#"{"BytesPerKey":10.0}"#).is_err());
     assert!(from_str::<KeyHash>(r#"{"Xxh3":{}}"#).is_err(), "a hash without its seed");
+    for text in [r#"{"Xxh3":{"seed":1,"sed":2}}"#, r#"{"Caller":{"tag":1,"seed":2}}"#] {
+        let error = from_str::<KeyHash>(text).unwrap_err();
+        assert!(error.to_string().contains("unknown field"), "{error}");
+    }
 }
 
 #[test]
@@ -60,18 +64,25 @@ fn filter_options_read_back() {
     }
 }
 
-/// One field after the other is left out of options that set all of them.
+/// One field after the other is left out of options that set all of them. The hash has no default:
+/// with another hash than the writer's, keys would be absent.
 #[test]
-fn missing_fields_get_their_defaults() {
+fn missing_fields_have_defaults_except_the_hash() {
     let plain = FilterOptions::new(Sizing::BitsPerKey(10.0));
-    let text = r#"{"sizing":{"BitsPerKey":10.0}}"#;
+    let text = r#"{"sizing":{"BitsPerKey":10.0},"key_hash":{"Xxh3":{"seed":0}}}"#;
     assert_eq!(from_str::<FilterOptions>(text).unwrap(), plain);
-    assert_eq!(from_str::<FilterOptions>("{}").unwrap(), FilterOptions::default());
+    let text = r#"{"key_hash":{"Xxh3":{"seed":0}}}"#;
+    assert_eq!(from_str::<FilterOptions>(text).unwrap(), FilterOptions::default());
     assert_eq!(FilterOptions::default(), plain);
+    for text in ["{}", r#"{"sizing":{"BitsPerKey":10.0}}"#] {
+        let error = from_str::<FilterOptions>(text).unwrap_err();
+        assert!(error.to_string().contains("missing field `key_hash`"), "{error}");
+    }
     let error = from_str::<FilterOptions>(r#"{"sizings":{}}"#).unwrap_err();
     assert!(error.to_string().contains("unknown field `sizings`"), "{error}");
     // Without a rule there are no prefixes to be alone.
-    let without_rule = from_str::<FilterOptions>(r#"{"whole_keys":false}"#).unwrap();
+    let text = r#"{"whole_keys":false,"key_hash":{"Xxh3":{"seed":0}}}"#;
+    let without_rule = from_str::<FilterOptions>(text).unwrap();
     assert_eq!(without_rule.contents(), FilterContents::WholeKeys);
     let rule = PrefixExtractor::fixed(4);
     let all = plain
@@ -104,6 +115,10 @@ fn missing_fields_get_their_defaults() {
         assert_ne!(all[field], plain[field], "{field}");
         let (mut without, mut expected) = (all.clone(), all.clone());
         without.as_object_mut().unwrap().remove(field);
+        if field == "key_hash" {
+            assert!(serde_json::from_value::<FilterOptions>(without).is_err());
+            continue;
+        }
         expected[field] = plain[field].clone();
         let read = serde_json::from_value::<FilterOptions>(without).unwrap();
         assert_eq!(to_value(read).unwrap(), expected, "{field}");

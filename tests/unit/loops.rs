@@ -24,7 +24,7 @@ fn filter(blocks: usize, probes: u32, kernel: Kernel) -> BloomFilter {
     let params = Sizing::MaxBytes(64 + 64 * blocks as u64).params(1 << 40).unwrap();
     let params = params.with_probes(probes).unwrap();
     assert_eq!(params.blocks() as usize, blocks);
-    BloomFilter::new(params, KeyHash::default()).unwrap().with_kernel(kernel)
+    BloomFilter::with_params(params, KeyHash::default()).unwrap().with_kernel(kernel)
 }
 
 /// What runs where the kernel has a way of its own.

@@ -14,7 +14,7 @@ fn every_cut_gives_the_same_bytes() {
     // tasks.
     for blocks in [1, 2, 3, 7, 8, 1_000, 9_001, 70_000] {
         let params = Sizing::MaxBytes(64 + 64 * blocks).params(1_000_000).unwrap();
-        let empty = BloomFilter::new(params, KeyHash::default()).unwrap();
+        let empty = BloomFilter::with_params(params, KeyHash::default()).unwrap();
         let mut expected = empty.clone();
         for &hash in &hashes {
             expected.insert_hash(hash).unwrap();

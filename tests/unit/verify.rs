@@ -37,7 +37,7 @@ fn a_hash_that_changes_in_memory_is_noticed() {
 fn missing_keys_are_noticed() {
     let builder = builder(OPTIONS, 1_000);
     let params = builder.params().unwrap();
-    let mut incomplete = BloomFilter::new(params, KeyHash::default()).unwrap();
+    let mut incomplete = BloomFilter::with_params(params, KeyHash::default()).unwrap();
     (1..=990).for_each(|key| _ = incomplete.insert_hash(mix(key)).unwrap());
     incomplete.count(10);
     let absent = (991..=1_000).filter(|&key| !incomplete.contains_hash(mix(key))).count() as u64;

@@ -76,11 +76,7 @@ impl From<BuildError> for Error {
 
 impl From<MergeError> for Error {
     fn from(error: MergeError) -> Self {
-        if let MergeError::Alloc(error) = error {
-            error.into()
-        } else {
-            Error::Value(error.to_string())
-        }
+        Error::Value(error.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::parts::HEADER_BYTES;
+use blocked_bloom::parts::{HEADER_BYTES, check_mixed};
 use blocked_bloom::{AllocError, Bitmask, Filter, Kernel, KeyError};
 
 use crate::error::RibbonError;
@@ -245,6 +245,7 @@ impl RibbonFilterBuilder {
         }
         let (columns, portion) = sizing::columns(self.options.false_positive_rate())?;
         let shards = sizing::shards(self.len())?;
+        check_mixed(self.options.key_hash(), &[&self.hashes])?;
         let plan = Plan::new(shards, columns, portion);
         let solved = plan.solve(&mut self.hashes, threads)?;
         let filter = self.assemble(plan, solved)?;
@@ -480,11 +481,8 @@ impl Piece<'_> {
 fn seed_of(rows: &mut Rows, rests: &mut [u64], shard: u32) -> Result<(u32, u8), RibbonError> {
     let rests = deduplicate(rests);
     let mut slots = sizing::slots(rests.len());
-    if slots > MAX_SLOTS {
-        let (hashes, limit) = (rests.len() as u64, sizing::max_keys());
-        return Err(RibbonError::UnmixedHashes { shard, hashes, limit });
-    }
-    for _ in 0..=GROWTHS {
+    let growths = if slots > MAX_SLOTS { 0 } else { GROWTHS + 1 };
+    for _ in 0..growths {
         for seed in 0..=u8::MAX {
             if rows.add_all(rests, seed, slots)? {
                 return Ok((slots, seed));

@@ -3,7 +3,7 @@
 
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::parts::HeaderError;
+use blocked_bloom::parts::{HeaderError, UnmixedHashes};
 use blocked_bloom::{AllocError, KeyError};
 
 /// Why a filter cannot be built, or bytes are no filter. Bytes that fail must not be used to answer
@@ -35,16 +35,10 @@ pub enum RibbonError {
         /// The most.
         limit: u64,
     },
-    /// More hashes fell into one shard than it can hold: they are not well mixed.
-    UnmixedHashes {
-        /// The shard.
-        shard: u32,
-        /// Different hashes in it.
-        hashes: u64,
-        /// The most that a shard holds.
-        limit: u64,
-    },
-    /// A shard cannot be solved under any seed: its hashes are not well mixed.
+    /// The hashes that the caller supplied are not well mixed.
+    UnmixedHashes(UnmixedHashes),
+    /// A shard has more hashes than fit it, or cannot be solved under any seed: they are not well
+    /// mixed.
     NoSeed {
         /// The shard.
         shard: u32,
@@ -98,11 +92,7 @@ impl Display for RibbonError {
             Self::TooManyKeys { keys, limit } => {
                 write!(f, "{keys} keys, at most {limit} fit: partition them over several filters")
             }
-            Self::UnmixedHashes { shard, hashes, limit } => write!(
-                f,
-                "{hashes} different hashes in shard {shard}, at most {limit} fit: the hashes are \
-                 not well mixed"
-            ),
+            Self::UnmixedHashes(ref error) => error.fmt(f),
             Self::NoSeed { shard, hashes } => write!(
                 f,
                 "no seed solves shard {shard} of {hashes} hashes: the hashes are not well mixed"
@@ -140,11 +130,18 @@ impl RibbonError {
 impl core::error::Error for RibbonError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
+            Self::UnmixedHashes(error) => Some(error),
             Self::Alloc(error) => Some(error),
             Self::Key(error) => Some(error),
             Self::Header(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+impl From<UnmixedHashes> for RibbonError {
+    fn from(error: UnmixedHashes) -> Self {
+        Self::UnmixedHashes(error)
     }
 }
 

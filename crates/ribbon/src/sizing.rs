@@ -55,12 +55,6 @@ pub(crate) fn slots(keys: usize) -> u32 {
     (slots as u32).next_multiple_of(WIDTH)
 }
 
-/// The most keys that [`MAX_SLOTS`] are enough for. Cost: some thousand divisions.
-pub(crate) fn max_keys() -> u64 {
-    let fits = |&keys: &usize| slots(keys) <= MAX_SLOTS;
-    (0..=MAX_SLOTS as usize).rev().find(fits).unwrap_or(0) as u64
-}
-
 /// Slots by the table.
 fn exact_slots(keys: f64) -> f64 {
     let keys = keys.max(KEYS[0]);

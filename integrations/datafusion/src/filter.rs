@@ -138,7 +138,7 @@ impl Collector {
     /// The filter. Keys that are still hashes become a filter first.
     fn become_filter(&mut self) -> Result<&mut BloomFilter> {
         if let Keys::Hashes(hashes) = &self.keys {
-            let empty = BloomFilter::new(self.params, self.key.key_hash());
+            let empty = BloomFilter::with_params(self.params, self.key.key_hash());
             let mut filter = empty.map_err(failed(NAME))?;
             filter.insert_hashes(hashes).map_err(failed(NAME))?;
             self.keys = Keys::Filter(filter);

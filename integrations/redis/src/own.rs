@@ -300,7 +300,7 @@ impl Own {
             Chain(_) => return self.insert_into_chain(key),
         };
         // In place of the link, which moves into the chain.
-        let spare = BloomFilter::new(Sizing::BitsPerKey(8.0).params(1)?, KeyHash::default())?;
+        let spare = BloomFilter::with_params(Sizing::BitsPerKey(8.0).params(1)?, KeyHash::default())?;
         if let One { link, .. } = &mut self.body {
             let link = std::mem::replace(link, spare);
             // The options have the link's hash and are in range, so only the list of one link can

@@ -192,7 +192,8 @@ fn whole_keys(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
 /// Keys that were not in the filter when it was made: bits that are set already cost the same,
 /// since no kernel tests them.
 fn insert(setting: &Setting) -> Result<Vec<Row>, Failure> {
-    let filter = BloomFilter::new(setting.params, KeyHash::default()).map_err(Failure::new)?;
+    let filter =
+        BloomFilter::with_params(setting.params, KeyHash::default()).map_err(Failure::new)?;
     let lines = &filter.clone();
     // All kernels insert into one filter, interleaved.
     let filter = &Cell::new(Some(filter));
@@ -281,7 +282,7 @@ fn build(setting: &Setting) -> Result<Vec<Row>, Failure> {
         };
         group.add("keys_to_filter", kernel, threads, Case::in_pool(pool, count, from_keys));
         let known_count = || {
-            let mut filter = BloomFilter::new(setting.params, KeyHash::default())?;
+            let mut filter = BloomFilter::with_params(setting.params, KeyHash::default())?;
             filter.par_insert_batch(keys)?;
             Ok::<_, BuildError>(filter)
         };

@@ -70,7 +70,8 @@ impl Seen {
     pub(super) fn new(args: &Args, input_bytes: u64) -> Result<Self, Failure> {
         let (filter, capacity) = match Shape::of(args)? {
             Shape::Fixed(params) => {
-                let filter = BloomFilter::new(params, KeyHash::default()).map_err(Failure::new)?;
+                let filter =
+                    BloomFilter::with_params(params, KeyHash::default()).map_err(Failure::new)?;
                 (Filter::Fixed(filter, 0), params.expected_items())
             }
             Shape::Growing(rate) => {

@@ -304,7 +304,7 @@ fn info_of_a_filter_that_passes_all() {
 fn filters_of_other_hashes_answer_maybe_and_say_so() {
     let dir = Dir::new();
     let params = Sizing::BitsPerKey(10.0).params(10).unwrap();
-    let filter = BloomFilter::new(params, KeyHash::Caller { tag: 42 }).unwrap();
+    let filter = BloomFilter::with_params(params, KeyHash::Caller { tag: 42 }).unwrap();
     dir.write("f", filter.to_bytes());
     let info = dir.info("f");
     assert_eq!((&info["hash"], &info["seed"]), (&"caller".into(), &Value::Null));

@@ -191,7 +191,7 @@ fn real_filters_are_warned_about_when_they_are_overfull() {
     let params = Sizing::BitsPerKey(10.0).params(20_000).unwrap();
     let predicted = params.false_positive_rate();
     for (keys, overfull) in [(20_000, false), (60_000, true)] {
-        let mut filter = BloomFilter::new(params, KeyHash::default()).unwrap();
+        let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
         filter.insert_hashes(&Random(1).hashes(keys)).unwrap();
         let (metrics, mut hits) = (FilterMetrics::new(), Bitmask::new());
         let (mut random, mut warned) = (Random(99), false);

@@ -179,7 +179,7 @@ fn a_policy_is_read_as_it_was_written() {
     let policy = FilterPolicy::new(options).with_levels(levels).with_partitions(1 << 20, 4_096);
     let text = serde_json::to_string(&policy).unwrap();
     assert_eq!(serde_json::from_str::<FilterPolicy>(&text).unwrap(), policy);
-    let short = r#"{ "options": { "sizing": { "BitsPerKey": 10.0 } } }"#;
+    let short = r#"{ "options": { "key_hash": { "Xxh3": { "seed": 0 } } } }"#;
     assert_eq!(serde_json::from_str::<FilterPolicy>(short).unwrap(), FilterPolicy::new(TEN_BITS));
     // A setting that is spelled otherwise must not be one that was left out.
     for (name, misspelled) in [("levels", "level"), ("partitions", "partition"), ("above", "over")]

@@ -10,7 +10,7 @@ fn filters(count: usize, blocks: u64, probes: u32, key_hash: KeyHash) -> Vec<Blo
     let params = params.with_probes(probes).unwrap();
     let mut random = Random(blocks);
     let filled = (0..count).map(|_| {
-        let mut filter = BloomFilter::new(params, key_hash).unwrap();
+        let mut filter = BloomFilter::with_params(params, key_hash).unwrap();
         let keys = random.next_below(80 * blocks as usize);
         filter.insert_hashes(&random.hashes(keys)).unwrap();
         filter

@@ -20,7 +20,7 @@ const MARKER: u8 = 0xfe;
 /// use blocked_bloom::{BloomFilter, Sizing};
 /// use blocked_bloom_ribbon::rocksdb::KEY_HASH;
 /// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
-/// let mut filter = BloomFilter::new(params, KEY_HASH)?;
+/// let mut filter = BloomFilter::with_params(params, KEY_HASH)?;
 /// filter.insert_hash(7)?;
 /// assert!(filter.contains_hash(7));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -231,7 +231,7 @@ fn stand_ins() {
     let mut builder = RibbonOptions::new(0.01).builder();
     builder.insert_hashes(&(0..100_000).collect::<Vec<u64>>());
     let (filter, error) = builder.finish_verified_or_pass_all().unwrap();
-    assert!(matches!(error, Some(RibbonError::UnmixedHashes { .. })));
+    assert_eq!(error, Some(RibbonError::NoSeed { shard: 0, hashes: 100_000 }));
     check(&filter.view(), KeyHash::default(), 100_000);
     assert_eq!(filter.memory_bytes(), 0);
     let (again, error) = RibbonFilter::open_or_pass_all(filter.as_bytes(), KeyHash::default());
@@ -255,19 +255,30 @@ fn rejects_rates_out_of_range() {
 #[test]
 fn unmixed_hashes() {
     let build = |hashes: &[u64]| {
-        let mut builder = RibbonOptions::new(0.01).builder();
+        let filters = FilterOptions::new(Sizing::FalsePositiveRate(0.01))
+            .with_key_hash(KeyHash::Caller { tag: 1 });
+        let mut builder = RibbonOptions::for_filters(&filters).builder();
         hashes.iter().for_each(|&hash| builder.insert_hash(hash));
         builder.finish_verified()
     };
-    let numbers: Vec<u64> = (0..100_000).collect();
-    let error = build(&numbers).unwrap_err();
-    assert_eq!(error, RibbonError::UnmixedHashes { shard: 0, hashes: 100_000, limit: 15_252 });
-    // Of one shard: the equations start at a few slots.
-    let few: Vec<u64> = (0..3_000).map(|i| i << 40).collect();
-    match build(&few) {
-        Ok(filter) => assert!(few.iter().all(|&hash| filter.contains_hash(hash))),
-        Err(error) => assert!(matches!(error, RibbonError::NoSeed { shard: 0, hashes: 3_000 })),
+    let random = Random(9).hashes(100_000);
+    for keys in [20, 1_000, 100_000] {
+        let random = || random[..keys].iter();
+        for hashes in [
+            (0..keys as u64).collect(),
+            (0..keys as u64).map(|i| i << 40).collect(),
+            random().map(|hash| hash >> 32).collect(),
+            random().map(|hash| hash << 32).collect::<Vec<u64>>(),
+        ] {
+            let error = build(&hashes).unwrap_err();
+            assert!(matches!(error, RibbonError::UnmixedHashes(_)), "{keys}: {error}");
+        }
     }
+    // Twelve hashes tell nothing, nor do repeated ones.
+    let few: Vec<u64> = (0..12).collect();
+    assert!(few.iter().all(|&hash| build(&few).unwrap().contains_hash(hash)));
+    let repeated: Vec<u64> = random[..100].iter().cycle().take(100_000).copied().collect();
+    assert!(build(&repeated).is_ok());
     let multiples: Vec<u64> =
         (0..50_000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     assert!(build(&multiples).is_ok());

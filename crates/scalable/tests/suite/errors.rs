@@ -83,7 +83,7 @@ fn opening() {
         let mismatch = open(&stored, CALLER).unwrap_err();
         assert_eq!(mismatch.offset(), 10);
         let text = "offset 10: built with XXH3-64 with seed 0, expected the caller's hash with tag \
-                    5: open it with the hash that built it, or build it again";
+                    5: pass the hash that built it";
         check(mismatch, text, Some(text));
     }
     let seeded = KeyHash::Xxh3 { seed: 1 };

@@ -29,7 +29,7 @@ fn few_hashes_are_prefetched_in_all_large_links_at_once() {
     let link = |blocks: u64| {
         let params = Sizing::MaxBytes(64 + 64 * blocks).params(1 << 40).unwrap();
         assert_eq!(u64::from(params.blocks()), blocks);
-        BloomFilter::new(params, KeyHash::default()).unwrap()
+        BloomFilter::with_params(params, KeyHash::default()).unwrap()
     };
     let links: Vec<BloomFilter> =
         [10, threshold + 2, threshold, threshold + 1].into_iter().map(link).collect();

@@ -492,7 +492,7 @@ fn one_hash_serves_both_formats() {
     let view = block.view().unwrap();
     let params = Sizing::MaxBytes(64 + 64 * view.params().blocks() as u64).params(1_000).unwrap();
     let params = params.with_probes(view.params().probes()).unwrap();
-    let mut filter = BloomFilter::new(params, KEY_HASH).unwrap();
+    let mut filter = BloomFilter::with_params(params, KEY_HASH).unwrap();
     filter.insert_hashes(&hashes[..1_000]).unwrap();
     assert_eq!(filter.view().blocks(), view.blocks());
     assert_eq!(view.key_hash(), KEY_HASH);
