@@ -93,7 +93,7 @@ fn build(
 /// Each allocation of [`LEAST`] bytes or more of a whole build in turn: of hashes, partitions,
 /// entries, separators, keys and the index. It is an error, and no panic or end of the process.
 #[test]
-fn each_allocation_that_fails_is_an_error_and_the_builder_fails_for_good() {
+fn every_failed_allocation_is_an_error() {
     let keys = keys();
     let plain = FilterOptions::new(Sizing::BitsPerKey(10.0));
     for options in [plain.clone(), plain.with_prefixes(PrefixExtractor::fixed(302))] {

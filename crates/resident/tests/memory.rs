@@ -83,7 +83,7 @@ fn full() -> (ResidentSet, [Arc<FilterSlot>; 2], u64) {
 
 /// The filter is evicted, and its bytes are given back.
 #[test]
-fn a_fold_without_memory_evicts() {
+fn a_fold_without_memory_evicts_the_filter() {
     let (set, slots, bytes) = full();
     refusing(bytes / 4..u64::MAX, || set.set_budget(bytes));
     let snapshot = set.snapshot();
@@ -101,7 +101,7 @@ fn a_fold_without_memory_evicts() {
 /// A load of which half is wanted, and no memory for the half: the whole is kept if it fits, and
 /// counted as what it is.
 #[test]
-fn a_load_that_cannot_be_folded_is_kept_whole_or_not_at_all() {
+fn a_load_that_cannot_be_folded_is_kept_whole_or_dropped() {
     let (set, slots, bytes) = full();
     set.set_budget(0);
     set.set_budget(bytes);

@@ -57,7 +57,7 @@ fn the_price_of_memory_decides() {
 }
 
 #[test]
-fn what_is_planned_can_be_built() {
+fn planned_filters_can_be_built() {
     let levels = [Level::new(20_000).tables(4), Level::new(0), Level::new(5).lookups(0.0)];
     let plan = KindPlan::for_budget(&levels, 20_000, 0.001).unwrap();
     let FilterKind::Ribbon { false_positive_rate } = plan.levels()[0].kind else { panic!() };
@@ -70,7 +70,7 @@ fn what_is_planned_can_be_built() {
 }
 
 #[test]
-fn numbers_out_of_range() {
+fn out_of_range_numbers_are_errors() {
     for cost in [-1.0, f64::NAN, f64::INFINITY] {
         let error = KindPlan::for_budget(&tree(), 1, cost).unwrap_err();
         assert!(matches!(error, PlanError::RibbonQueryCost { .. }));

@@ -114,7 +114,7 @@ fn rates_follow_from_the_counters() {
 }
 
 #[test]
-fn a_difference_of_snapshots_is_what_came_between() {
+fn a_difference_of_snapshots_has_the_counts_between_them() {
     let metrics = FilterMetrics::new();
     metrics.record_batch(500, 40);
     metrics.record_pass_all(7);
@@ -205,7 +205,7 @@ fn real_filters_are_warned_about_when_they_are_overfull() {
 }
 
 #[test]
-fn what_is_printed_has_the_names_of_rocksdb() {
+fn snapshots_print_the_names_of_rocksdb_tickers() {
     assert_eq!(
         counted(1_000, 30, 20).to_string(),
         "bloom.filter.queries COUNT : 1000\nbloom.filter.useful COUNT : 970\n\

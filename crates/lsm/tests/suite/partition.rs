@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn no_key_is_lost_and_batches_answer_as_single_keys_do(
+    fn no_key_is_lost_and_batches_match_single_lookups(
         keys in proptest::collection::btree_set(key(), 0..120),
         others in proptest::collection::vec(key(), 0..150),
         seed in any::<u64>(),
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn separators_are_shortest_and_each_key_is_in_its_partition(
+    fn separators_are_shortest_and_locate_every_key(
         keys in proptest::collection::btree_set(key(), 1..120),
     ) {
         let built = Built::new(small_partitions(), 128, &keys);
@@ -117,7 +117,7 @@ proptest! {
     /// What a missing neighbour's prefix at a cut would break: each scan and each place to go on
     /// from, against the keys.
     #[test]
-    fn no_scan_that_would_find_a_key_is_ruled_out(
+    fn scans_that_find_a_key_are_never_ruled_out(
         keys in proptest::collection::btree_set(key(), 0..60),
         starts in proptest::collection::vec(key(), 0..20),
         only in any::<bool>(),
@@ -157,7 +157,7 @@ proptest! {
 /// The cuts themselves, with any separator that may be between two partitions: a scan begins in one
 /// and finds its first key in the other.
 #[test]
-fn scans_that_begin_at_a_cut_find_what_is_on_the_other_side() {
+fn scans_at_a_cut_find_keys_on_the_other_side() {
     let tenant = PrefixExtractor::fixed(1);
     // Each key is a tenant of its own.
     let keys: BTreeSet<Key> = (1..200).map(|tenant| vec![tenant, 100]).collect();
@@ -186,7 +186,7 @@ fn scans_that_begin_at_a_cut_find_what_is_on_the_other_side() {
 
 /// Prefixes of neighbours are hashed with the seed of the keys, whatever it is.
 #[test]
-fn both_partitions_at_a_cut_have_the_prefix_of_the_other_ones_key() {
+fn partitions_contain_the_prefixes_of_their_neighbours() {
     let tenant = PrefixExtractor::fixed(1);
     // Each key is a tenant of its own.
     let keys: Vec<[u8; 2]> = (1..200).map(|tenant| [tenant, 100]).collect();
@@ -211,7 +211,7 @@ fn both_partitions_at_a_cut_have_the_prefix_of_the_other_ones_key() {
 /// A prefix may begin many partitions before the bytes from which its scan goes on, and an engine
 /// loads one partition: that in which the scan finds its next key, or the one in front of it.
 #[test]
-fn scans_are_located_by_their_start_and_not_by_their_prefix() {
+fn scans_are_located_by_their_start() {
     let tenant = PrefixExtractor::fixed(1);
     // A small tenant, a large one, another small one.
     let small = |tenant: u8| (0..7).map(move |number| vec![tenant, number]);
@@ -238,7 +238,7 @@ fn scans_are_located_by_their_start_and_not_by_their_prefix() {
 
 /// The index is most of what a builder of many partitions holds.
 #[test]
-fn a_builder_counts_the_memory_of_its_index() {
+fn memory_bytes_include_the_index() {
     let mut builder = PartitionedFilterBuilder::new(small_partitions(), 128).unwrap();
     let empty = builder.memory_bytes();
     for key in 0..9_000_u32 {
@@ -252,7 +252,7 @@ fn a_builder_counts_the_memory_of_its_index() {
 /// The index says what the partitions hold, so that an engine need not load one for nothing;
 /// whoever loads it gets "maybe".
 #[test]
-fn what_was_not_added_is_maybe() {
+fn missing_contents_are_maybe() {
     let rule = PrefixExtractor::fixed(2);
     let keys = numbers(300);
     let built = Built::new(options().with_only_prefixes(rule.clone()), 256, &keys);
@@ -276,7 +276,7 @@ fn what_was_not_added_is_maybe() {
 }
 
 #[test]
-fn partitions_are_of_the_size_that_was_asked_for() {
+fn partitions_have_the_requested_size() {
     for sizing in [
         Sizing::BitsPerKey(10.0),
         Sizing::BitsPerKey(0.7),
@@ -319,7 +319,7 @@ fn partitions_are_of_the_size_that_was_asked_for() {
 
 /// Real keys: none is lost, and absent ones pass at the rate that the sizing predicts.
 #[test]
-fn words_are_found_and_others_pass_at_the_predicted_rate() {
+fn words_are_found_and_absent_keys_pass_at_the_predicted_rate() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/keys/words.txt");
     let text = std::fs::read_to_string(path).unwrap();
     let words: BTreeSet<&str> = text.lines().collect();
@@ -363,7 +363,7 @@ fn equal_keys_count_once_and_are_never_cut_apart() {
 }
 
 #[test]
-fn building_refuses_what_it_cannot_do() {
+fn unusable_options_are_rejected() {
     use PartitionBuildError as Error;
     let new = |options, bytes| PartitionedFilterBuilder::new(options, bytes).map(drop);
     let caller = options().with_key_hash(KeyHash::Caller { tag: 5 });
@@ -390,7 +390,7 @@ fn building_refuses_what_it_cannot_do() {
 /// Out of order, at the first key of a partition too: the key is rejected, and the others make the
 /// filter that they make without it.
 #[test]
-fn a_key_out_of_order_is_refused_and_the_builder_goes_on() {
+fn a_key_out_of_order_is_rejected_and_the_builder_continues() {
     for keys in [2, 51, 52, 103] {
         let mut builder = PartitionedFilterBuilder::new(options(), 128).unwrap();
         let mut partitions = Vec::new();
@@ -431,7 +431,7 @@ fn a_partition_that_cannot_be_finished_ends_the_build() {
 /// A partition that cannot be loaded or opened is "maybe" for its keys, with a typed error; the
 /// other partitions still answer.
 #[test]
-fn partitions_that_fail_are_maybe_and_the_others_answer() {
+fn failed_partitions_are_maybe_and_the_others_answer() {
     let keys = numbers(500);
     let absent: Vec<[u8; 4]> = (0..500_u32).map(|number| (number * 7 + 3).to_be_bytes()).collect();
     let is_damaged = |error: &PartitionError| match *error {
@@ -498,7 +498,7 @@ fn partitions_that_fail_are_maybe_and_the_others_answer() {
 
 /// Of no partition, of one that the table does not have, and bytes that are no filter at all.
 #[test]
-fn bytes_that_are_no_partition_are_refused() {
+fn bytes_that_are_not_the_partition_are_rejected() {
     let built = Built::new(options(), 192, numbers(500));
     let index = built.open();
     for partition in 0..index.partitions() {
@@ -554,7 +554,7 @@ fn swapped_partitions_never_answer() {
 /// The index of a writer who is wrong about the seed: its partitions would answer "absent" about
 /// their keys.
 #[test]
-fn partitions_of_another_seed_than_the_index_says_are_refused() {
+fn partitions_with_another_seed_are_rejected() {
     let built = Built::new(options(), 192, numbers(500));
     let mut index = built.index.clone();
     index[16] = 9;
@@ -575,7 +575,7 @@ fn partitions_of_another_seed_than_the_index_says_are_refused() {
 /// A reader who hashes with seed 0 keys of partitions of seed 7 would find nearly all of them
 /// absent: it says which hash it has when it opens the index.
 #[test]
-fn an_index_of_another_hash_than_the_reader_s_is_refused() {
+fn an_index_with_another_hash_is_rejected() {
     let found = KeyHash::Xxh3 { seed: 7 };
     let built = Built::new(options().with_key_hash(found), 192, numbers(500));
     let index = || PartitionIndex::from_bytes(&built.index[..]).unwrap();
@@ -594,7 +594,7 @@ fn an_index_of_another_hash_than_the_reader_s_is_refused() {
 
 /// An owner that lends other bytes later, shorter ones, longer ones and equally long ones.
 #[test]
-fn an_index_that_changes_opens_no_partition() {
+fn a_changed_index_opens_no_partition() {
     struct Fickle(Vec<u8>, Vec<u8>, std::cell::Cell<bool>);
     impl AsRef<[u8]> for Fickle {
         fn as_ref(&self) -> &[u8] {

@@ -28,7 +28,7 @@ fn specimens() -> Vec<Built> {
 }
 
 #[test]
-fn every_truncation_and_extension_is_refused() {
+fn every_truncation_and_extension_is_rejected() {
     for Built { index, .. } in specimens() {
         for length in 0..index.len() {
             let error = PartitionIndex::from_bytes(&index[..length]).unwrap_err();
@@ -50,7 +50,7 @@ fn every_truncation_and_extension_is_refused() {
 }
 
 #[test]
-fn every_flipped_bit_is_refused() {
+fn every_flipped_bit_is_rejected() {
     for Built { index, .. } in specimens() {
         for bit in 0..index.len() * 8 {
             let mut damaged = index.clone();
@@ -70,7 +70,7 @@ fn every_flipped_bit_is_refused() {
 
 /// Lies that carry matching checksums: rejected by name and place, whatever they claim.
 #[test]
-fn sealed_lies_are_named() {
+fn wrong_fields_with_right_checksums_are_named() {
     use PartitionError as Error;
     let Built { index, .. } = &specimens()[1];
     assert_eq!(index.len(), 64 + 4 * 24 + 3 * 4, "four partitions, separators of four bytes");
@@ -135,7 +135,7 @@ fn sealed_lies_are_named() {
 
 /// At the front, in between and at the end: those behind it begin beyond 2^38.
 #[test]
-fn a_partition_of_the_most_blocks_opens_and_one_of_a_block_more_does_not() {
+fn the_largest_partition_opens_and_a_larger_one_does_not() {
     const MOST: u64 = 64 + 64 * u32::MAX as u64;
     let Built { index, .. } = &specimens()[1];
     for partition in 0..4 {
@@ -162,7 +162,7 @@ fn a_partition_of_the_most_blocks_opens_and_one_of_a_block_more_does_not() {
 
 /// Whatever opens is queried: no panic, and a partition or an error for each key.
 #[test]
-fn sealed_mutations_open_or_are_refused_and_never_panic() {
+fn mutations_with_right_checksums_never_panic() {
     let mut random = Random(5);
     let mut opened = 0;
     let specimens = specimens();
@@ -194,7 +194,7 @@ fn sealed_mutations_open_or_are_refused_and_never_panic() {
 }
 
 #[test]
-fn arbitrary_bytes_are_refused() {
+fn arbitrary_bytes_are_rejected() {
     let mut random = Random(10);
     for length in (0..200).chain([4_096]) {
         let bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
@@ -274,7 +274,7 @@ fn the_document_matches_the_code() {
 
 /// Never update these: a change breaks the files of everyone who stored a partitioned filter.
 #[test]
-fn golden_files_are_built_again_and_answer() {
+fn golden_files_are_reproduced_and_answer() {
     let rule = PrefixExtractor::fixed(3);
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
     for (name, built) in [

@@ -189,7 +189,7 @@ proptest! {
     /// told not to.
     #[cfg(feature = "serde")]
     #[test]
-    fn a_plan_that_was_written_is_read_with_the_same_filters(
+    fn a_stored_plan_is_read_with_the_same_filters(
         levels in levels(),
         budget in budget(),
     ) {
@@ -249,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn absurd_numbers_end_in_a_plan_or_an_error(
+    fn any_numbers_give_a_plan_or_an_error(
         levels in prop::collection::vec(
             (any::<u64>(), any::<u32>(), any::<u32>(), number(), number(), number()),
             0..5,
@@ -272,7 +272,7 @@ proptest! {
 }
 
 #[test]
-fn memory_goes_where_a_byte_saves_most() {
+fn memory_goes_to_the_levels_that_save_most_per_byte() {
     let tree: Vec<Level> =
         [90_000, 900_000, 9_000_000, 90_000_000, 900_000_000].map(Level::new).into();
     let plan = Plan::for_budget(&tree, 1 << 30).unwrap();
@@ -321,7 +321,7 @@ fn equal_levels_share_the_blocks_that_are_left() {
 }
 
 #[test]
-fn what_gets_no_filter_has_a_reason() {
+fn skipped_levels_have_a_reason() {
     let skipped =
         |level: Level, budget| Plan::for_budget(&[level], budget).unwrap().levels()[0].skipped;
     let level = Level::new(1_000_000);
@@ -366,7 +366,7 @@ fn budgets_of_every_size() {
 }
 
 #[test]
-fn numbers_out_of_range_are_named() {
+fn out_of_range_numbers_are_named() {
     let error = |level: Level| Plan::for_budget(&[Level::new(1), level], 1 << 20).unwrap_err();
     let level = Level::new(1_000);
     for bad in [-1.0, f64::NAN, f64::INFINITY, 1e16] {
@@ -398,7 +398,7 @@ mod stored {
     }
 
     #[test]
-    fn a_plan_is_written_with_its_figures_and_read_by_its_sizings() {
+    fn a_stored_plan_is_read_by_its_sizings() {
         let levels = [Level::new(1_000_000).runs(4), Level::new(1_000).present(1.0)];
         let plan = Plan::for_budget(&levels, 1 << 20).unwrap();
         let mut written = serde_json::to_value(&plan).unwrap();
@@ -419,7 +419,7 @@ mod stored {
     }
 
     #[test]
-    fn a_plan_that_cannot_be_is_an_error() {
+    fn an_impossible_stored_plan_is_an_error() {
         let level = |level: Value, bits: f64| {
             json!([{ "level": { "keys": 1 }, "sizing": { "BitsPerKey": 8.0 } },
             { "level": level, "sizing": { "BitsPerKey": bits } }])

@@ -36,7 +36,7 @@ fn each_level_gets_its_planned_size() {
 
 /// A level that a plan skips must get no filter, not one that passes everything.
 #[test]
-fn a_skipped_level_gets_none() {
+fn a_skipped_level_gets_no_filter() {
     let levels = [Level::new(1_000), Level::new(1_000_000_000).present(1.0)];
     let plan = Plan::for_budget(&levels, 100_000).unwrap();
     assert!(plan.levels()[1].skipped.is_some());
@@ -123,7 +123,7 @@ fn partitions_begin_above_their_limit_and_find_every_key() {
 }
 
 #[test]
-fn what_cannot_be_cut_into_partitions_stays_whole() {
+fn unpartitionable_filters_stay_whole() {
     for options in [
         FilterOptions::new(Sizing::MaxBytes(1 << 20)),
         TEN_BITS.with_key_hash(KeyHash::Caller { tag: 1 }),
@@ -149,7 +149,7 @@ fn a_builder_with_a_limit_sizes_for_the_expected_keys() {
 /// Engines record these names beside their tables: a name that changes makes filters look
 /// unreadable.
 #[test]
-fn names_tell_what_filters_must_agree_on() {
+fn names_contain_everything_filters_must_agree_on() {
     let fixed = PrefixExtractor::fixed(4);
     for (options, name) in [
         (TEN_BITS, "blocked-bloom:v1:scheme1:xxh3-0:keys"),
@@ -172,7 +172,7 @@ fn names_tell_what_filters_must_agree_on() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn a_policy_is_read_as_it_was_written() {
+fn a_policy_survives_serialization() {
     let ribbon = FilterKind::Ribbon { false_positive_rate: 0.01 };
     let levels = [Sizing::BitsPerKey(20.0).into(), ribbon, FilterKind::None];
     let options = TEN_BITS.with_prefixes(PrefixExtractor::delimiter(b'/', 2));

@@ -48,7 +48,7 @@ fn hashes(options: &FilterOptions) -> Vec<u64> {
 
 /// In their order, whatever their kinds, and none that lies behind where the caller stops.
 #[test]
-fn the_tables_to_read_are_those_that_may_have_the_key() {
+fn tables_to_read_returns_the_tables_that_may_contain_the_key() {
     let options = options();
     let open = |bytes| TableFilter::from_bytes(bytes, options.key_hash()).unwrap();
     let tables: Vec<(usize, TableFilter)> = [
@@ -103,7 +103,7 @@ fn tables_with_different_seeds_each_get_their_own_hash() {
 /// Engines store identities in their manifests.
 #[cfg(feature = "serde")]
 #[test]
-fn an_identity_is_read_as_it_was_written() {
+fn an_identity_survives_serialization() {
     use blocked_bloom_lsm::FilterIdentity::{self, HeaderChecksum, Length};
     for (identity, text) in [
         (HeaderChecksum(u64::MAX), r#"{"HeaderChecksum":18446744073709551615}"#),
@@ -117,7 +117,7 @@ fn an_identity_is_read_as_it_was_written() {
 /// Scans by the prefixes of whatever Bloom filter the table has; "maybe" of every other kind, and
 /// by another rule.
 #[test]
-fn scans_are_ruled_out_by_the_filters_that_have_prefixes() {
+fn filters_with_prefixes_rule_out_scans() {
     let rule = PrefixExtractor::fixed(3);
     let options = options().with_prefixes(rule.clone());
     let bloom = bloom(&options); // of keys that begin with 0, 0 and 0 to 11
@@ -159,7 +159,7 @@ fn assert_answers(filter: &TableFilter<Vec<u8>>, hashes: &[u64], expected: impl 
 }
 
 #[test]
-fn each_kind_is_found_by_its_bytes_and_answers_as_itself() {
+fn each_kind_is_recognised_and_answers_like_the_filter() {
     let options = options();
     let (hashes, key_hash) = (hashes(&options), options.key_hash());
     let bloom = bloom(&options);
@@ -200,7 +200,7 @@ fn each_kind_is_found_by_its_bytes_and_answers_as_itself() {
 }
 
 #[test]
-fn what_policies_and_plans_decide_is_opened() {
+fn every_choice_of_policies_and_plans_can_be_opened() {
     let policy = FilterPolicy::new(options())
         .with_levels([Sizing::BitsPerKey(10.0), Sizing::BitsPerKey(0.0)])
         .with_partitions(2_048, 1_024);
@@ -265,7 +265,7 @@ fn damage_never_says_absent() {
 }
 
 #[test]
-fn errors_say_what_was_found() {
+fn errors_name_the_bytes_found() {
     let key_hash = KeyHash::default();
     let error = TableFilter::from_bytes([1, 2, 3], key_hash).unwrap_err();
     assert_eq!(error, TableFilterError::Unknown { found: [1, 2, 3, 0, 0, 0, 0, 0], length: 3 });
@@ -283,7 +283,7 @@ fn errors_say_what_was_found() {
 /// Blocks of RocksDB are opened where the caller says so, and never guessed: any bytes can be one.
 #[cfg(feature = "rocksdb")]
 #[test]
-fn blocks_of_rocksdb_answer_as_themselves() {
+fn rocksdb_blocks_answer_like_the_filter() {
     use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, KEY_HASH, hash_key};
     let mut builder = FilterBlockBuilder::new(10.0).unwrap();
     builder.extend((0..KEYS).map(u32::to_be_bytes));
@@ -303,7 +303,7 @@ fn blocks_of_rocksdb_answer_as_themselves() {
 
 /// Of each kind that answers, what its builder was given is found by every lookup.
 #[test]
-fn what_was_inserted_is_found() {
+fn inserted_keys_are_found() {
     for seed in [0, 7] {
         let options = options().with_key_hash(KeyHash::Xxh3 { seed });
         let integers = found::integers();
@@ -331,7 +331,7 @@ fn what_was_inserted_is_found() {
 
 #[cfg(feature = "rocksdb")]
 #[test]
-fn what_was_inserted_is_found_in_blocks_of_rocksdb() {
+fn inserted_keys_are_found_in_rocksdb_blocks() {
     use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, RibbonBlockBuilder};
     let keys = found::sorted();
     let mut fast = FilterBlockBuilder::new(10.0).unwrap();

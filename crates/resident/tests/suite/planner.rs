@@ -156,7 +156,7 @@ fn only_filters_with_an_even_number_of_blocks_are_folded() {
 
 /// Fails if what is worth most per byte is evicted first.
 #[test]
-fn a_smaller_budget_evicts_what_is_worth_least() {
+fn a_smaller_budget_evicts_the_least_valuable_filters() {
     let mut planner = ResidentPlanner::new(free(100_000));
     for number in 0..100 {
         let index = planner.add(ResidentTable::new(number, 1_000));
@@ -176,7 +176,7 @@ fn a_smaller_budget_evicts_what_is_worth_least() {
 
 /// Fails if bytes are counted twice or not given back, in any order of calls.
 #[test]
-fn resident_bytes_are_those_of_what_is_resident() {
+fn resident_bytes_match_the_resident_filters() {
     let mut random = Random(3);
     let mut planner = ResidentPlanner::new(ResidentOptions::new(200_000));
     let mut alive = Vec::new();
@@ -256,7 +256,7 @@ fn filters_of_nearly_equal_value_are_not_exchanged() {
 
 /// The clock is the caller's: the same lookups a second give the same plan whatever the ticks.
 #[test]
-fn rates_are_of_elapsed_time_and_not_of_calls() {
+fn rates_depend_on_elapsed_time_only() {
     let rates = [250, 1_000, 4_000].map(|milliseconds| {
         let mut planner = ResidentPlanner::new(free(1));
         let index = planner.add(ResidentTable::new(1, 1_000));
@@ -318,7 +318,7 @@ fn many_changes_at_once_make_all_filters_forget() {
 /// A filter has changed only if both its lookups and its share of all have: where the hottest falls
 /// silent, the others have more of the share, and remember.
 #[test]
-fn a_filter_that_falls_silent_does_not_change_the_others() {
+fn a_filter_without_lookups_does_not_reset_the_others() {
     let mut planner = ResidentPlanner::new(free(1).with_half_life(Duration::from_secs(8)));
     let hot = planner.add(ResidentTable::new(0, 1_000));
     let others: Vec<usize> =
@@ -340,7 +340,7 @@ fn a_filter_that_falls_silent_does_not_change_the_others() {
 
 /// A count of a few is mostly chance: it weighs against what is expected, and many outweigh that.
 #[test]
-fn what_is_expected_weighs_as_three_lookups() {
+fn the_prior_weighs_as_much_as_three_lookups() {
     let options = free(1).with_expected_lookups(100.0);
     let mut planner = ResidentPlanner::new(options);
     let all: Vec<usize> = (0..100)
@@ -360,7 +360,7 @@ fn what_is_expected_weighs_as_three_lookups() {
 
 /// Fails if a compaction's tables start without what their inputs were looked up.
 #[test]
-fn new_tables_inherit_by_overlap_and_the_maximum_over_runs() {
+fn new_tables_inherit_the_maximum_over_runs_by_overlap() {
     let mut planner = ResidentPlanner::new(free(1_000));
     let inputs: Vec<usize> =
         (0..4).map(|number| planner.add(ResidentTable::new(number, 1_000))).collect();
@@ -422,7 +422,7 @@ fn a_cold_start_loads_by_expected_lookups() {
 /// How many lookups there are shows at the first tick: what is expected of tables that come later
 /// is scaled to it. A table that got none where many were due is expected to get few.
 #[test]
-fn expectations_are_scaled_to_what_is_counted() {
+fn expectations_follow_the_counted_traffic() {
     let mut planner = ResidentPlanner::new(free(1).with_expected_lookups(10.0));
     let all: Vec<usize> = (0..100)
         .map(|number| planner.add(ResidentTable::new(number, 1_000).with_run_share(0.01)))
@@ -441,7 +441,7 @@ fn expectations_are_scaled_to_what_is_counted() {
 /// Fails if a first tick, in whose few microseconds nothing was looked up, takes that for what is
 /// to come.
 #[test]
-fn a_tick_right_after_the_start_loads_what_is_expected() {
+fn a_first_tick_loads_by_expected_lookups() {
     let mut planner = ResidentPlanner::new(ResidentOptions::new(1 << 20));
     for number in 0..4 {
         planner.add(ResidentTable::new(number, 1_000).with_run_share(0.25));
@@ -491,7 +491,7 @@ fn a_failed_load_waits_longer_each_time() {
 
 /// An offer needs no load, displaces only what is worth less, and nothing if all is worth more.
 #[test]
-fn an_offer_displaces_what_is_worth_less() {
+fn an_offer_displaces_less_valuable_filters() {
     let mut planner = ResidentPlanner::new(free(3_000));
     let all: Vec<usize> = (0..5)
         .map(|number| {
@@ -524,13 +524,13 @@ fn cheap_reads_are_worth_little() {
 
 #[test]
 #[should_panic(expected = "no table has the index 3")]
-fn an_index_of_no_table_panics() {
+fn an_unknown_index_panics() {
     ResidentPlanner::new(free(1)).count(3, 1);
 }
 
 #[test]
 #[should_panic(expected = "no table has the index 0")]
-fn a_removed_table_is_no_input_of_a_compaction() {
+fn a_removed_table_cannot_be_a_compaction_input() {
     let mut planner = ResidentPlanner::new(free(1));
     let removed = planner.add(ResidentTable::new(1, 1_000).with_absent_per_second(5_000.0));
     planner.remove(removed);
@@ -539,7 +539,7 @@ fn a_removed_table_is_no_input_of_a_compaction() {
 
 #[test]
 #[should_panic(expected = "no table has the index 7")]
-fn an_input_of_no_table_panics() {
+fn an_unknown_input_panics() {
     let inputs = [input(7, 1, 1.0)];
     ResidentPlanner::new(free(1)).add_merged(ResidentTable::new(2, 1_000), &inputs);
 }
@@ -551,7 +551,7 @@ fn input(table: usize, run: u64, share: f64) -> MergeInput<usize> {
 /// Fewer bytes than half of the filter that the parameters describe: one of the two is wrong, and
 /// the filter is not folded.
 #[test]
-fn parameters_of_a_larger_filter_than_the_bytes_fold_nothing() {
+fn a_half_larger_than_the_filter_is_not_folded() {
     let known = ResidentTable::new(1, 64).with_params(&params(100_000));
     let mut planner = ResidentPlanner::new(free(1 << 20).with_folding(true));
     let index = planner.add(known);
@@ -568,7 +568,7 @@ fn parameters_of_a_larger_filter_than_the_bytes_fold_nothing() {
 
 /// Bytes that no machine has, as a damaged manifest may say.
 #[test]
-fn more_bytes_than_can_be_counted_are_not_resident() {
+fn huge_sizes_never_become_resident() {
     let mut planner = ResidentPlanner::new(free(u64::MAX));
     let tables = [1, 2].map(|number| planner.add(ResidentTable::new(number, u64::MAX - 1)));
     assert!(planner.resize(tables[0], ResidentSize::Whole));
@@ -578,7 +578,7 @@ fn more_bytes_than_can_be_counted_are_not_resident() {
 
 /// Numbers that are none, and those beyond all measure, are taken as the nearest that make sense.
 #[test]
-fn absurd_numbers_neither_panic_nor_spread() {
+fn out_of_range_numbers_are_clamped() {
     const ODD: [f64; 8] =
         [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, -1.0, 0.0, 1e-300, 1e30];
     let mut random = Random(23);

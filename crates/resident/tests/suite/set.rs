@@ -82,7 +82,7 @@ fn is_resident(slot: &FilterSlot) -> bool {
 /// In their order, and with those whose filter is not in memory; what the caller does not come to
 /// is not counted.
 #[test]
-fn the_tables_to_read_are_all_that_do_not_answer_absent() {
+fn tables_to_read_skips_slots_that_answer_absent() {
     let (stored, bytes) = stored(4, 2_000);
     let set = set(3 * bytes);
     let slots: Vec<_> = (0..4)
@@ -114,7 +114,7 @@ fn the_tables_to_read_are_all_that_do_not_answer_absent() {
 }
 
 #[test]
-fn what_saves_most_is_loaded_and_answers() {
+fn the_most_useful_filters_are_loaded() {
     let (stored, bytes) = stored(40, 2_000);
     let set = set(10 * bytes);
     let slots: Vec<_> =
@@ -152,7 +152,7 @@ fn what_saves_most_is_loaded_and_answers() {
 
 /// Fails if bytes are counted twice, or those of evicted and removed filters are not given back.
 #[test]
-fn resident_bytes_are_those_of_the_filters_in_memory() {
+fn resident_bytes_match_the_filters_in_memory() {
     let (stored, bytes) = stored(20, 8_000);
     let set = set(20 * bytes);
     let slots = (0..20).map(|table| {
@@ -187,7 +187,7 @@ fn resident_bytes_are_those_of_the_filters_in_memory() {
 
 /// A folded filter answers as the filter of half the blocks, and takes half the memory.
 #[test]
-fn a_filter_is_folded_when_memory_is_short_and_loaded_when_it_is_not() {
+fn filters_are_folded_if_memory_is_short() {
     let (stored, bytes) = stored(2, 8_000);
     let set = set(2 * bytes);
     let slots: Vec<_> =
@@ -252,7 +252,7 @@ fn a_dropped_slot_frees_its_filter() {
 
 /// The error is counted, the table answers "maybe", and the filter is not wanted again at once.
 #[test]
-fn damaged_loads_are_counted_and_not_wanted_again_at_once() {
+fn damaged_loads_are_counted_and_delayed() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
     let slot = add(&set, 0, &stored[0], 1_000.0);
@@ -283,7 +283,7 @@ fn damaged_loads_are_counted_and_not_wanted_again_at_once() {
 }
 
 #[test]
-fn loads_that_cannot_be_read_or_have_another_seed_fail() {
+fn failed_reads_and_other_seeds_are_failed_loads() {
     let (stored, bytes) = stored(2, 2_000);
     let set = set(2 * bytes);
     let slots: Vec<_> =
@@ -307,7 +307,7 @@ fn loads_that_cannot_be_read_or_have_another_seed_fail() {
 
 /// Each slot takes its partition and no other, in which its keys would be "absent".
 #[test]
-fn a_slot_takes_its_own_partition_alone() {
+fn a_slot_accepts_only_its_own_partition() {
     let mut stored = Vec::new();
     let mut builder = PartitionedFilterBuilder::new(filters(), 4_096).unwrap();
     for key in 0..20_000_u64 {
@@ -371,7 +371,7 @@ fn a_slot_takes_its_own_partition_alone() {
 
 /// Whatever its kind and form.
 #[test]
-fn a_slot_of_a_known_filter_takes_that_alone() {
+fn a_slot_accepts_only_its_own_filter() {
     let set = set(1 << 20);
     let key_hash = filters().key_hash();
     let ribbon = |table: u64| {
@@ -406,7 +406,7 @@ fn a_slot_of_a_known_filter_takes_that_alone() {
 
 /// A load that is under way is not wanted twice; one that was dropped is wanted again.
 #[test]
-fn a_load_is_wanted_once_until_it_is_answered() {
+fn a_load_is_requested_once_until_it_completes() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
     let slot = add(&set, 0, &stored[0], 1_000.0);
@@ -424,7 +424,7 @@ fn a_load_is_wanted_once_until_it_is_answered() {
 
 /// What is answered late for a removed table counts for no other, which has its index by then.
 #[test]
-fn a_removed_table_s_late_load_is_nobody_else_s() {
+fn a_late_load_of_a_removed_table_changes_nothing() {
     let (stored, bytes) = stored(2, 2_000);
     let set = set(2 * bytes);
     let removed = add(&set, 0, &stored[0], 1_000.0);
@@ -456,7 +456,7 @@ fn a_removed_table_s_late_load_is_nobody_else_s() {
 
 /// A new slot begins to count at 0, whatever the one had counted that had its index.
 #[test]
-fn a_table_with_the_index_of_another_counts_its_own_lookups() {
+fn a_reused_index_starts_counting_at_zero() {
     let set = set(1 << 20);
     let (stored, _) = stored(2, 1_000);
     let removed = add(&set, 0, &stored[0], 0.0);
@@ -472,7 +472,7 @@ fn a_table_with_the_index_of_another_counts_its_own_lookups() {
 
 /// Bytes that no machine has, as a damaged manifest may say.
 #[test]
-fn sums_of_absurd_bytes_are_the_largest_number() {
+fn sums_of_huge_sizes_saturate() {
     let options = ResidentOptions::new(u64::MAX).with_filters(&filters());
     let set = ResidentSet::new(options.with_load_cost(0.0, f64::INFINITY));
     let params = filters().params(100_000).unwrap();
@@ -489,7 +489,7 @@ fn sums_of_absurd_bytes_are_the_largest_number() {
 
 /// A filter of another seed counts as a failed load, and is not wanted at every tick.
 #[test]
-fn an_opened_filter_that_is_refused_is_not_wanted_at_once() {
+fn a_rejected_opened_filter_delays_the_next_load() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
     let slot = add(&set, 0, &stored[0], 1_000.0);
@@ -527,7 +527,7 @@ fn rocksdb_set(budget: u64) -> ResidentSet {
 /// The slot's filter, offered again, takes its own place; where the whole does not fit, the half
 /// that is in memory stays.
 #[test]
-fn an_offer_of_the_filter_that_is_held_keeps_or_unfolds_it() {
+fn offering_the_resident_filter_again_keeps_or_unfolds_it() {
     let set = set(20_000);
     let own = filter(0, 8_000);
     let slot = add(&set, 0, &own.to_bytes(), 1_000.0);
@@ -548,7 +548,7 @@ fn an_offer_of_the_filter_that_is_held_keeps_or_unfolds_it() {
 /// A slot of a filter without a header takes no filter of another length, nor one with a header;
 /// a slot of a filter with a header takes none without. What was given in error is not kept.
 #[test]
-fn a_slot_of_a_length_takes_no_other_length() {
+fn a_slot_for_a_length_rejects_other_lengths() {
     let block = |keys| TableFilter::from_rocksdb_block(rocksdb_block(0, 10.0, keys)).unwrap();
     let (own, shorter, longer) = (block(2_000), block(1_900), block(2_100));
     let sealed = filters().with_key_hash(KEY_HASH).empty_filter(2_000).unwrap().to_bytes();
@@ -582,7 +582,7 @@ fn a_slot_of_a_length_takes_no_other_length() {
 
 /// A filter that saves nothing is not kept: pass-all, none, an index of partitions.
 #[test]
-fn filters_that_say_maybe_are_not_kept() {
+fn pass_all_filters_are_not_kept() {
     let set = set(1 << 20);
     let slots = [BloomFilter::pass_all(KeyHash::default()).to_bytes(), Vec::new()].map(|bytes| {
         let filter = TableFilter::from_bytes(&bytes, KeyHash::default()).unwrap();
@@ -646,7 +646,7 @@ fn slots_with_different_seeds_each_get_their_own_hash() {
 }
 
 #[test]
-fn ribbon_filters_are_resident_too() {
+fn ribbon_filters_can_be_resident() {
     let mut builder = RibbonOptions::for_filters(&filters()).builder();
     builder.extend((0..2_000_u64).map(u64::to_le_bytes)).unwrap();
     let bytes = builder.finish().unwrap().as_bytes().to_vec();
@@ -662,7 +662,7 @@ fn ribbon_filters_are_resident_too() {
 }
 
 #[test]
-fn blocks_of_rocksdb_are_resident_too() {
+fn rocksdb_blocks_can_be_resident() {
     let block = rocksdb_block(0, 10.0, 2_000);
     let set = rocksdb_set(1 << 20);
     let known = ResidentTable::new(0, block.len() as u64).with_absent_per_second(1_000.0);
@@ -677,7 +677,7 @@ fn blocks_of_rocksdb_are_resident_too() {
 
 /// Fails if a compaction loses what its inputs were looked up.
 #[test]
-fn tables_of_a_compaction_take_the_place_of_their_inputs() {
+fn compacted_tables_replace_their_inputs() {
     let (stored, bytes) = stored(4, 2_000);
     let set = set(2 * bytes);
     let slots: Vec<_> =
@@ -705,7 +705,7 @@ fn tables_of_a_compaction_take_the_place_of_their_inputs() {
 }
 
 #[test]
-fn after_a_restart_statistics_decide() {
+fn persisted_statistics_decide_the_first_loads() {
     let (stored, bytes) = stored(8, 2_000);
     let before = set(2 * bytes);
     let slots: Vec<_> =
@@ -730,7 +730,7 @@ fn after_a_restart_statistics_decide() {
 
 /// Batches answer as single lookups, and count as many absent keys.
 #[test]
-fn batches_answer_and_count_as_single_lookups() {
+fn batches_answer_and_count_like_single_lookups() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
     let slot = add(&set, 0, &stored[0], 1_000.0);
@@ -800,7 +800,7 @@ fn a_snapshot_prints_each_figure() {
 /// removes and adds. A key that is there is never "absent"; a filter that was freed shows as
 /// garbage, and under AddressSanitizer as an error.
 #[test]
-fn a_hundred_million_lookups_beside_an_evictor() {
+fn lookups_never_miss_keys_while_another_thread_evicts() {
     const TABLES: u64 = 16;
     const READERS: u64 = 2;
     // Under AddressSanitizer, some ten times as slow, fewer will do.
