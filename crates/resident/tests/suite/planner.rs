@@ -1,5 +1,5 @@
-//! The pure planner: against exact and relaxed optima, budgets, hysteresis, inheritance,
-//! expectations, failures.
+//! The planner alone: exact and relaxed optima, budgets, hysteresis, inheritance, expectations,
+//! failures.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn table(number: u64, keys: u64) -> ResidentTable {
     ResidentTable::new(number, params.stored_bytes()).with_params(&params)
 }
 
-/// A tick whose loads all succeed.
+/// A tick after which all loads succeed.
 fn tick(planner: &mut ResidentPlanner, elapsed: Duration) -> Vec<(usize, ResidentSize)> {
     let changes = planner.tick(elapsed);
     for &(index, size) in &changes {
@@ -43,7 +43,7 @@ fn tick(planner: &mut ResidentPlanner, elapsed: Duration) -> Vec<(usize, Residen
     changes
 }
 
-/// What is resident, counted anew, if no table was removed.
+/// Counts the resident bytes again, if no table was removed.
 fn naive_bytes(planner: &ResidentPlanner) -> u64 {
     (0..planner.statistics().count())
         .map(|index| match planner.size(index) {
@@ -65,7 +65,7 @@ fn knapsack(items: &[(u64, u64)], budget: usize) -> u64 {
     best[budget]
 }
 
-/// Within one filter of the exact optimum, and of a budget of many filters within 1 %.
+/// At most one filter below the exact optimum, and within 1 % for a budget of many filters.
 #[test]
 fn plans_reach_the_exact_optimum_of_whole_filters() {
     let mut random = Random(7);
@@ -92,8 +92,8 @@ fn plans_reach_the_exact_optimum_of_whole_filters() {
     assert!(reached as f64 > 0.985 * optimum as f64, "{reached} of {optimum}");
 }
 
-/// With sizes to choose from, the plan reaches the bound of the relaxed problem but for one step,
-/// and beats whole filters only.
+/// With several sizes, the plan is at most one step below the relaxed bound, and better than whole
+/// filters only.
 #[test]
 fn folding_reaches_the_relaxed_optimum() {
     let mut random = Random(11);
@@ -113,7 +113,7 @@ fn folding_reaches_the_relaxed_optimum() {
         planner.tick(Duration::ZERO); // estimates what the first plan loaded
         planner.saved_reads()
     };
-    // The bound: steps of size by density, the last in part.
+    // The bound: steps by density, the last one in part.
     let mut steps = Vec::new();
     for &(keys, value) in &tables {
         let params = params(keys);
@@ -135,7 +135,7 @@ fn folding_reaches_the_relaxed_optimum() {
     assert!(folding > 1.03 * whole, "{folding} with folding, {whole} without");
 }
 
-/// Fails if half of a filter is wanted that has an odd number of blocks.
+/// Fails if the plan asks for half of a filter with an odd number of blocks.
 #[test]
 fn only_filters_with_an_even_number_of_blocks_are_folded() {
     for (blocks, folded) in [(8, ResidentSize::Half), (9, ResidentSize::None)] {
@@ -154,7 +154,7 @@ fn only_filters_with_an_even_number_of_blocks_are_folded() {
     }
 }
 
-/// Fails if what is worth most per byte is evicted first.
+/// Fails if the most valuable filters per byte are evicted first.
 #[test]
 fn a_smaller_budget_evicts_the_least_valuable_filters() {
     let mut planner = ResidentPlanner::new(free(100_000));
@@ -174,7 +174,7 @@ fn a_smaller_budget_evicts_the_least_valuable_filters() {
     }
 }
 
-/// Fails if bytes are counted twice or not given back, in any order of calls.
+/// Fails if bytes are counted twice or not released, in any order of calls.
 #[test]
 fn resident_bytes_match_the_resident_filters() {
     let mut random = Random(3);
@@ -230,7 +230,7 @@ fn resident_bytes_match_the_resident_filters() {
     }
 }
 
-/// A load has to pay back: filters of nearly equal value do not take each other's place.
+/// A load must pay back: filters of nearly equal value do not displace each other.
 #[test]
 fn filters_of_nearly_equal_value_are_not_exchanged() {
     let mut planner = ResidentPlanner::new(ResidentOptions::new(1_000_000).with_folding(false));
@@ -240,12 +240,12 @@ fn filters_of_nearly_equal_value_are_not_exchanged() {
     planner.count(pair[1], 20);
     assert_eq!(tick(&mut planner, seconds), [(pair[0], ResidentSize::Whole)]);
     for _ in 0..9 {
-        // The other saves up to 0.04 reads a second more, and its load costs six.
+        // The other filter would save up to 0.04 reads per second more, but its load costs six.
         planner.count(pair[0], 20);
         planner.count(pair[1], 21);
         assert_eq!(tick(&mut planner, seconds), []);
     }
-    // Twice as many lookups are no chance.
+    // Twice as many lookups are not chance.
     for _ in 0..20 {
         planner.count(pair[0], 1_000);
         planner.count(pair[1], 2_000);
@@ -254,7 +254,8 @@ fn filters_of_nearly_equal_value_are_not_exchanged() {
     assert_eq!(planner.size(pair[1]), ResidentSize::Whole);
 }
 
-/// The clock is the caller's: the same lookups a second give the same plan whatever the ticks.
+/// The caller provides the clock: the same lookups per second give the same plan at any tick
+/// length.
 #[test]
 fn rates_depend_on_elapsed_time_only() {
     let rates = [250, 1_000, 4_000].map(|milliseconds| {
@@ -269,7 +270,8 @@ fn rates_depend_on_elapsed_time_only() {
     assert!(rates.iter().all(|rate| (99.0..101.0).contains(rate)), "{rates:?}");
 }
 
-/// A hot table that becomes cold makes way within a part of the half-life, and noise does not.
+/// A hot table that becomes cold is replaced within part of the half-life, and noise changes
+/// nothing.
 #[test]
 fn a_shift_is_followed_within_the_half_life() {
     let options = ResidentOptions::new(10_000).with_half_life(Duration::from_secs(8));
@@ -291,8 +293,8 @@ fn a_shift_is_followed_within_the_half_life() {
     assert!(seconds <= 8, "{seconds} s");
 }
 
-/// Where many filters change at once, those of few lookups follow at once too; where only the
-/// volume of traffic changes, none forgets.
+/// If many filters change at once, filters with few lookups follow at once too. If only the total
+/// traffic changes, no filter forgets.
 #[test]
 fn many_changes_at_once_make_all_filters_forget() {
     let rate_after = |is_shift: bool| {
@@ -315,8 +317,8 @@ fn many_changes_at_once_make_all_filters_forget() {
     assert!(rate_after(false) < 4.1, "{}", rate_after(false));
 }
 
-/// A filter has changed only if both its lookups and its share of all have: where the hottest falls
-/// silent, the others have more of the share, and remember.
+/// A filter has changed only if its lookups and its share have both changed. If the hottest filter
+/// gets no more lookups, the share of the others grows, but they do not forget.
 #[test]
 fn a_filter_without_lookups_does_not_reset_the_others() {
     let mut planner = ResidentPlanner::new(free(1).with_half_life(Duration::from_secs(8)));
@@ -338,7 +340,8 @@ fn a_filter_without_lookups_does_not_reset_the_others() {
     assert!(rates[0] < 1.0, "{}", rates[0]);
 }
 
-/// A count of a few is mostly chance: it weighs against what is expected, and many outweigh that.
+/// Small counts are mostly chance: the expectation outweighs them, and large counts outweigh the
+/// expectation.
 #[test]
 fn the_prior_weighs_as_much_as_three_lookups() {
     let options = free(1).with_expected_lookups(100.0);
@@ -352,13 +355,13 @@ fn the_prior_weighs_as_much_as_three_lookups() {
         planner.statistics().nth(7).unwrap().1
     };
     let first = second();
-    // Four lookups where one is expected: (4 + 3) / (1 + 3) a second.
+    // Four lookups, one expected: (4 + 3) / (1 + 3) per second.
     assert!((1.7..1.8).contains(&first), "{first}");
     let last = (0..200).map(|_| second()).last().unwrap();
     assert!((3.9..4.0).contains(&last), "{last}");
 }
 
-/// Fails if a compaction's tables start without what their inputs were looked up.
+/// Fails if new tables of a compaction start without the lookups of their inputs.
 #[test]
 fn new_tables_inherit_the_maximum_over_runs_by_overlap() {
     let mut planner = ResidentPlanner::new(free(1_000));
@@ -379,9 +382,9 @@ fn new_tables_inherit_the_maximum_over_runs_by_overlap() {
     let rate = |planner: &ResidentPlanner, number| {
         planner.statistics().find(|&(table, _)| table == number).unwrap().1
     };
-    // Run 1 gives 100 + 30, run 2 gives 75 + 20.
+    // Run 1: 100 + 30; run 2: 75 + 20.
     assert!((129.0..131.0).contains(&rate(&planner, 9)), "{}", rate(&planner, 9));
-    // What was counted since the last tick is not lost either.
+    // Lookups since the last tick are not lost.
     for (&index, counted) in inputs.iter().zip([0, 0, 300, 0]) {
         planner.count(index, counted);
     }
@@ -398,8 +401,8 @@ fn new_tables_inherit_the_maximum_over_runs_by_overlap() {
     assert_ne!(without, second);
 }
 
-/// Before the first lookup every run is expected to be looked up evenly, so that the smallest
-/// tables come first.
+/// Before the first lookup, each run is expected to be looked up evenly, so the smallest tables
+/// come first.
 #[test]
 fn a_cold_start_loads_by_expected_lookups() {
     let mut planner = ResidentPlanner::new(ResidentOptions::new(700_000).with_folding(false));
@@ -419,8 +422,8 @@ fn a_cold_start_loads_by_expected_lookups() {
     assert_eq!(planner.resident_bytes(), 700_000);
 }
 
-/// How many lookups there are shows at the first tick: what is expected of tables that come later
-/// is scaled to it. A table that got none where many were due is expected to get few.
+/// The first tick shows the total traffic, and scales the expectation for later tables. A table
+/// without any of many expected lookups is expected to get few.
 #[test]
 fn expectations_follow_the_counted_traffic() {
     let mut planner = ResidentPlanner::new(free(1).with_expected_lookups(10.0));
@@ -438,8 +441,7 @@ fn expectations_follow_the_counted_traffic() {
     assert!((900.0..1_000.0).contains(&unseen), "{unseen}"); // 0.01 of 100,000
 }
 
-/// Fails if a first tick, in whose few microseconds nothing was looked up, takes that for what is
-/// to come.
+/// Fails if a first tick after a few microseconds without lookups predicts no traffic.
 #[test]
 fn a_first_tick_loads_by_expected_lookups() {
     let mut planner = ResidentPlanner::new(ResidentOptions::new(1 << 20));
@@ -489,7 +491,8 @@ fn a_failed_load_waits_longer_each_time() {
     assert_eq!(waits, [1, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
 }
 
-/// An offer needs no load, displaces only what is worth less, and nothing if all is worth more.
+/// An offer needs no load, displaces only less valuable filters, and is rejected if all are more
+/// valuable.
 #[test]
 fn an_offer_displaces_less_valuable_filters() {
     let mut planner = ResidentPlanner::new(free(3_000));
@@ -518,7 +521,7 @@ fn cheap_reads_are_worth_little() {
     assert_eq!(tick(&mut planner, SECOND), [(cold, ResidentSize::Whole)]);
     planner.tick(Duration::ZERO);
     assert!((planner.saved_reads() - 99.0).abs() < 0.1 && planner.savable_reads() > 148.0);
-    // The other one: 50 reads a second less 1 %, for 1,000 bytes.
+    // The other filter: 50 reads per second less 1 %, for 1,000 bytes.
     assert!((planner.saved_reads_per_mib() - 49.5 * 1_048.576).abs() < 10.0);
 }
 
@@ -548,8 +551,8 @@ fn input(table: usize, run: u64, share: f64) -> MergeInput<usize> {
     MergeInput { table, run, share }
 }
 
-/// Fewer bytes than half of the filter that the parameters describe: one of the two is wrong, and
-/// the filter is not folded.
+/// If the bytes are fewer than half of the described filter, one of the two is wrong, and the
+/// filter is not folded.
 #[test]
 fn a_half_larger_than_the_filter_is_not_folded() {
     let known = ResidentTable::new(1, 64).with_params(&params(100_000));
@@ -566,7 +569,7 @@ fn a_half_larger_than_the_filter_is_not_folded() {
     assert_eq!(planner.resident_bytes(), 0);
 }
 
-/// Bytes that no machine has, as a damaged manifest may say.
+/// Impossible sizes, as a damaged manifest may contain.
 #[test]
 fn huge_sizes_never_become_resident() {
     let mut planner = ResidentPlanner::new(free(u64::MAX));
@@ -576,7 +579,7 @@ fn huge_sizes_never_become_resident() {
     assert_eq!(planner.resident_bytes(), u64::MAX - 1);
 }
 
-/// Numbers that are none, and those beyond all measure, are taken as the nearest that make sense.
+/// NaN and numbers out of range are replaced by the nearest sensible value.
 #[test]
 fn out_of_range_numbers_are_clamped() {
     const ODD: [f64; 8] =
