@@ -1,5 +1,5 @@
-//! One opened filter whatever its kind: found by its bytes, answering as the filter itself, and
-//! "maybe" where nothing is known.
+//! Opened filters of any kind: recognised by their bytes, with the filter's own answers, and
+//! "maybe" for everything unknown.
 
 use blocked_bloom::{
     Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, KeyHasher, PrefixExtractor,
@@ -40,13 +40,13 @@ fn index(options: &FilterOptions) -> Vec<u8> {
     builder.finish().unwrap().1
 }
 
-/// Hashes of all keys, and of as many others.
+/// Hashes of all keys, and of as many absent keys.
 fn hashes(options: &FilterOptions) -> Vec<u64> {
     let hasher = options.hasher().unwrap();
     (0..2 * KEYS).map(|key| hasher.hash(key.to_be_bytes())).collect()
 }
 
-/// In their order, whatever their kinds, and none that lies behind where the caller stops.
+/// In order, for all kinds of filters, and without lookups after the caller stops.
 #[test]
 fn tables_to_read_returns_the_tables_that_may_contain_the_key() {
     let options = options();
@@ -70,7 +70,7 @@ fn tables_to_read_returns_the_tables_that_may_contain_the_key() {
         assert_eq!(to_read, expected.map(|table| table.0).collect::<Vec<_>>());
         lengths[to_read.len()] += 1;
     }
-    // Keys that are there, and others.
+    // Present and absent keys.
     assert!(lengths[5] >= KEYS as usize && lengths[2] > KEYS as usize / 2, "{lengths:?}");
     let looked_up = std::cell::Cell::new(0);
     let hash = hashes(&options)[0];
@@ -114,8 +114,7 @@ fn an_identity_survives_serialization() {
     }
 }
 
-/// Scans by the prefixes of whatever Bloom filter the table has; "maybe" of every other kind, and
-/// by another rule.
+/// Bloom filters with prefixes rule out scans. Every other kind, and every other rule, is "maybe".
 #[test]
 fn filters_with_prefixes_rule_out_scans() {
     let rule = PrefixExtractor::fixed(3);
@@ -138,7 +137,7 @@ fn filters_with_prefixes_rule_out_scans() {
     }
 }
 
-/// Every way to look up agrees with `expected`, one by one, in batches and as a `dyn`.
+/// All lookups agree with `expected`: single, in batches and as a `dyn Filter`.
 fn assert_answers(filter: &TableFilter<Vec<u8>>, hashes: &[u64], expected: impl Fn(u64) -> bool) {
     let expected: Vec<bool> = hashes.iter().map(|&hash| expected(hash)).collect();
     for (&hash, &expected) in hashes.iter().zip(&expected) {
@@ -236,8 +235,8 @@ fn another_seed_is_an_error_for_every_kind() {
     assert!(matches!(error, TableFilterError::Ribbon(_)));
 }
 
-/// Every flipped bit and every truncation of the kinds that have checksums is an error, and what
-/// stands in says "maybe".
+/// Every flipped bit and every truncation of the kinds with checksums is an error, and the
+/// replacement answers "maybe".
 #[test]
 fn damage_never_says_absent() {
     let options = options();
@@ -249,7 +248,7 @@ fn damage_never_says_absent() {
         for case in 0..2_000 {
             let mut bytes = stored.clone();
             if case % 2 == 0 {
-                // The first bytes too, by which the kind is found.
+                // Also the first bytes, by which the kind is recognised.
                 let limit = if case % 4 == 0 { 64 } else { bytes.len() as u64 };
                 bytes[(random.next() % limit) as usize] ^= 1 << (random.next() % 8);
             } else {
@@ -257,7 +256,7 @@ fn damage_never_says_absent() {
             }
             let (filter, error) = TableFilter::open_or_pass_all(bytes, key_hash);
             assert!(filter.contains_hash(present));
-            // No bytes are no filter.
+            // Empty bytes mean no filter.
             seen += usize::from(error.is_some());
         }
     }
@@ -280,7 +279,7 @@ fn errors_name_the_bytes_found() {
     assert!(matches!(error, TableFilterError::Bloom(_)));
 }
 
-/// Blocks of RocksDB are opened where the caller says so, and never guessed: any bytes can be one.
+/// Blocks of RocksDB are opened only on request and never guessed, because any bytes can be one.
 #[cfg(feature = "rocksdb")]
 #[test]
 fn rocksdb_blocks_answer_like_the_filter() {
@@ -301,7 +300,7 @@ fn rocksdb_blocks_answer_like_the_filter() {
     assert!(TableFilter::from_rocksdb_block(Vec::new()).is_err());
 }
 
-/// Of each kind that answers, what its builder was given is found by every lookup.
+/// For each kind of filter, every lookup finds the keys inserted into its builder.
 #[test]
 fn inserted_keys_are_found() {
     for seed in [0, 7] {
