@@ -13,7 +13,7 @@ use blocked_bloom_lsm::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::partitions::{grouped, seal};
+use crate::partitions::{group_by_partition, seal};
 
 use self::campaign::{Case, Expected, Outcome};
 use self::naive::{Filter, u16_at, u32_at, u64_at};

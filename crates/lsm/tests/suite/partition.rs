@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::Random;
-use crate::partitions::{Built, grouped, numbers, options, seal, separate};
+use crate::partitions::{Built, group_by_partition, numbers, options, seal, separate};
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
     Bitmask, BloomFilter, BuildError, Filter, FilterContents, FilterOptions, FormatError, KeyHash,

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::common::Random;
-use crate::partitions::{Built, grouped, numbers, options, seal};
+use crate::partitions::{Built, group_by_partition, numbers, options, seal};
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_lsm::{PartitionError, PartitionIndex};
