@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use blocked_bloom::probe::MAX_BITS_PER_KEY;
 use blocked_bloom_inspect::numbers::{parse_keys, parse_present, parse_runs, percent};
-use blocked_bloom_lsm::{FilterKind, PlannedKind, KindPlan, Level, Plan, PlannedLevel};
+use blocked_bloom_lsm::{FilterKind, KindPlan, Level, Plan, PlannedKind, PlannedLevel};
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
