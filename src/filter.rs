@@ -58,7 +58,7 @@ pub use traits::Filter;
 /// assert!(filter.insert("apple")?); // certainly new
 /// assert!(filter.contains("apple"));
 ///
-/// let opened = BloomFilter::from_bytes(filter.to_bytes())?;
+/// let opened = BloomFilter::from_bytes(filter.to_bytes(), options.key_hash())?;
 /// assert!(opened.contains("apple") && opened == filter);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

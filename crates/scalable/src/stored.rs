@@ -43,7 +43,7 @@ const LINK_CHECKSUM: usize = 56;
 /// let mut filter = ScalableOptions::new(0.01, 100).build()?;
 /// filter.insert("apple")?;
 /// let shared: Arc<[u8]> = filter.to_bytes().into();
-/// let seen = Seen { filter: ScalableBloomFilter::from_bytes(shared)? };
+/// let seen = Seen { filter: ScalableBloomFilter::from_bytes(shared, filter.key_hash())? };
 /// assert!(seen.filter.contains("apple"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
