@@ -224,7 +224,7 @@ fn a_builder_gives_its_keys_once() {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_are_maybe_or_a_filter(data in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn garbage_is_maybe_or_a_filter(data in proptest::collection::vec(any::<u8>(), 0..300)) {
         for policy in ours() {
             let filter = policy.decode(&data);
             prop_assert!(contains(&*filter, &data) && scans(&*filter, &data));
