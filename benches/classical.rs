@@ -103,7 +103,7 @@ fn spark(keys: u64, measure: &dyn Fn(Vec<Way<'_>>)) {
 }
 
 fn cassandra(keys: u64, measure: &dyn Fn(Vec<Way<'_>>)) {
-    let mut filter = CassandraFilter::new(Layout::Since4, keys, 0.01).expect(LEGAL);
+    let mut filter = CassandraFilter::new(Layout::Cassandra4, keys, 0.01).expect(LEGAL);
     fill(keys, |key| cassandra::hash_key(key), |hashes| filter.insert_hashes(hashes));
     let key = each("key", |key| filter.contains_hash(cassandra::hash_key(key)));
     measure(vec![key, batch(|keys, hits| filter.contains_batch(keys, hits))]);

@@ -63,12 +63,12 @@ fn naive_bits(
     key: &[u8],
 ) -> impl Iterator<Item = (usize, u8)> {
     let (h1, h2) = naive_hash(key);
-    let (base, step) = if layout == Layout::UpTo2 { (h1, h2) } else { (h2, h1) };
+    let (base, step) = if layout == Layout::Cassandra2 { (h1, h2) } else { (h2, h1) };
     (0..probes).map(move |i| {
         let at = base.wrapping_add(step.wrapping_mul(i)) % (64 * words);
         let bit = at.unsigned_abs() as usize;
         let (word, byte) = (bit / 64, bit % 64 / 8);
-        let byte = if layout == Layout::Since4 { byte } else { 7 - byte };
+        let byte = if layout == Layout::Cassandra4 { byte } else { 7 - byte };
         (8 + 8 * word + byte, 1 << (bit % 8))
     })
 }

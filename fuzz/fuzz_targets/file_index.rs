@@ -22,10 +22,10 @@ struct File {
     etag: Option<u8>,
     version: Option<u8>,
     modified: Option<i64>,
-    own: u8,
+    type_choice: u8,
     /// Of each row group some values, and how often they are mixed into others.
     row_groups: Vec<Option<(Vec<u64>, u8)>>,
-    said: Option<u8>,
+    announced: Option<u8>,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -82,22 +82,23 @@ impl<'i> Known<'i> {
         }
     }
 
-    fn own(&self) -> Option<&'static str> {
-        [None, Some("Utf8"), Some("Int64"), Some("")][usize::from(self.file.own) % 4]
+    fn type_name(&self) -> Option<&'static str> {
+        [None, Some("Utf8"), Some("Int64"), Some("")][usize::from(self.file.type_choice) % 4]
     }
 
-    fn said(&self) -> u32 {
-        self.file.said.map_or(self.row_groups.len() as u32, u32::from)
+    fn announced(&self) -> u32 {
+        self.file.announced.map_or(self.row_groups.len() as u32, u32::from)
     }
 
     fn is_complete(&self) -> bool {
-        self.said() as usize == self.row_groups.len()
+        self.announced() as usize == self.row_groups.len()
     }
 }
 
 fn add(builder: &mut FileIndexBuilder, files: &[Known<'_>], stored: &mut Vec<u8>) {
     for file in files {
-        let mut adding = builder.file(file.identity(), &[file.own()], file.said()).unwrap();
+        let mut adding =
+            builder.file(file.identity(), &[file.type_name()], file.announced()).unwrap();
         for row_group in &file.row_groups {
             match row_group {
                 Some(values) => {
@@ -131,7 +132,7 @@ fn part(hash: u64, parts: u128) -> u128 {
     ((mixed >> 32) * parts) >> 32
 }
 
-fn may_have(shape: Shape, part_values: u32, values: &BTreeSet<u64>, wanted: &[u64]) -> bool {
+fn may_contain(shape: Shape, part_values: u32, values: &BTreeSet<u64>, wanted: &[u64]) -> bool {
     let parts = (values.len() as u128).div_ceil(part_values.into());
     parts > 0
         && wanted.iter().any(|&hash| {
@@ -169,12 +170,12 @@ fn check(stored: &[u8], files: &[&Known<'_>], input: &Input) {
         }
         let damaged = manifest.candidates(&located, &loaded).unwrap().remove(0);
         for (entry, file) in manifest.files().zip(files) {
-            let is_unknown = file.own().is_none_or(|own| own == other_type);
+            let is_unknown = file.type_name().is_none_or(|own| own == other_type);
             let expected = file.row_groups.iter().map(|values| {
                 is_unknown
                     || values
                         .as_ref()
-                        .is_none_or(|values| may_have(shape, part_values, values, &wanted))
+                        .is_none_or(|values| may_contain(shape, part_values, values, &wanted))
             });
             let expected: Vec<bool> = expected.collect();
             assert!(entry.candidates(&in_memory).iter().eq(expected.iter().copied()));
@@ -184,7 +185,7 @@ fn check(stored: &[u8], files: &[&Known<'_>], input: &Input) {
             // Of several files that cannot be told apart either may be meant.
             match manifest.prune(&in_memory, &file.identity()) {
                 Pruned::Unknown(_) => assert!(file.file.etag.or(file.file.version).is_none()),
-                Pruned::Nothing => {
+                Pruned::Empty => {
                     let alike = files.iter().filter(|other| other.name == file.name);
                     assert!(!expected.contains(&true) || alike.count() > 1);
                 }

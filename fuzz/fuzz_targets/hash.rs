@@ -14,8 +14,8 @@ struct Input {
     bytes: Vec<u8>,
     /// Key `i` has `lengths[i] % most` bytes, but at least `least`.
     lengths: Vec<u8>,
-    least: u8,
-    most: u8,
+    least_length: u8,
+    most_length: u8,
     /// How often the keys are repeated.
     times: u8,
     offsets: Vec<i32>,
@@ -51,11 +51,11 @@ fn offsets<O: Copy + Into<i128>>(input: &Input, offsets: &[O]) {
 }
 
 fuzz_target!(|input: Input| {
-    let most = usize::from(input.most) + 1;
+    let most = usize::from(input.most_length) + 1;
     let mut rest = &input.bytes[..];
     let mut keys = Vec::new();
     for &length in &input.lengths {
-        let length = (usize::from(length) % most).max(usize::from(input.least) % most);
+        let length = (usize::from(length) % most).max(usize::from(input.least_length) % most);
         let (key, later) = rest.split_at(length.min(rest.len()));
         rest = if later.is_empty() { &input.bytes } else { later };
         keys.push(key);

@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 const NAMES: [&str; 3] = ["file", "nb-1-big-Filter.db", "me-1-big-Filter.db"];
 
 /// Opens by the ranges that are asked for, each once.
-fn by_ranges<'a>(name: &str, bytes: &'a [u8], format: Format) -> Result<Opened<'a>, Error> {
+fn open_by_ranges<'a>(name: &str, bytes: &'a [u8], format: Format) -> Result<Opened<'a>, Error> {
     let mut file = FileRanges::new(bytes.len() as u64);
     let load = |file: &mut FileRanges<'a>, offset: u64, length: u64| {
         assert!(length > 0 && file.get(offset, length).is_none(), "{offset} {length} again");
@@ -82,12 +82,12 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut options = LookupOptions::default();
     options.encoded = lookup & 1 == 1;
-    options.prefix = (lookup & 2 == 2).then_some(Prefix::Own);
+    options.prefix = (lookup & 2 == 2).then_some(Prefix::FromFile);
     if lookup & 4 == 4 {
         options.row_groups = vec![usize::from(lookup / 32)];
     }
     let whole = Opened::new(name, &FileRanges::from(bytes), format, None);
-    let pieces = by_ranges(name, bytes, format);
+    let pieces = open_by_ranges(name, bytes, format);
     match (whole, pieces) {
         (Ok(whole), Ok(pieces)) => {
             if lookup & 8 == 0 {

@@ -25,7 +25,7 @@ struct Chunk<'a> {
     offset: Option<i64>,
     length: Option<i64>,
     encrypted: bool,
-    elsewhere: bool,
+    is_external: bool,
 }
 
 fn int<'a>(reader: &mut Naive<'a>, kind: u8) -> Option<i64> {
@@ -49,7 +49,7 @@ fn elements<'a>(
 fn column<'a>(reader: &mut Naive<'a>) -> Option<Chunk<'a>> {
     let mut chunk = Chunk::default();
     reader.fields(|reader, id, kind| {
-        chunk.elsewhere |= id == 1;
+        chunk.is_external |= id == 1;
         chunk.encrypted |= id == 8 || id == 9;
         if id != 3 {
             return reader.skip(kind, 1, false);
@@ -130,7 +130,7 @@ fn footer<'a>(reader: &mut Naive<'a>) -> Option<Vec<(i64, Vec<Chunk<'a>>)>> {
 /// Where a filter begins in the file, and where by its column chunk it ends: a byte later if that
 /// does not say.
 fn claim(chunk: &Chunk<'_>, data: &[u8]) -> Option<(i64, i64)> {
-    let offset = chunk.offset.filter(|_| !chunk.elsewhere)?;
+    let offset = chunk.offset.filter(|_| !chunk.is_external)?;
     let is_inside = (0..data.len() as i64).contains(&offset);
     is_inside.then_some((offset, offset + chunk.length.unwrap_or(1).max(1)))
 }

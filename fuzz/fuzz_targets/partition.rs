@@ -31,7 +31,7 @@ struct Input {
     only_prefixes: bool,
     keys: Vec<Vec<u8>>,
     /// Keys that are made up beside those, in this many runs of a common prefix.
-    more: u16,
+    extra_keys: u16,
     runs: u8,
     looked_up: Vec<Vec<u8>>,
     /// The partition that is loaded in place of each.
@@ -177,7 +177,7 @@ fn build(
 
 fuzz_target!(|input: Input| {
     let mut keys: BTreeSet<Vec<u8>> = input.keys.iter().take(12).cloned().collect();
-    for i in 0..input.more % 30 {
+    for i in 0..input.extra_keys % 30 {
         keys.insert(format!("{}/{i:04}", i % (u16::from(input.runs) + 1)).into_bytes());
     }
     let bytes = 64 + 64 * [1, 1, 1, 1, 1, 2, 3, 6][usize::from(input.blocks % 8)];

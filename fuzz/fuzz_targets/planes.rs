@@ -25,7 +25,7 @@ struct Input {
     pieces: u8,
     deleted: Vec<u16>,
     queries: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
-    others: Vec<u64>,
+    absent: Vec<u64>,
     range: (u16, u16),
     damage: Vec<(u32, u8)>,
     record: Vec<(u8, u8)>,
@@ -124,7 +124,7 @@ fuzz_target!(|input: Input| {
         .iter()
         .take(40)
         .flat_map(|row| row.iter().copied())
-        .chain(input.others.iter().copied())
+        .chain(input.absent.iter().copied())
         .take(256)
         .collect();
     let pick = |numbers: &[u8]| -> Vec<u64> {

@@ -18,7 +18,7 @@ enum Rule {
 #[derive(Arbitrary, Debug)]
 struct Input {
     rule: Rule,
-    other: Rule,
+    second_rule: Rule,
     keys: Vec<Vec<u8>>,
     starts: Vec<Vec<u8>>,
     only_prefixes: bool,
@@ -85,7 +85,7 @@ fuzz_target!(|input: Input| {
     assert!(input.keys.iter().all(|key| atomic.contains(key)));
     assert!(owned == filter && atomic.into_filter() == filter);
 
-    let other = input.other.extractor();
+    let other = input.second_rule.extractor();
     assert_eq!(other == rule, other.id() == rule.id());
     let starts_of_keys = input.keys.iter().flat_map(|key| (0..=key.len()).map(|end| &key[..end]));
     for start in starts_of_keys.chain(input.starts.iter().map(Vec::as_slice)) {

@@ -40,7 +40,7 @@ const FIXTURES: [&[u8]; 10] = [
     fixture!("parts_prefix4_fv5"),
     fixture!("capped6"),
 ];
-const WITHOUT_CHECKSUMS: [&[u8]; 2] = [fixture!("no_checksum_fv2"), fixture!("no_checksum_fv5")];
+const UNCHECKED_FILES: [&[u8]; 2] = [fixture!("no_checksum_fv2"), fixture!("no_checksum_fv5")];
 
 /// The keys of the files without prefixes.
 const KEYS: usize = 300;
@@ -147,7 +147,7 @@ fuzz_target!(|input: &[u8]| {
             }
         }
         128..160 => {
-            let mut file = WITHOUT_CHECKSUMS[usize::from(*choice) % 2].to_vec();
+            let mut file = UNCHECKED_FILES[usize::from(*choice) % 2].to_vec();
             for edit in rest.as_chunks::<3>().0 {
                 let at = usize::from(u16::from_le_bytes([edit[0], edit[1]])) % file.len();
                 file[at] ^= edit[2];

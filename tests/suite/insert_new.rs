@@ -54,7 +54,7 @@ fn check(filter: &BloomFilter, hashes: &[u64], new: &mut Bitmask) {
 /// Finds a word, a group or a rest of a group that is answered for other keys, and a number of
 /// probes that takes another loop.
 #[test]
-fn every_length_and_probe_count() {
+fn lengths_and_probe_counts() {
     kernels();
     let (mut random, mut new) = (Random(1), Bitmask::new());
     for probes in 1..=30 {

@@ -77,7 +77,7 @@ fn a_kernel_that_is_chosen_is_the_one_that_is_used() {
 
 /// A test for each number of blocks, which the harness runs side by side: on an emulated machine
 /// they take longest by far.
-mod every_length_and_probe_count {
+mod lengths_and_probe_counts {
     use super::check_every_length_and_probe_count;
 
     #[test]

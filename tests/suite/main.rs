@@ -26,6 +26,7 @@ mod layering;
 mod lookup;
 mod merge;
 mod model;
+mod names;
 mod options;
 mod params;
 mod prefix;

@@ -18,7 +18,7 @@ pub(crate) enum Encoding {
 
 impl Encoding {
     /// `text`, `hex`, or such as `u64-le` and `u32-be`.
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "text" => Encoding::Text,
             "hex" => Encoding::Hex,
@@ -86,7 +86,7 @@ mod tests {
     use super::{Encoding, keys_of};
 
     fn keys(lines: &str, encoding: &str) -> Option<Vec<Vec<u8>>> {
-        let keys = keys_of(lines.as_bytes(), Encoding::of_name(encoding)?).ok()?;
+        let keys = keys_of(lines.as_bytes(), Encoding::from_name(encoding)?).ok()?;
         Some(keys.into_iter().map(|key| key.into_owned()).collect())
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn plan(input: &Input<'_>) -> Result<Value, Fault> {
 
 fn level(input: &Input<'_>, index: usize) -> Result<Option<Level>, Fault> {
     let name = |name| format!("{index}.{name}");
-    if !input.has(&name("keys")) {
+    if !input.has_field(&name("keys")) {
         return Ok(None);
     }
     let keys = input.parse(&name("keys"), "", parse_keys)?;

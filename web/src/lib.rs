@@ -45,7 +45,7 @@ impl<'i> Input<'i> {
     }
 
     /// Whether there is such a field, empty or not.
-    fn has(&self, name: &str) -> bool {
+    fn has_field(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
 

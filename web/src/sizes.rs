@@ -12,12 +12,12 @@ use blocked_bloom_split::split_block::false_positive_rate;
 use crate::{Fault, Input, object};
 
 /// Half bits per key that [`curves`] go up to.
-const MOST_HALVES: u32 = 52;
+const MAX_HALVES: u32 = 52;
 
 const SPLIT_BLOCK_BYTES: u64 = 32;
 
 /// The largest bitset that writers of Parquet files make.
-const MOST_WRITTEN: u64 = 128 << 20;
+const MAX_BITSET: u64 = 128 << 20;
 
 /// A filter of one kind.
 struct Row {
@@ -109,7 +109,7 @@ pub fn table(input: &Input<'_>) -> Result<Value, Fault> {
 pub fn curves(input: &Input<'_>) -> Result<Value, Fault> {
     let keys = input.parse("keys", "", parse_keys)?;
     let curve = |row: Kind| {
-        let sizings = (4..=MOST_HALVES).map(|halves| Sizing::BitsPerKey(f64::from(halves) / 2.0));
+        let sizings = (4..=MAX_HALVES).map(|halves| Sizing::BitsPerKey(f64::from(halves) / 2.0));
         let rows = sizings.filter_map(|sizing| row(keys, sizing));
         Value::List(rows.map(|row| Value::from(vec![row.bits_per_key, row.rate])).collect())
     };
@@ -156,7 +156,7 @@ fn blocked(keys: u64, sizing: Sizing) -> Option<Row> {
 }
 
 /// The smallest number, up to `most`, whose filter has at most this rate: rates fall as sizes grow.
-fn least(rate: f64, most: u64, rate_of: impl Fn(u64) -> f64) -> Option<u64> {
+fn smallest(rate: f64, most: u64, rate_of: impl Fn(u64) -> f64) -> Option<u64> {
     let (mut low, mut high) = (0, most);
     if rate_of(high) > rate {
         return None;
@@ -178,7 +178,7 @@ fn classical(keys: u64, sizing: Sizing) -> Option<Row> {
         (probes as u32, rate(probes))
     };
     let words = match sizing {
-        Sizing::FalsePositiveRate(rate) => least(rate, 1 << 57, |words| of(words).1)?,
+        Sizing::FalsePositiveRate(rate) => smallest(rate, 1 << 57, |words| of(words).1)?,
         Sizing::MaxBytes(bytes) => bytes / 8,
         Sizing::BitsPerKey(bits) => (keys as f64 * bits / 64.0).ceil() as u64,
         _ => return None,
@@ -192,7 +192,7 @@ fn split_block(keys: u64, sizing: Sizing) -> Option<Row> {
     let rate_of =
         |blocks: u64| false_positive_rate(keys, u32::try_from(blocks).unwrap_or(u32::MAX));
     let blocks = match sizing {
-        Sizing::FalsePositiveRate(rate) => least(rate, u32::MAX.into(), rate_of)?,
+        Sizing::FalsePositiveRate(rate) => smallest(rate, u32::MAX.into(), rate_of)?,
         Sizing::MaxBytes(bytes) => bytes / SPLIT_BLOCK_BYTES,
         Sizing::BitsPerKey(bits) => (keys as f64 * bits / 256.0).ceil() as u64,
         _ => return None,
@@ -205,7 +205,7 @@ fn split_block(keys: u64, sizing: Sizing) -> Option<Row> {
 /// What writers of Parquet files make of a rate, as `SplitBlockFilter::new` does: a power of two.
 fn written(keys: u64, rate: f64) -> Value {
     let wanted = -8.0 * keys as f64 / (-rate.powf(1.0 / 8.0)).ln_1p() / 8.0;
-    let bytes = (wanted as u64).clamp(SPLIT_BLOCK_BYTES, MOST_WRITTEN).next_power_of_two();
+    let bytes = (wanted as u64).clamp(SPLIT_BLOCK_BYTES, MAX_BITSET).next_power_of_two();
     let rate = false_positive_rate(keys, (bytes / SPLIT_BLOCK_BYTES) as u32);
     object! { "bytes": bytes, "rate": rate }
 }

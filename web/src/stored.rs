@@ -133,7 +133,7 @@ impl File {
             .transpose()
             .map_err(|error| Fault::new("prefix", error))?;
         let encoding =
-            input.parse("keys", "text", |text| Encoding::of_name(text).ok_or("unknown"))?;
+            input.parse("keys", "text", |text| Encoding::from_name(text).ok_or("unknown"))?;
         options.encoded = encoding != Encoding::Text;
         let warnings = match self.opened()?.lookup(&options) {
             Err(Error::NotLoaded { offset, length }) => return Ok(needs(&[(offset, length)])),

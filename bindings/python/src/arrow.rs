@@ -323,10 +323,10 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
 }
 
 /// A structure on its way to a consumer.
-struct Sent<T>(T);
+struct Capsule<T>(T);
 // SAFETY: it holds an array or a schema of this file, whose parts belong to no thread: `Arc`s of
 // words, and static strings.
-unsafe impl<T> Send for Sent<T> {}
+unsafe impl<T> Send for Capsule<T> {}
 
 #[pymethods]
 impl BooleanColumn {
@@ -371,13 +371,13 @@ impl BooleanColumn {
         // there.
         let schema = PyCapsule::new_with_value_and_destructor(
             py,
-            Sent(OwnedSchema(schema)),
+            Capsule(OwnedSchema(schema)),
             c"arrow_schema",
             |schema, _| drop(schema),
         )?;
         let array = PyCapsule::new_with_value_and_destructor(
             py,
-            Sent(array),
+            Capsule(array),
             c"arrow_array",
             |array, _| drop(array),
         )?;
@@ -385,4 +385,4 @@ impl BooleanColumn {
     }
 }
 
-const _: () = assert!(mem::size_of::<Sent<OwnedArray>>() == mem::size_of::<ArrowArray>());
+const _: () = assert!(mem::size_of::<Capsule<OwnedArray>>() == mem::size_of::<ArrowArray>());

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::columns::{BadKey, CHUNK, Column, Kind, Stage, bit, reused};
 use crate::error::memory_error;
-use crate::objects::{Objects, Taken};
+use crate::objects::{KeyBatch, Objects};
 use crate::{arrow, buffer};
 
 /// Keys for a filter, without NULL: at most [`CHUNK`], which nobody changes.
@@ -97,7 +97,7 @@ pub(crate) fn rows(column: &[Column]) -> usize {
 }
 
 impl<'py> Batch<'py> {
-    pub(crate) fn of(keys: &Bound<'py, PyAny>, hasher: Hasher) -> PyResult<Self> {
+    pub(crate) fn new(keys: &Bound<'py, PyAny>, hasher: Hasher) -> PyResult<Self> {
         let items = if let Ok(list) = keys.cast_exact::<PyList>() {
             list.iter().next()
         } else if let Ok(tuple) = keys.cast_exact::<PyTuple>() {
@@ -110,10 +110,10 @@ impl<'py> Batch<'py> {
             None
         };
         let Some(first) = items else {
-            return Ok(Batch::Objects { objects: Objects::of(keys)?, hasher });
+            return Ok(Batch::Objects { objects: Objects::new(keys)?, hasher });
         };
         if !is_column(&first)? {
-            return Ok(Batch::Objects { objects: Objects::of(keys)?, hasher });
+            return Ok(Batch::Objects { objects: Objects::new(keys)?, hasher });
         }
         let mut columns = Vec::new();
         for (i, item) in keys.try_iter()?.enumerate() {
@@ -273,7 +273,7 @@ impl Chunk<'_> {
 
 /// The time after which a long operation looks whether there was a signal, such as Ctrl-C. That
 /// takes the interpreter's lock, for which other threads may let it wait 5 ms.
-const BETWEEN_SIGNALS: Duration = Duration::from_millis(100);
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Rows of columns whose keys are given to an operation, a chunk after the other.
 #[derive(Debug)]
@@ -307,7 +307,7 @@ impl<'a> Rows<'a> {
         while self.next < self.end {
             let done = py.detach(|| {
                 let start = Instant::now();
-                while self.next < self.end && start.elapsed() < BETWEEN_SIGNALS {
+                while self.next < self.end && start.elapsed() < SIGNAL_INTERVAL {
                     self.chunk(&mut scratch, &mut op, |words, valid, rows| {
                         answers.extend(words, valid, rows)
                     })?;
@@ -426,7 +426,7 @@ impl Batch<'_> {
             }
             Batch::Objects { objects, hasher } => (objects, hasher),
         };
-        let (mut taken, mut answers) = (Taken::default(), Answers::default());
+        let (mut taken, mut answers) = (KeyBatch::default(), Answers::default());
         let mut room = Box::new([[0; 8]; CHUNK]);
         loop {
             // Ctrl-C ends a long batch.
@@ -445,7 +445,7 @@ impl Batch<'_> {
             let mut slices = [[].as_slice(); CHUNK];
             let (given, first, numbers, valid) = taken.parts();
             let (kind, kept) =
-                Taken::keys(given, first, hasher, numbers, valid, &mut room, &mut slices)?;
+                KeyBatch::keys(given, first, hasher, numbers, valid, &mut room, &mut slices)?;
             let keys = match kind {
                 Kind::Numbers => Keys::Numbers(numbers),
                 Kind::Hashes => Keys::Hashes(numbers),

@@ -36,7 +36,8 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
     let kind = format
         .trim_start_matches(['@', '=', '<', '>', '!'])
         .trim_start_matches(|c: char| c.is_ascii_digit());
-    let integers = |signed| Width::of(size, signed).map(|width| Layout::Integers(items(), width));
+    let integers =
+        |signed| Width::from_layout(size, signed).map(|width| Layout::Integers(items(), width));
     let layout = match kind {
         "s" => Some(Layout::Padded(Items { swapped: false, ..items() })),
         "w" if size % 4 == 0 => Some(Layout::Utf32(items())),

@@ -21,18 +21,18 @@ const CHUNK_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct BadKey {
     pub(crate) row: usize,
-    pub(crate) what: String,
+    pub(crate) problem: String,
 }
 
 impl BadKey {
-    fn new(row: usize, what: impl Display) -> Self {
-        BadKey { row, what: what.to_string() }
+    fn new(row: usize, problem: impl Display) -> Self {
+        BadKey { row, problem: problem.to_string() }
     }
 }
 
 impl From<BadKey> for PyErr {
-    fn from(BadKey { row, what }: BadKey) -> PyErr {
-        PyValueError::new_err(format!("key {row}: {what}"))
+    fn from(BadKey { row, problem }: BadKey) -> PyErr {
+        PyValueError::new_err(format!("key {row}: {problem}"))
     }
 }
 
@@ -58,7 +58,7 @@ impl Width {
         }
     }
 
-    pub(crate) fn of(bytes: usize, signed: bool) -> Option<Self> {
+    pub(crate) fn from_layout(bytes: usize, signed: bool) -> Option<Self> {
         Some(match (bytes, signed) {
             (1, true) => Width::I8,
             (1, false) => Width::U8,
@@ -87,7 +87,7 @@ impl Items {
         Items { data, size, stride: size as isize, swapped: false }
     }
 
-    fn at(&self, i: usize) -> *const u8 {
+    fn address(&self, i: usize) -> *const u8 {
         self.data.wrapping_offset(self.stride.wrapping_mul(i as isize))
     }
 }
@@ -283,11 +283,11 @@ impl Stage {
         self.raw.resize(items.size * count, 0);
         if items.stride == items.size as isize {
             // SAFETY: as the caller promises.
-            unsafe { memory::copy(items.at(first), &mut self.raw) };
+            unsafe { memory::copy(items.address(first), &mut self.raw) };
         } else {
             for (i, out) in self.raw.chunks_exact_mut(items.size.max(1)).enumerate() {
                 // SAFETY: as the caller promises.
-                unsafe { memory::copy(items.at(first + i), out) };
+                unsafe { memory::copy(items.address(first + i), out) };
             }
         }
         if items.swapped {
@@ -305,7 +305,7 @@ impl Stage {
             let start = self.numbers.len();
             self.numbers.resize(start + count, 0);
             // SAFETY: as the caller promises.
-            return unsafe { memory::copy_words(items.at(first), &mut self.numbers[start..]) };
+            return unsafe { memory::copy_words(items.address(first), &mut self.numbers[start..]) };
         }
         // SAFETY: as the caller promises.
         unsafe { self.copy_items(items, width.bytes(), first, count) };
@@ -372,7 +372,7 @@ impl Column {
         {
             before.resize(want, 0);
             // SAFETY: the rows are of the column, whose owner lent an item for each.
-            unsafe { memory::copy_words(items.at(self.offset + start), &mut before) };
+            unsafe { memory::copy_words(items.address(self.offset + start), &mut before) };
             stage.numbers = before;
             self.stage_validity(start, want, stage);
             return Ok(want);
@@ -487,7 +487,7 @@ impl Column {
                 let (before, out) = stage.room(items.size * rows);
                 // SAFETY: the rows are of the column, whose owner lent an item for each, without
                 // gaps.
-                unsafe { memory::copy(items.at(first), out) };
+                unsafe { memory::copy(items.address(first), out) };
                 let ranges = (0..rows).map(|i| before + items.size * i);
                 stage.ranges.extend(ranges.map(|at| at..at + items.size));
                 return Ok(rows);
@@ -569,7 +569,7 @@ impl Column {
                 kind => {
                     values
                         .stage(place, 1, None, &mut value)
-                        .map_err(|error| BadKey::new(start + i, error.what))?;
+                        .map_err(|error| BadKey::new(start + i, error.problem))?;
                     if kind == Kind::Bytes {
                         let bytes = value.bytes(0, &mut [0; 8]).to_owned();
                         let (at, out) = stage.room(bytes.len());
@@ -660,7 +660,7 @@ struct View {
 }
 
 impl View {
-    fn of(view: &[u8; 16]) -> Self {
+    fn decode(view: &[u8; 16]) -> Self {
         let [len, _, buffer, offset] =
             std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|j| view[4 * i + j])));
         View { len, buffer, offset }
@@ -715,7 +715,7 @@ unsafe fn hash_offsets<const N: usize>(
 ) -> Result<(), BadKey> {
     let Stage { numbers, data: scratch, .. } = stage;
     numbers.resize(count, 0);
-    let in_place = hasher.in_place();
+    let slice_hasher = hasher.slice_hasher();
     let (mut copied, mut ends) = ([[0; N]; GROUP + 1], [0; GROUP + 1]);
     for (group, hashes) in numbers.chunks_mut(GROUP).enumerate() {
         let copied = &mut copied[..hashes.len() + 1];
@@ -752,7 +752,7 @@ unsafe fn hash_offsets<const N: usize>(
             let (key, len) = (data.wrapping_add(pair[0] as usize), (pair[1] - pair[0]) as usize);
             // SAFETY: offsets ascend to at most `bytes`, as compared above. The caller promises as
             // many.
-            *hash = unsafe { in_place.hash(key, len, scratch) };
+            *hash = unsafe { slice_hasher.hash(key, len, scratch) };
         }
     }
     Ok(())
@@ -777,7 +777,7 @@ unsafe fn hash_views(
 ) -> Result<(), BadKey> {
     let mut numbers = std::mem::take(&mut stage.numbers);
     numbers.resize(count, 0);
-    let in_place = hasher.in_place();
+    let slice_hasher = hasher.slice_hasher();
     let (mut copied, mut keys) = ([[0; 16]; GROUP], [(std::ptr::null(), 0); GROUP]);
     for (group, hashes) in numbers.chunks_mut(GROUP).enumerate() {
         let first = GROUP * group;
@@ -788,7 +788,7 @@ unsafe fn hash_views(
         // All keys are found first and hashed then, so that no hash waits for where its buffer is.
         let mut all_short = true;
         for (i, (key, bytes)) in keys.iter_mut().zip(&*copied).enumerate() {
-            let view = View::of(bytes);
+            let view = View::decode(bytes);
             let data = match view.place(buffers) {
                 _ if view.is_short() => bytes[4..].as_ptr(),
                 Some(data) => data,
@@ -812,7 +812,7 @@ unsafe fn hash_views(
         for (hash, &(data, len)) in hashes.iter_mut().zip(keys) {
             // SAFETY: a short key is in the copy of its view, a long one where `place` found its
             // buffer to have it. The caller promises that.
-            *hash = unsafe { in_place.hash(data, len, &mut stage.data) };
+            *hash = unsafe { slice_hasher.hash(data, len, &mut stage.data) };
         }
     }
     stage.numbers = numbers;
@@ -827,7 +827,7 @@ fn push_views(
     stage: &mut Stage,
 ) -> Result<(), BadKey> {
     for (i, bytes) in views.iter().enumerate() {
-        let view = View::of(bytes);
+        let view = View::decode(bytes);
         let len = view.len;
         let data = match view.place(buffers) {
             _ if view.is_short() => None,

@@ -107,7 +107,7 @@ impl From<Error> for PyErr {
 
 impl Error {
     /// The error of an operation on a file, as Python's own have it: with number, text and path.
-    pub(crate) fn of_file(self, path: &Path) -> PyErr {
+    pub(crate) fn for_file(self, path: &Path) -> PyErr {
         let shown = path.display();
         match self {
             Error::Io(error) => match error.raw_os_error() {

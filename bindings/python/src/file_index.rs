@@ -96,11 +96,11 @@ pub(crate) struct FileIndexWriter {
 
 impl FileIndexWriter {
     fn begin(path: PathBuf, columns: &[Column], builder: FileIndexBuilder) -> PyResult<Self> {
-        let Target::File(file, old) = Target::of(&path) else {
+        let Target::File(file, old) = Target::from_path(&path) else {
             let shown = path.display();
             return Err(PyValueError::new_err(format!("{shown} is no regular file")));
         };
-        let new = Replacement::begin(&file, old).map_err(|e| Error::Io(e).of_file(&path))?;
+        let new = Replacement::begin(&file, old).map_err(|e| Error::Io(e).for_file(&path))?;
         let seeds = columns.iter().map(|column| seed(column.key_hash()));
         let seeds = seeds.collect::<PyResult<_>>()?;
         Ok(FileIndexWriter { path, seeds, parts: Some((builder, new)), failed: false })
@@ -112,7 +112,7 @@ impl FileIndexWriter {
 
     fn written<T>(&mut self, written: io::Result<T>) -> PyResult<T> {
         self.failed |= written.is_err();
-        written.map_err(|error| Error::Io(error).of_file(&self.path))
+        written.map_err(|error| Error::Io(error).for_file(&self.path))
     }
 }
 
@@ -185,7 +185,7 @@ impl FileIndexWriter {
     /// An index that has, beside what is added, the files of another that are listed. If others
     /// are in it, it is compacted.
     #[staticmethod]
-    fn after(
+    fn from_index(
         py: Python<'_>,
         path: PathBuf,
         index: &OpenedFileIndex,
@@ -282,7 +282,7 @@ impl OpenedFileIndex {
             let rule = if name_suffices { SameFile::Name } else { SameFile::LengthAndTime };
             Ok::<_, Error>(index.with_same_file(rule))
         };
-        let index = py.detach(read).map_err(|error| error.of_file(&path))?;
+        let index = py.detach(read).map_err(|error| error.for_file(&path))?;
         Ok(OpenedFileIndex { index })
     }
 
@@ -341,7 +341,7 @@ impl OpenedFileIndex {
         }
         let all = all.ok_or_else(|| PyValueError::new_err("no column to look up"))?;
         let of = |listed: &Listed| match manifest.prune(&all, &listed.identity()) {
-            Pruned::Nothing => Some(Vec::new()),
+            Pruned::Empty => Some(Vec::new()),
             Pruned::RowGroups(bits) => Some(bits.hits().collect()),
             _ => None,
         };

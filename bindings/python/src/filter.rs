@@ -38,12 +38,12 @@ pub(crate) struct Filter {
     pub(crate) store: Shared<Store>,
     pub(crate) hasher: Hasher,
     /// Of a filter that was made for a number of keys.
-    full: Option<Full>,
+    full: Option<CapacityCheck>,
 }
 
 /// When to look whether a filter has more keys than it was made for.
 #[derive(Debug)]
-struct Full {
+struct CapacityCheck {
     keys: u64,
     fpr: f64,
     /// The number of keys added at which the bits are counted next.
@@ -104,8 +104,8 @@ impl Filter {
         self.full.as_ref().map_or(u64::MAX, |full| full.next.load(Ordering::Relaxed))
     }
 
-    fn of(store: Store) -> PyResult<Self> {
-        let hasher = Hasher::of(store.key_hash())
+    fn from_store(store: Store) -> PyResult<Self> {
+        let hasher = Hasher::from_key_hash(store.key_hash())
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(Filter { store: Shared::new(store), hasher, full: None })
     }
@@ -114,7 +114,7 @@ impl Filter {
     /// rate is estimated from the bits, since repeated keys count as added; they are read when
     /// twice the intended number of keys was added, and again at each doubling.
     fn warn_if_full(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(Full { keys, fpr, next }) = &self.full else { return Ok(()) };
+        let Some(CapacityCheck { keys, fpr, next }) = &self.full else { return Ok(()) };
         let added = self.store.read(py, Store::keys);
         if added < next.load(Ordering::Relaxed) {
             return Ok(());
@@ -144,7 +144,7 @@ impl Filter {
 /// The Python object of the class that a filter is of.
 fn into_python(py: Python<'_>, store: Store) -> PyResult<Py<PyAny>> {
     let growing = store.is_growing();
-    let (base, classes) = (PyClassInitializer::from(Filter::of(store)?), Classes::get(py));
+    let (base, classes) = (PyClassInitializer::from(Filter::from_store(store)?), Classes::get(py));
     let (object, class) = if growing {
         (Bound::new(py, base.add_subclass(GrowingFilter))?.into_any(), &classes.growing)
     } else {
@@ -156,12 +156,12 @@ fn into_python(py: Python<'_>, store: Store) -> PyResult<Py<PyAny>> {
 }
 
 /// The Python object of a filter in a file.
-pub(crate) fn of_file(
+pub(crate) fn open_file(
     py: Python<'_>,
     path: &Path,
     open: impl FnOnce() -> Result<Store, Error> + Send,
 ) -> PyResult<Py<PyAny>> {
-    into_python(py, py.detach(open).map_err(|error| error.of_file(path))?)
+    into_python(py, py.detach(open).map_err(|error| error.for_file(path))?)
 }
 
 /// A pool for one call, if the batch is of columns and worth more than one thread: at most one for
@@ -217,7 +217,7 @@ impl Filter {
     /// 1000
     #[pyo3(signature = (keys, *, threads=1))]
     fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: usize) -> PyResult<()> {
-        let batch = Batch::of(keys, self.hasher)?;
+        let batch = Batch::new(keys, self.hasher)?;
         if let Some(pool) = pool(threads, &batch)?
             && let Batch::Columns { columns, len, hasher } = &batch
         {
@@ -253,7 +253,7 @@ impl Filter {
         keys: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let batch = Batch::of(keys, self.hasher)?;
+        let batch = Batch::new(keys, self.hasher)?;
         if let Some(pool) = pool(threads, &batch)?
             && let Batch::Columns { columns, len, hasher } = &batch
         {
@@ -295,7 +295,7 @@ impl Filter {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut new = Bitmask::new();
         let answers =
-            self.run_changing(py, Batch::of(keys, self.hasher)?, |store, keys, words| {
+            self.run_changing(py, Batch::new(keys, self.hasher)?, |store, keys, words| {
                 store.insert_new(keys, &mut new)?;
                 words.copy_from_slice(new.words());
                 Ok(())
@@ -446,7 +446,7 @@ impl Filter {
     /// into.
     #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<u64> {
-        let Target::File(file, old) = Target::of(&path) else {
+        let Target::File(file, old) = Target::from_path(&path) else {
             // By Python's own file, which answers Ctrl-C while it waits for a reader.
             let bytes = self.to_bytes(py)?;
             let file = py.import(pyo3::intern!(py, "io"))?.call_method1("open", (path, "wb"))?;
@@ -460,7 +460,7 @@ impl Filter {
         };
         let store = self.store.detach(py);
         py.detach(|| stored::replace(&file, old, |file| store.read(|store| store.write_to(file))))
-            .map_err(|error| Error::Io(error).of_file(&path))
+            .map_err(|error| Error::Io(error).for_file(&path))
     }
 
     fn __reduce__<'py>(
@@ -524,8 +524,9 @@ impl KnownFilter {
         let options = FilterOptions::new(sizing).with_key_hash(KeyHash::Xxh3 { seed });
         let filter = options.empty_filter(keys).map_err(Error::from)?;
         let fpr = filter.params().false_positive_rate_at(keys);
-        let full = Full { keys, fpr, next: AtomicU64::new(keys.saturating_mul(2).max(1_000)) };
-        let base = Filter { full: Some(full), ..Filter::of(Store::Owned(filter))? };
+        let full =
+            CapacityCheck { keys, fpr, next: AtomicU64::new(keys.saturating_mul(2).max(1_000)) };
+        let base = Filter { full: Some(full), ..Filter::from_store(Store::Owned(filter))? };
         Ok(PyClassInitializer::from(base).add_subclass(KnownFilter))
     }
 
@@ -544,7 +545,7 @@ impl KnownFilter {
     #[classmethod]
     #[pyo3(signature = (path, /))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        of_file(class.py(), &path, || stored::load(&path))
+        open_file(class.py(), &path, || stored::load(&path))
     }
 
     /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a
@@ -556,7 +557,7 @@ impl KnownFilter {
     #[classmethod]
     #[pyo3(signature = (path, /, *, verify=false))]
     fn mmap(class: &Bound<'_, PyType>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
-        of_file(class.py(), &path, || stored::map(&path, verify))
+        open_file(class.py(), &path, || stored::map(&path, verify))
     }
 }
 
@@ -567,7 +568,7 @@ impl GrowingFilter {
     fn new(fpr: f64, first_keys: u64, seed: u64) -> PyResult<PyClassInitializer<Self>> {
         let options = ScalableOptions::new(fpr, first_keys).with_key_hash(KeyHash::Xxh3 { seed });
         let filter = options.build().map_err(Error::from)?;
-        Ok(PyClassInitializer::from(Filter::of(Store::Growing(filter))?)
+        Ok(PyClassInitializer::from(Filter::from_store(Store::Growing(filter))?)
             .add_subclass(GrowingFilter))
     }
 
@@ -586,7 +587,7 @@ impl GrowingFilter {
     #[classmethod]
     #[pyo3(signature = (path, /))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        of_file(class.py(), &path, || stored::load_growing(&path))
+        open_file(class.py(), &path, || stored::load_growing(&path))
     }
 
     /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a
@@ -598,7 +599,7 @@ impl GrowingFilter {
     #[classmethod]
     #[pyo3(signature = (path, /, *, verify=false))]
     fn mmap(class: &Bound<'_, PyType>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
-        of_file(class.py(), &path, || stored::map_growing(&path, verify))
+        open_file(class.py(), &path, || stored::map_growing(&path, verify))
     }
 }
 

@@ -27,14 +27,14 @@ impl Hasher {
         Hasher { hasher: KeyHasher::with_seed(seed), seed }
     }
 
-    pub(crate) fn of(hash: KeyHash) -> Result<Self, KeyError> {
+    pub(crate) fn from_key_hash(hash: KeyHash) -> Result<Self, KeyError> {
         match hash {
             KeyHash::Xxh3 { seed } => Ok(Hasher::with_seed(seed)),
             other => other.hasher().map(|hasher| Hasher { hasher, seed: 0 }),
         }
     }
 
-    pub(crate) fn in_place(self) -> InPlace {
+    pub(crate) fn slice_hasher(self) -> SliceHasher {
         let seed = self.seed;
         // As the specification has it: one word more, the next less.
         let words = std::array::from_fn(|i| match i % 2 {
@@ -42,7 +42,7 @@ impl Hasher {
             _ => SECRET[i].wrapping_sub(seed),
         });
         let swapped = u64::from((seed as u32).swap_bytes()) << 32;
-        InPlace {
+        SliceHasher {
             hasher: self.hasher,
             words,
             flip_8: (SECRET[1] ^ SECRET[2]).wrapping_sub(seed ^ swapped),
@@ -82,7 +82,7 @@ const SECRET: [u64; 16] = [
 /// [`KeyHasher`]. Copying all first, 64 keys at a time, and hashing slices of the copy took 1.1
 /// times as long for Arrow's strings of 21 bytes, and 1.7 for views.
 #[derive(Debug)]
-pub(crate) struct InPlace {
+pub(crate) struct SliceHasher {
     hasher: KeyHasher,
     words: [u64; 16],
     flip_8: u64,
@@ -99,7 +99,7 @@ fn avalanche(sum: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-impl InPlace {
+impl SliceHasher {
     /// The hash of a key; `scratch` is space for a copy.
     ///
     /// # Safety

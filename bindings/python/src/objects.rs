@@ -110,7 +110,7 @@ pub(crate) fn is_null(object: &Bound<'_, PyAny>) -> bool {
     object.is_none() || object.get_type().name().is_ok_and(|found| found == "NAType")
 }
 
-/// Notes that object `i` of so many is NULL: see [`Taken::valid`].
+/// Notes that object `i` of so many is NULL: see [`KeyBatch::valid`].
 pub(crate) fn leave_out(valid: &mut Vec<u64>, i: usize, objects: usize) {
     if valid.is_empty() {
         valid.resize(objects.div_ceil(64), u64::MAX);
@@ -221,7 +221,7 @@ pub(crate) enum Objects<'py> {
 /// Some objects, and what they are as keys. The objects are kept: their bytes are read where they
 /// are.
 #[derive(Debug, Default)]
-pub(crate) struct Taken<'py> {
+pub(crate) struct KeyBatch<'py> {
     objects: Vec<Bound<'py, PyAny>>,
     /// Of those taken before.
     first: usize,
@@ -231,7 +231,7 @@ pub(crate) struct Taken<'py> {
 }
 
 impl<'py> Objects<'py> {
-    pub(crate) fn of(keys: &Bound<'py, PyAny>) -> PyResult<Self> {
+    pub(crate) fn new(keys: &Bound<'py, PyAny>) -> PyResult<Self> {
         if keys.is_instance_of::<PyString>()
             || keys.is_instance_of::<PyBytes>()
             || keys.is_instance_of::<PyByteArray>()
@@ -247,7 +247,7 @@ impl<'py> Objects<'py> {
     }
 
     /// Takes up to [`CHUNK`] more objects. Returns how many.
-    pub(crate) fn take(&mut self, taken: &mut Taken<'py>) -> PyResult<usize> {
+    pub(crate) fn take(&mut self, taken: &mut KeyBatch<'py>) -> PyResult<usize> {
         taken.first += taken.objects.len();
         taken.objects.clear();
         match self {
@@ -283,7 +283,7 @@ pub(crate) fn prefetch(object: *const u8) {
     let _ = object;
 }
 
-impl<'py> Taken<'py> {
+impl<'py> KeyBatch<'py> {
     /// Takes up to [`CHUNK`] more items of a list, if all are of one of the usual types and the
     /// interpreter's lock (GIL) excludes other threads, and hashes them where they are. Returns how
     /// many.
@@ -292,7 +292,7 @@ impl<'py> Taken<'py> {
     /// before the hashes are made (an error of [`fast`] may run some, and nothing is read after
     /// it). That saves a third of the time.
     pub(crate) fn hash_list(&mut self, objects: &Objects<'py>, hasher: Hasher) -> Option<usize> {
-        const AHEAD: usize = 12;
+        const DISTANCE: usize = 12;
         let Objects::List(list) = objects else { return None };
         let first = self.first + self.objects.len();
         let count = list.len().saturating_sub(first).min(CHUNK);
@@ -305,11 +305,11 @@ impl<'py> Taken<'py> {
             // function.
             *item = unsafe { ffi::PyList_GetItem(list.as_ptr(), (first + i) as isize) };
         }
-        items[..count.min(AHEAD)].iter().for_each(|item| prefetch(item.cast()));
+        items[..count.min(DISTANCE)].iter().for_each(|item| prefetch(item.cast()));
         let (mut slices, mut numbers) = ([[].as_slice(); CHUNK], [0; CHUNK]);
         let mut texts = 0;
         for i in 0..count {
-            prefetch(items[(i + AHEAD).min(count - 1)].cast());
+            prefetch(items[(i + DISTANCE).min(count - 1)].cast());
             // SAFETY: an item of the list, which keeps it, as said above.
             match fast(unsafe { Borrowed::from_ptr(list.py(), items[i]) })? {
                 Part::Bytes(bytes) => {
@@ -362,11 +362,13 @@ impl<'py> Taken<'py> {
                         hashed.push((
                             kept,
                             hash_tuple(hasher, tuple)
-                                .map_err(|error| at(object.py(), error, first + i))?,
+                                .map_err(|error| locate_error(object.py(), error, first + i))?,
                         ));
                         Part::Number(0)
                     }
-                    Err(_) => part(object).map_err(|error| at(object.py(), error, first + i))?,
+                    Err(_) => {
+                        part(object).map_err(|error| locate_error(object.py(), error, first + i))?
+                    }
                 },
             };
             slices[kept] = match key {
@@ -399,7 +401,7 @@ impl<'py> Taken<'py> {
 }
 
 /// The error with the index of the key.
-pub(crate) fn at(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
+pub(crate) fn locate_error(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
     // Not the kinds of ValueError that have more arguments, such as those of encodings.
     let is_value_error = error.get_type(py).is(py.get_type::<PyValueError>());
     if is_value_error

@@ -18,7 +18,7 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyList, PyString, PyTup
 use crate::batch::{self, Answers, Chunk, Keys, Rows};
 use crate::columns::{CHUNK, Column, Kind};
 use crate::error::{Error, FormatError};
-use crate::objects::{self, Objects, Part, Taken};
+use crate::objects::{self, KeyBatch, Objects, Part};
 use crate::{filter, stored};
 
 self_cell::self_cell!(
@@ -34,7 +34,7 @@ fn map(path: &Path) -> PyResult<Mmap> {
     // SAFETY: as in `stored.rs`: what happens if the file is changed or shortened meanwhile is
     // documented.
     let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
-    map.map_err(|error| Error::Io(error).of_file(path))
+    map.map_err(|error| Error::Io(error).for_file(path))
 }
 
 fn format_error(path: &Path, error: impl std::fmt::Display) -> PyErr {
@@ -132,7 +132,7 @@ fn keys(
 ) -> PyResult<Vec<Vec<u8>>> {
     let of = |(i, item): (usize, PyResult<Bound<'_, PyAny>>)| {
         let item = item?;
-        key(&item, format, values).map_err(|error| objects::at(keys.py(), error, i))
+        key(&item, format, values).map_err(|error| objects::locate_error(keys.py(), error, i))
     };
     refuse_one_key(keys)?;
     listed(keys)?.try_iter()?.enumerate().map(of).collect()
@@ -181,7 +181,7 @@ fn encoded(number: u64, width: usize) -> Option<[u8; 8]> {
 
 /// Looks up the keys of a batch, a chunk after the other.
 struct Lookups<'o> {
-    of: &'o StoredFilter,
+    filter: &'o StoredFilter,
     lookup: Lookup<'o>,
     hits: Bitmask,
     warnings: Vec<Warning>,
@@ -193,7 +193,7 @@ impl Lookups<'_> {
             Keys::Bytes(keys) => return self.look_up_bytes(keys, rows, words),
             // `column` takes no column that is hashed.
             Keys::Numbers(numbers) | Keys::Hashes(numbers) => {
-                (numbers, self.of.number_bytes().unwrap_or(8))
+                (numbers, self.filter.number_bytes().unwrap_or(8))
             }
         };
         let mut bytes = [[0; 8]; CHUNK];
@@ -258,7 +258,7 @@ impl StoredFilter {
         let lookup = self.file.borrow_dependent().lookup(&self.options);
         let lookup = lookup.map_err(|error| value_error(&error.message()))?;
         let warnings = lookup.warnings().to_vec();
-        Ok(Lookups { of: self, lookup, hits: Bitmask::new(), warnings })
+        Ok(Lookups { filter: self, lookup, hits: Bitmask::new(), warnings })
     }
 
     /// A key that is not of the types that nearly all keys have.
@@ -297,7 +297,7 @@ impl StoredFilter {
         keys: &Bound<'_, PyAny>,
         lookups: &mut Lookups<'_>,
     ) -> PyResult<Answers> {
-        let (mut objects, mut taken) = (Objects::of(&listed(keys)?)?, Taken::default());
+        let (mut objects, mut taken) = (Objects::new(&listed(keys)?)?, KeyBatch::default());
         let (mut answers, width) = (Answers::default(), self.number_bytes());
         loop {
             // Ctrl-C ends a long batch.
@@ -325,7 +325,10 @@ impl StoredFilter {
                     }
                     _ => {
                         let key = self.key(object);
-                        others.push((kept, key.map_err(|e| objects::at(py, e, first + i))?));
+                        others.push((
+                            kept,
+                            key.map_err(|e| objects::locate_error(py, e, first + i))?,
+                        ));
                         &[]
                     }
                 };
@@ -434,10 +437,10 @@ pub(crate) fn open(
     (options.column, options.value_type) = (column, value_type);
     format.check(&options).map_err(|message| value_error(&message))?;
     if format == Format::NATIVE {
-        return filter::of_file(py, &path, || stored::map(&path, true));
+        return filter::open_file(py, &path, || stored::map(&path, true));
     }
     if format == Format::GROWING {
-        return filter::of_file(py, &path, || stored::map_growing(&path, true));
+        return filter::open_file(py, &path, || stored::map_growing(&path, true));
     }
     let file = opened(&path, format, layout, map)?;
     if let Some(column) = &options.column {

@@ -65,7 +65,7 @@ impl<T: Send + Sync> Shared<T> {
     }
 
     #[inline]
-    fn alone(&self) -> bool {
+    fn is_exclusive(&self) -> bool {
         HAS_GIL && self.detached.load(Ordering::Acquire) == 0
     }
 
@@ -76,7 +76,7 @@ impl<T: Send + Sync> Shared<T> {
         _: Python<'_>,
         op: F,
     ) -> Result<R, F> {
-        if self.alone() {
+        if self.is_exclusive() {
             // SAFETY: rule 2: nobody changes the value while the GIL is held.
             return Ok(op(unsafe { &*self.value.get() }));
         }
@@ -94,7 +94,7 @@ impl<T: Send + Sync> Shared<T> {
         _: Python<'_>,
         op: F,
     ) -> Result<R, F> {
-        if self.alone() {
+        if self.is_exclusive() {
             // SAFETY: rule 2: nobody else uses the value while the GIL is held.
             return Ok(op(unsafe { &mut *self.value.get() }));
         }
@@ -200,19 +200,19 @@ impl<T> Detached<'_, T> {
 #[derive(Debug)]
 struct Fork {
     /// Threads that have a lock or wait for one.
-    inside: AtomicUsize,
+    holders: AtomicUsize,
     /// Threads that are about to fork.
     coming: AtomicUsize,
 }
 
-static FORK: Fork = Fork { inside: AtomicUsize::new(0), coming: AtomicUsize::new(0) };
+static FORK: Fork = Fork { holders: AtomicUsize::new(0), coming: AtomicUsize::new(0) };
 
 /// A thread that has a lock, or waits for one.
-struct Inside<'a>(&'a Fork);
+struct ForkGuard<'a>(&'a Fork);
 
-impl Drop for Inside<'_> {
+impl Drop for ForkGuard<'_> {
     fn drop(&mut self) {
-        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+        self.0.holders.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -221,14 +221,14 @@ impl Fork {
 
     /// Waits for forks to end. Each of both sides first writes its own number and then reads that
     /// of the other: one of them sees the other.
-    fn enter(&self) -> Inside<'_> {
+    fn enter(&self) -> ForkGuard<'_> {
         loop {
-            self.inside.fetch_add(1, Ordering::SeqCst);
-            let inside = Inside(self);
+            self.holders.fetch_add(1, Ordering::SeqCst);
+            let guard = ForkGuard(self);
             if self.coming.load(Ordering::SeqCst) == 0 {
-                return inside;
+                return guard;
             }
-            drop(inside);
+            drop(guard);
             thread::sleep(Fork::WAIT);
         }
     }
@@ -238,7 +238,7 @@ impl Fork {
 #[pyfunction]
 pub(crate) fn before_fork() {
     FORK.coming.fetch_add(1, Ordering::SeqCst);
-    while FORK.inside.load(Ordering::SeqCst) > 0 {
+    while FORK.holders.load(Ordering::SeqCst) > 0 {
         thread::sleep(Fork::WAIT);
     }
 }
@@ -251,6 +251,6 @@ pub(crate) fn after_fork_in_parent() {
 /// Here there is no other thread that could be inside or about to fork.
 #[pyfunction]
 pub(crate) fn after_fork_in_child() {
-    FORK.inside.store(0, Ordering::SeqCst);
+    FORK.holders.store(0, Ordering::SeqCst);
     FORK.coming.store(0, Ordering::SeqCst);
 }

@@ -93,20 +93,20 @@ pub(crate) enum Target {
     File(PathBuf, Option<Permissions>),
     /// A FIFO, a device, an open file without a name, or what cannot be written: opened, and never
     /// replaced.
-    Other,
+    Stream,
 }
 
 impl Target {
-    pub(crate) fn of(path: &Path) -> Self {
+    pub(crate) fn from_path(path: &Path) -> Self {
         match fs::metadata(path) {
             Ok(old) if old.is_file() => match fs::canonicalize(path) {
                 Ok(path) => Target::File(path, Some(old.permissions())),
-                Err(_) => Target::Other,
+                Err(_) => Target::Stream,
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Target::File(end_of_links(path), None)
             }
-            _ => Target::Other,
+            _ => Target::Stream,
         }
     }
 }

@@ -187,7 +187,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut work = Work {
         args,
         seen,
-        out: BufWriter::with_capacity(WRITTEN, stdout),
+        output: BufWriter::with_capacity(WRITTEN, stdout),
         excess: Excess::None,
         bar: input.bar(),
         lines: 0,
@@ -290,7 +290,7 @@ impl From<Failure> for Stopped {
 struct Work<'a> {
     args: &'a Args,
     seen: Seen,
-    out: BufWriter<File>,
+    output: BufWriter<File>,
     /// The worst that was warned of.
     excess: Excess,
     bar: ProgressBar,
@@ -311,10 +311,10 @@ impl Work<'_> {
             input.count(self.lines - before);
             if input.is_drained {
                 // Whoever types the lines, or makes them one by one, should see the answers.
-                self.out.flush().map_err(Stopped::Writer)?;
+                self.output.flush().map_err(Stopped::Writer)?;
             }
         }
-        self.out.flush().map_err(Stopped::Writer)
+        self.output.flush().map_err(Stopped::Writer)
     }
 
     /// Looks up lines, each of which ends with the terminator, and writes those that are selected.
@@ -395,7 +395,7 @@ impl Work<'_> {
                 let from = wanted.trailing_zeros();
                 let to = from + (wanted >> from).trailing_ones();
                 let lines = &piece[starts[from as usize]..starts[to as usize]];
-                self.out.write_all(lines).map_err(Stopped::Writer)?;
+                self.output.write_all(lines).map_err(Stopped::Writer)?;
                 wanted &= u64::MAX.checked_shl(to).unwrap_or(0);
             }
         }

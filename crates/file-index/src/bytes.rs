@@ -91,27 +91,27 @@ impl Text {
 /// Reads a manifest from its beginning.
 pub(crate) struct Reader<'m> {
     bytes: &'m [u8],
-    at: usize,
+    position: usize,
 }
 
 impl<'m> Reader<'m> {
     pub(crate) fn new(bytes: &'m [u8]) -> Self {
-        Reader { bytes, at: 0 }
+        Reader { bytes, position: 0 }
     }
 
     pub(crate) fn offset(&self) -> usize {
-        self.at
+        self.position
     }
 
     pub(crate) fn error(&self, problem: &'static str) -> FileIndexError {
-        FileIndexError::Manifest { offset: self.at as u64, problem }
+        FileIndexError::Manifest { offset: self.position as u64, problem }
     }
 
     pub(crate) fn take(&mut self, length: u64) -> Result<&'m [u8], FileIndexError> {
-        let end = usize::try_from(length).ok().and_then(|length| self.at.checked_add(length));
-        let taken = end.and_then(|end| self.bytes.get(self.at..end));
+        let end = usize::try_from(length).ok().and_then(|length| self.position.checked_add(length));
+        let taken = end.and_then(|end| self.bytes.get(self.position..end));
         let taken = taken.ok_or(self.error("it ends here"))?;
-        self.at += taken.len();
+        self.position += taken.len();
         Ok(taken)
     }
 
@@ -121,7 +121,7 @@ impl<'m> Reader<'m> {
     }
 
     pub(crate) fn number(&mut self) -> Result<u64, FileIndexError> {
-        let start = self.at;
+        let start = self.position;
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let [byte] = self.array()?;
@@ -135,7 +135,7 @@ impl<'m> Reader<'m> {
                 return Ok(number);
             }
         }
-        self.at = start;
+        self.position = start;
         Err(self.error("a number that is not one"))
     }
 
@@ -151,14 +151,14 @@ impl<'m> Reader<'m> {
 
     pub(crate) fn text(&mut self) -> Result<Text, FileIndexError> {
         let length = self.number()?;
-        let (start, error) = (self.at as u32, self.error("a text that is not UTF-8"));
+        let (start, error) = (self.position as u32, self.error("a text that is not UTF-8"));
         let bytes = self.take(length)?;
         core::str::from_utf8(bytes).map_err(|_| error)?;
-        Ok(Text { start, end: self.at as u32 })
+        Ok(Text { start, end: self.position as u32 })
     }
 
     pub(crate) fn end(&self) -> Result<(), FileIndexError> {
-        match self.at == self.bytes.len() {
+        match self.position == self.bytes.len() {
             true => Ok(()),
             false => Err(self.error("more bytes than it says")),
         }

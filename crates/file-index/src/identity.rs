@@ -66,9 +66,13 @@ impl<'a> FileIdentity<'a> {
     }
 
     /// Whether a listed file of this name is the one that was indexed.
-    pub(crate) fn check(&self, listed: &FileIdentity<'_>, rule: SameFile) -> Result<(), Unknown> {
+    pub(crate) fn check(
+        &self,
+        listed: &FileIdentity<'_>,
+        rule: SameFile,
+    ) -> Result<(), UnknownReason> {
         if self.length != listed.length {
-            return Err(Unknown::OtherLength);
+            return Err(UnknownReason::OtherLength);
         }
         if rule == SameFile::Name {
             return Ok(());
@@ -81,10 +85,10 @@ impl<'a> FileIdentity<'a> {
         let etag = etag.filter(|&(a, b)| a != b || is_strong(a)).map(|(a, b)| a == b);
         let modified = self.modified.zip(listed.modified).map(|(a, b)| a == b);
         match (version, etag, modified) {
-            (Some(false), ..) | (_, Some(false), _) => Err(Unknown::OtherTag),
-            (.., Some(false)) => Err(Unknown::OtherTime),
-            (None, None, None) => Err(Unknown::NoTag),
-            (None, None, Some(_)) if rule == SameFile::Tag => Err(Unknown::NoTag),
+            (Some(false), ..) | (_, Some(false), _) => Err(UnknownReason::OtherTag),
+            (.., Some(false)) => Err(UnknownReason::OtherTime),
+            (None, None, None) => Err(UnknownReason::NoTag),
+            (None, None, Some(_)) if rule == SameFile::Tag => Err(UnknownReason::NoTag),
             _ => Ok(()),
         }
     }
@@ -115,12 +119,12 @@ pub enum SameFile {
 /// Why nothing is known of a file.
 ///
 /// ```
-/// use blocked_bloom_file_index::Unknown;
-/// assert_eq!(Unknown::OtherTag.to_string(), "its etag or version is not the indexed one");
+/// use blocked_bloom_file_index::UnknownReason;
+/// assert_eq!(UnknownReason::OtherTag.to_string(), "its etag or version is not the indexed one");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Unknown {
+pub enum UnknownReason {
     /// No file of this name was indexed.
     NotIndexed,
     /// It has another length than when it was indexed.
@@ -135,17 +139,17 @@ pub enum Unknown {
     OtherIndex,
 }
 
-impl core::fmt::Display for Unknown {
+impl core::fmt::Display for UnknownReason {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Unknown::NotIndexed => "it is not in the index",
-            Unknown::OtherLength => "its length is not the indexed one",
-            Unknown::OtherTag => "its etag or version is not the indexed one",
-            Unknown::OtherTime => "its modification time is not the indexed one",
-            Unknown::NoTag => "nothing tells whether it is the indexed one",
-            Unknown::OtherIndex => "the candidates are those of another index",
+            UnknownReason::NotIndexed => "it is not in the index",
+            UnknownReason::OtherLength => "its length is not the indexed one",
+            UnknownReason::OtherTag => "its etag or version is not the indexed one",
+            UnknownReason::OtherTime => "its modification time is not the indexed one",
+            UnknownReason::NoTag => "nothing tells whether it is the indexed one",
+            UnknownReason::OtherIndex => "the candidates are those of another index",
         })
     }
 }
 
-impl core::error::Error for Unknown {}
+impl core::error::Error for UnknownReason {}

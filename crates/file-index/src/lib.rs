@@ -77,9 +77,9 @@ mod part;
 pub use builder::{FileBuilder, FileIndexBuilder};
 pub use bytes::MAGIC;
 pub use error::{FileIndexError, MAX_COLUMNS, MAX_ROW_GROUPS};
-pub use identity::{FileIdentity, SameFile, Unknown};
+pub use identity::{FileIdentity, SameFile, UnknownReason};
 pub use index::FileIndex;
-pub use lookup::{Candidates, Located, Lookup, Pruned};
+pub use lookup::{Candidates, LocatedLookups, Lookup, Pruned};
 pub use manifest::{FileEntry, Manifest};
 pub use options::{Column, FileIndexOptions};
 

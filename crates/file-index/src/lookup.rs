@@ -8,7 +8,7 @@ use blocked_bloom::{Bitmask, KeyHash};
 use blocked_bloom_planes::{GroupLocation, PlanesError, Query};
 
 use crate::error::FileIndexError;
-use crate::identity::{FileIdentity, Unknown};
+use crate::identity::{FileIdentity, UnknownReason};
 use crate::manifest::{Chunk, FileEntry, Indexed, Manifest, NO_ROW_GROUP};
 use crate::part::part;
 
@@ -44,20 +44,20 @@ pub struct Lookup {
 ///
 /// ```
 /// # use blocked_bloom::KeyHash;
-/// # use blocked_bloom_file_index::{Column, FileIndexOptions, Located, Manifest};
+/// # use blocked_bloom_file_index::{Column, FileIndexOptions, LocatedLookups, Manifest};
 /// # let key_hash = KeyHash::Caller { tag: 1 };
 /// # let columns = vec![Column::new("id", key_hash)];
 /// # let stored = FileIndexOptions::new(columns, 7).builder()?.finish()?;
 /// let manifest = Manifest::from_tail(&stored, stored.len() as u64)?;
 /// let lookups = [manifest.lookup(0, key_hash, |_| true, [42 << 40])?];
-/// let located: Located<'_> = manifest.locate(&lookups)?;
+/// let located: LocatedLookups<'_> = manifest.locate(&lookups)?;
 /// let load = |range: &std::ops::Range<u64>| &stored[range.start as usize..range.end as usize];
 /// let loaded: Vec<&[u8]> = located.ranges().iter().map(load).collect();
 /// assert_eq!(manifest.candidates(&located, &loaded)?[0].count(), 0); // there are no files
 /// # Ok::<(), blocked_bloom_file_index::FileIndexError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Located<'l> {
+pub struct LocatedLookups<'l> {
     id: u64,
     lookups: &'l [Lookup],
     ranges: Vec<Range<u64>>,
@@ -65,7 +65,7 @@ pub struct Located<'l> {
     groups: Vec<(usize, GroupLocation)>,
 }
 
-impl Located<'_> {
+impl LocatedLookups<'_> {
     /// The ranges, ascending, without overlaps: some hundred bytes to some hundred KiB each, and
     /// for each value as many as probes and groups of planes.
     ///
@@ -192,15 +192,15 @@ impl Candidates {
 /// What is to be read of a file: [`Manifest::prune`], which has an example.
 ///
 /// ```
-/// use blocked_bloom_file_index::{Pruned, Unknown};
+/// use blocked_bloom_file_index::{Pruned, UnknownReason};
 /// let is_read = |pruned: &Pruned| !matches!(pruned, Pruned::Empty);
-/// assert!(is_read(&Pruned::Unknown(Unknown::OtherTag)) && !is_read(&Pruned::Empty));
+/// assert!(is_read(&Pruned::Unknown(UnknownReason::OtherTag)) && !is_read(&Pruned::Empty));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pruned {
     /// All of it: nothing is known of the file as it is now.
-    Unknown(Unknown),
+    Unknown(UnknownReason),
     /// Nothing.
     Empty,
     /// The row groups whose bits are set: at least one. There is a bit for each.
@@ -262,7 +262,7 @@ impl Manifest {
     /// # Errors
     ///
     /// [`FileIndexError::OtherIndex`] if a lookup was made by another manifest.
-    pub fn locate<'l>(&self, lookups: &'l [Lookup]) -> Result<Located<'l>, FileIndexError> {
+    pub fn locate<'l>(&self, lookups: &'l [Lookup]) -> Result<LocatedLookups<'l>, FileIndexError> {
         let mut wanted = vec![Vec::new(); self.columns.len()];
         for lookup in lookups {
             if lookup.id != self.id() {
@@ -284,7 +284,7 @@ impl Manifest {
                 }
             }
         }
-        Ok(Located { id: self.id(), lookups, ranges, groups })
+        Ok(LocatedLookups { id: self.id(), lookups, ranges, groups })
     }
 
     /// The candidates of each lookup that was located, from the bytes of each range. A range that
@@ -297,7 +297,7 @@ impl Manifest {
     /// [`FileIndexError::OtherIndex`] if they were located by another manifest.
     pub fn candidates<B: AsRef<[u8]>>(
         &self,
-        located: &Located<'_>,
+        located: &LocatedLookups<'_>,
         loaded: &[B],
     ) -> Result<Vec<Candidates>, FileIndexError> {
         let (found, expected) = (loaded.len(), located.ranges.len());
@@ -340,7 +340,7 @@ impl Manifest {
     /// indexed. Cost: some 100 ns.
     pub fn prune(&self, candidates: &Candidates, listed: &FileIdentity<'_>) -> Pruned {
         if candidates.id != self.id() {
-            return Pruned::Unknown(Unknown::OtherIndex);
+            return Pruned::Unknown(UnknownReason::OtherIndex);
         }
         match self.file(listed) {
             Err(why) => Pruned::Unknown(why),

@@ -10,7 +10,7 @@ use blocked_bloom_planes::{PlanesLayout, PlanesOptions, Shape};
 
 use crate::bytes::{Reader, Text, Trailer};
 use crate::error::{FileIndexError, MAX_COLUMNS, MAX_ROW_GROUPS, PART_VALUES};
-use crate::identity::{FileIdentity, SameFile, Unknown};
+use crate::identity::{FileIdentity, SameFile, UnknownReason};
 use crate::options::{Column, row_group_rate};
 
 /// What is known of an index from its last bytes: its columns, its files, and where everything else
@@ -381,7 +381,7 @@ impl Manifest {
     ///
     /// Why it is not known: [`SameFile`] says what must be equal. Of a name that was indexed more
     /// than once, why it is not the file that was indexed last.
-    pub fn file(&self, listed: &FileIdentity<'_>) -> Result<FileEntry<'_>, Unknown> {
+    pub fn file(&self, listed: &FileIdentity<'_>) -> Result<FileEntry<'_>, UnknownReason> {
         let hash = hash_of_name(listed.name().as_bytes());
         let end = self.name_index.partition_point(|&(other, _)| other <= hash);
         let mut why = None;
@@ -396,7 +396,7 @@ impl Manifest {
                 }
             }
         }
-        Err(why.unwrap_or(Unknown::NotIndexed))
+        Err(why.unwrap_or(UnknownReason::NotIndexed))
     }
 
     /// Row groups of all files.

@@ -43,7 +43,7 @@ pub struct FileRanges<'a> {
     /// The first range, so that a whole file allocates nothing.
     first: Range<'a>,
     /// By their offsets, ascending.
-    more: Vec<Range<'a>>,
+    rest: Vec<Range<'a>>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl<'a> Range<'a> {
 impl<'a> FileRanges<'a> {
     /// A file of this many bytes, none of them loaded.
     pub fn new(length: u64) -> Self {
-        FileRanges { length, first: Range::default(), more: Vec::new() }
+        FileRanges { length, first: Range::default(), rest: Vec::new() }
     }
 
     /// Adds bytes that were loaded from this offset. What lies behind the end of the file is left
@@ -85,8 +85,8 @@ impl<'a> FileRanges<'a> {
             self.first = range;
             return;
         }
-        let place = self.more.partition_point(|other| other.offset <= offset);
-        self.more.insert(place, range);
+        let place = self.rest.partition_point(|other| other.offset <= offset);
+        self.rest.insert(place, range);
     }
 
     /// The `length` bytes from `offset` on, if they were inserted in one piece. Neighbouring pieces
@@ -96,8 +96,8 @@ impl<'a> FileRanges<'a> {
         if length == 0 {
             return Some(&[]);
         }
-        let before = self.more.partition_point(|range| range.offset < end);
-        let nearest_first = self.more[..before].iter().rev();
+        let before = self.rest.partition_point(|range| range.offset < end);
+        let nearest_first = self.rest[..before].iter().rev();
         let ranges = [&self.first].into_iter().chain(nearest_first);
         ranges.copied().find_map(|range| range.get(offset, length))
     }
@@ -106,7 +106,7 @@ impl<'a> FileRanges<'a> {
     /// perhaps none.
     #[cfg(feature = "parquet")]
     pub(crate) fn rest(&self, offset: u64, end: u64) -> &'a [u8] {
-        let ranges = [&self.first].into_iter().chain(&self.more);
+        let ranges = [&self.first].into_iter().chain(&self.rest);
         let rest = ranges.filter_map(|range| {
             let start = usize::try_from(offset.checked_sub(range.offset)?).ok()?;
             range.bytes.get(start..)
@@ -128,7 +128,7 @@ impl<'a> FileRanges<'a> {
 
     /// Bytes that were inserted.
     pub fn loaded(&self) -> u64 {
-        let ranges = [&self.first].into_iter().chain(&self.more);
+        let ranges = [&self.first].into_iter().chain(&self.rest);
         ranges.map(|range| range.bytes.len() as u64).sum()
     }
 }
@@ -137,6 +137,6 @@ impl<'a> FileRanges<'a> {
 impl<'a> From<&'a [u8]> for FileRanges<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         let first = Range { offset: 0, bytes };
-        FileRanges { length: bytes.len() as u64, first, more: Vec::new() }
+        FileRanges { length: bytes.len() as u64, first, rest: Vec::new() }
     }
 }

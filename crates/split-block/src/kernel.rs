@@ -31,7 +31,7 @@ use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 /// keys, in others that of [`PrefetchAhead`], 64. The doubled distance took 0.76 to 0.84 of the
 /// time in 16 MiB and 0.91 to 0.99 in 128, but 1.04 to 1.10 in 2 MiB (Zen 4, AVX-512, 256 and 1024
 /// a call). A distance of 256 gains as much in 16 MiB and no more in 128.
-const NEAR_CACHE_FACTOR: usize = 6;
+const CACHE_FACTOR: usize = 6;
 
 /// Keys that are prefetched beyond the distance of [`PrefetchAhead`] in filters that are not near.
 const EXTRA_DISTANCE: usize = 64;
@@ -40,11 +40,7 @@ const EXTRA_DISTANCE: usize = 64;
 /// bytes.
 #[inline(always)]
 fn further(bytes: usize) -> usize {
-    if bytes / NEAR_CACHE_FACTOR > Kernel::default().prefetch_threshold() {
-        EXTRA_DISTANCE
-    } else {
-        0
-    }
+    if bytes / CACHE_FACTOR > Kernel::default().prefetch_threshold() { EXTRA_DISTANCE } else { 0 }
 }
 
 /// The functions of one instruction set.

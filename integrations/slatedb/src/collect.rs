@@ -32,7 +32,9 @@ impl FilterBuilder for Collector {
         let Some(builder) = &mut self.builder else { return };
         let added = match &self.extractor {
             None => builder.insert(&entry.key),
-            Some(extractor) => builder.insert_with_prefix(&entry.key, extractor.of_key(&entry.key)),
+            Some(extractor) => {
+                builder.insert_with_prefix(&entry.key, extractor.key_prefix(&entry.key))
+            }
         };
         if let Err(error) = added {
             self.unusable.report("could not be built", &error);

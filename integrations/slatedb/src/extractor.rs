@@ -15,7 +15,7 @@ pub(crate) struct Extractor {
 impl Extractor {
     pub(crate) fn new(slatedb: Arc<dyn PrefixExtractor>) -> Self {
         // These two copy what they are given, since only `Bytes` will do; keys and scans go by
-        // `of_key` and `of_scan`.
+        // `key_prefix` and `scan_prefix`.
         let (key, scan) = (Arc::clone(&slatedb), Arc::clone(&slatedb));
         let core = blocked_bloom::PrefixExtractor::custom(
             slatedb.name(),
@@ -36,13 +36,13 @@ impl Extractor {
 
     /// The prefix of a stored key, as [`blocked_bloom::PrefixExtractor::prefix`] gives it: all of
     /// the key if the rule wants more.
-    pub(crate) fn of_key<'k>(&self, key: &'k Bytes) -> Option<&'k [u8]> {
+    pub(crate) fn key_prefix<'k>(&self, key: &'k Bytes) -> Option<&'k [u8]> {
         let length = self.slatedb.prefix_len(&PrefixTarget::Point(key.clone()))?;
         Some(&key[..length.min(key.len())])
     }
 
     /// The prefix that a scan's keys share.
-    pub(crate) fn of_scan<'k>(&self, start: &'k Bytes) -> Option<&'k [u8]> {
+    pub(crate) fn scan_prefix<'k>(&self, start: &'k Bytes) -> Option<&'k [u8]> {
         let length = self.slatedb.prefix_len(&PrefixTarget::Prefix(start.clone()))?;
         start.get(..length)
     }

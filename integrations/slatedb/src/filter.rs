@@ -46,8 +46,10 @@ impl Filter for BlockedBloom {
                 return filter.contains(key);
             }
             // A filter of prefixes alone: the key is absent if its prefix is.
-            (FilterTarget::Point(key), Some(extractor)) => (extractor, extractor.of_key(key)),
-            (FilterTarget::Prefix(start), Some(extractor)) => (extractor, extractor.of_scan(start)),
+            (FilterTarget::Point(key), Some(extractor)) => (extractor, extractor.key_prefix(key)),
+            (FilterTarget::Prefix(start), Some(extractor)) => {
+                (extractor, extractor.scan_prefix(start))
+            }
             (FilterTarget::Range { .. }, _) | (_, None) => return true,
         };
         prefix.is_none_or(|prefix| filter.prefixes(extractor.core()).contains(prefix))

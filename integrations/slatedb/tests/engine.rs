@@ -151,7 +151,7 @@ async fn a_database_changes_its_policy_and_back() {
 }
 
 #[tokio::test]
-async fn no_filter_at_all_and_back() {
+async fn switching_filters_off_and_on() {
     let store = memory();
     let (db, _) = open(&store, vec![], false).await;
     write(&db).await;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use blocked_bloom::{BloomFilter, FilterContents, KeyHash, PrefixExtractor as Core, Sizing};
 use blocked_bloom_slatedb::BlockedBloomPolicy;
-use common::{First, LastSlash, bytes, entry, ours, sizing, theirs, two};
+use common::{First, LastSlash, bytes, entry, first_two_bytes, ours, sizing, theirs};
 use proptest::prelude::*;
 use slatedb::{Filter, FilterPolicy, FilterQuery, PrefixExtractor, PrefixTarget};
 
@@ -30,7 +30,7 @@ fn keys(count: u32) -> Vec<Vec<u8>> {
     (0..count).map(|i| format!("{:02}/{i:06}", i % 7).into_bytes()).collect()
 }
 
-fn has(filter: &dyn Filter, key: impl AsRef<[u8]>) -> bool {
+fn contains(filter: &dyn Filter, key: impl AsRef<[u8]>) -> bool {
     filter.might_match(&FilterQuery::point(bytes(key)))
 }
 
@@ -72,12 +72,12 @@ fn keys_and_prefixes_are_told_apart_before_and_after_storing() {
         let read = policy.decode(&stored);
         for filter in [&built, &read, &read.clamp_allocated_size()] {
             assert_eq!((filter.size(), encoded(&**filter)), (stored.len(), stored.clone()));
-            assert!(keys.iter().all(|key| has(&**filter, key)));
-            let absent = (0..3_000).filter(|i| has(&**filter, format!("03/x{i}"))).count();
+            assert!(keys.iter().all(|key| contains(&**filter, key)));
+            let absent = (0..3_000).filter(|i| contains(&**filter, format!("03/x{i}"))).count();
             // Prefixes alone: "03" is there, and so is every key with it.
             assert_eq!(absent < 100, number != 2, "{absent}");
-            assert!(number != 2 || !has(&**filter, "99/000001"));
-            assert!(number != 2 || has(&**filter, "9"), "keys without a prefix");
+            assert!(number != 2 || !contains(&**filter, "99/000001"));
+            assert!(number != 2 || contains(&**filter, "9"), "keys without a prefix");
             assert!(scans(&**filter, "03") && scans(&**filter, "03/00") && scans(&**filter, "0"));
             assert_eq!(scans(&**filter, "99"), number == 0);
             let bounds = (Bound::Included(bytes("a")), Bound::Excluded(bytes("b")));
@@ -114,7 +114,7 @@ fn odd_extractors_are_never_wrong() {
             let keys = keys(500);
             let filter = policy.decode(&encoded(&*build(&policy, &keys)));
             for key in &keys {
-                assert!(has(&*filter, key), "{}", policy.name());
+                assert!(contains(&*filter, key), "{}", policy.name());
                 assert!(
                     (0..=key.len()).all(|end| scans(&*filter, &key[..end])),
                     "{}",
@@ -125,7 +125,11 @@ fn odd_extractors_are_never_wrong() {
     }
     let policy = BlockedBloomPolicy::new(sizing()).unwrap().only_prefixes(Arc::new(LastSlash));
     let filter = build(&policy, &keys(500));
-    assert!(has(&*filter, "03/anything") && !has(&*filter, "99/anything") && has(&*filter, "none"));
+    assert!(
+        contains(&*filter, "03/anything")
+            && !contains(&*filter, "99/anything")
+            && contains(&*filter, "none")
+    );
 }
 
 #[test]
@@ -138,20 +142,22 @@ fn damage_of_any_byte_is_maybe_and_counted() {
             let mut damaged = stored.clone();
             damaged[place] ^= 1 << (place % 8);
             let filter = policy.decode(&damaged);
-            assert!(keys.iter().all(|key| has(&*filter, key)) && has(&*filter, "99/absent"));
+            assert!(
+                keys.iter().all(|key| contains(&*filter, key)) && contains(&*filter, "99/absent")
+            );
             assert!(scans(&*filter, "99"));
             // What takes its place in a cache on disk can be read.
             let replacement = encoded(&*filter);
             assert_eq!(filter.size(), replacement.len());
             unusable += 1;
             assert_eq!(policy.unusable_filters(), unusable);
-            assert!(has(&*policy.decode(&replacement), "99/absent"));
+            assert!(contains(&*policy.decode(&replacement), "99/absent"));
             assert_eq!(policy.unusable_filters(), unusable);
         }
         for end in 0..stored.len() {
-            assert!(has(&*policy.decode(&stored[..end]), "99/absent"));
+            assert!(contains(&*policy.decode(&stored[..end]), "99/absent"));
         }
-        assert!(has(&*policy.decode(&[&stored[..], &[0]].concat()), "99/absent"));
+        assert!(contains(&*policy.decode(&[&stored[..], &[0]].concat()), "99/absent"));
         assert_eq!(policy.unusable_filters(), unusable + stored.len() as u64 + 1);
     }
 }
@@ -167,7 +173,7 @@ fn filters_of_other_policies_are_maybe() {
         // The engine would not hand them over: their names differ.
         assert_ne!(other.name(), another.name());
         let filter = another.decode(&encoded(&*build(other, &keys)));
-        assert!(keys.iter().all(|key| has(&*filter, key) && scans(&*filter, &key[..4])));
+        assert!(keys.iter().all(|key| contains(&*filter, key) && scans(&*filter, &key[..4])));
         assert!(scans(&*filter, "zzz"));
     }
 }
@@ -194,7 +200,7 @@ fn sizes_are_estimated_within_a_block_and_no_filter_is_none() {
     let none = BlockedBloomPolicy::new(Sizing::BitsPerKey(0.0)).unwrap();
     let filter = build(&none, &keys(10));
     assert_eq!((filter.size(), none.estimate_size(10)), (128, 128));
-    assert!(has(&*filter, "anything"));
+    assert!(contains(&*filter, "anything"));
     assert_eq!(none.unusable_filters(), 0, "it was wanted");
     for sizing in
         [Sizing::BitsPerKey(f64::NAN), Sizing::FalsePositiveRate(0.0), Sizing::MaxBytes(1)]
@@ -208,20 +214,20 @@ fn a_builder_gives_its_keys_once() {
     let [whole, ..] = ours();
     let mut builder = whole.builder();
     builder.add_entry(&entry(b"apple"));
-    assert!(!has(&*builder.build(), "pear"));
+    assert!(!contains(&*builder.build(), "pear"));
     builder.add_entry(&entry(b"pear"));
     // The keys of the first are not in it.
-    assert!(has(&*builder.build(), "apple") && has(&*builder.build(), "anything"));
+    assert!(contains(&*builder.build(), "apple") && contains(&*builder.build(), "anything"));
     let empty = whole.builder().build();
-    assert!(!has(&*empty, "apple"), "a table without keys");
+    assert!(!contains(&*empty, "apple"), "a table without keys");
 }
 
 proptest! {
     #[test]
-    fn any_bytes_are_maybe_or_a_filter(data in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn garbage_is_maybe_or_a_filter(data in proptest::collection::vec(any::<u8>(), 0..300)) {
         for policy in ours() {
             let filter = policy.decode(&data);
-            prop_assert!(has(&*filter, &data) && scans(&*filter, &data));
+            prop_assert!(contains(&*filter, &data) && scans(&*filter, &data));
             prop_assert_eq!(policy.unusable_filters(), 1);
         }
     }
@@ -237,7 +243,7 @@ proptest! {
         for policy in ours() {
             let filter = policy.decode(&encoded(&*build(&policy, &keys)));
             for key in &keys {
-                prop_assert!(has(&*filter, key));
+                prop_assert!(contains(&*filter, key));
                 for end in 0..=key.len() {
                     prop_assert!(scans(&*filter, &key[..end]));
                 }
@@ -252,5 +258,5 @@ fn policies_are_shared_by_threads() {
         format!("{policy:?}")
     }
     let [_, both, _] = ours();
-    assert!(shared(both.prefixes(two())).contains("first-2"));
+    assert!(shared(both.prefixes(first_two_bytes())).contains("first-2"));
 }

@@ -148,10 +148,10 @@ fn run() -> Option<bool> {
     let split = SplitBlockFilter::from_bytes(&split_bytes).ok()?;
     all &= right(&|key| split.contains(key.to_le_bytes()));
 
-    let mut table = CassandraFilter::new(Words::Since4, 1_000, 0.01).ok()?;
+    let mut table = CassandraFilter::new(Words::Cassandra4, 1_000, 0.01).ok()?;
     keys.iter().for_each(|key| _ = table.insert(key));
     let table_bytes = table.into_inner();
-    let table = CassandraFilter::from_bytes(&table_bytes, Words::Since4).ok()?;
+    let table = CassandraFilter::from_bytes(&table_bytes, Words::Cassandra4).ok()?;
     all &= right(&|key| table.contains(key.to_le_bytes()));
     Some(all)
 }

@@ -423,7 +423,7 @@ class FileIndex:
             self.left_out = {}
             return 0
         tag = time.time_ns()
-        writer = FileIndexWriter.after(self._path, self._index, listed, tag)
+        writer = FileIndexWriter.from_index(self._path, self._index, listed, tag)
         keys = [(name, seed) for name, seed, _ in self._index.columns()]
         left_out = _write(writer, keys, listing, new, progress)
         writer.finish()

@@ -18,7 +18,7 @@ const FILES: [&str; 5] = [
     "pyarrow_special",
 ];
 
-const TWO_GROUPS: &str = "pyarrow_n5000_ndv5000_fpp0.01_2rg";
+const ROW_GROUP_PAIR: &str = "pyarrow_n5000_ndv5000_fpp0.01_2rg";
 
 fn file(name: &str) -> String {
     committed("parquet").join(format!("{name}.parquet")).display().to_string()
@@ -79,7 +79,7 @@ fn columns_answer_as_in_other_readers() {
 #[test]
 fn numbers_are_written_in_decimal() {
     let dir = Dir::new();
-    let columns = answers(TWO_GROUPS);
+    let columns = answers(ROW_GROUP_PAIR);
     let decimal = |column: &str, bytes: &[u8]| match column {
         "i64" => i64::from_le_bytes(bytes.try_into().unwrap()).to_string(),
         "i32" => i32::from_le_bytes(bytes.try_into().unwrap()).to_string(),
@@ -98,7 +98,7 @@ fn numbers_are_written_in_decimal() {
         let hits = answers.iter().filter(|(_, groups)| groups.contains(&true));
         let expected: String = hits.map(write).collect();
         assert!(!expected.is_empty() && expected != stdin);
-        let query = format!("query {} --column {column}", file(TWO_GROUPS));
+        let query = format!("query {} --column {column}", file(ROW_GROUP_PAIR));
         assert_selected(&dir, &query, &stdin, &expected);
     }
     // The bits of unsigned columns: -1 as i32 and i64.
@@ -136,7 +136,7 @@ fn zeros_are_equal_and_nan_is_an_error() {
 #[test]
 fn values_that_are_none_are_located() {
     let dir = Dir::new();
-    let query = |column: &str| format!("query {} --column {column}", file(TWO_GROUPS));
+    let query = |column: &str| format!("query {} --column {column}", file(ROW_GROUP_PAIR));
     for (query, stdin, parts) in [
         (query("i64"), "1\n2\nx\n", ["line 3: found 'x'", "64 bits"]),
         (query("i32"), "1\n4294967296\n", ["line 2: ", "32 bits"]),
@@ -163,7 +163,7 @@ fn values_that_are_none_are_located() {
 #[test]
 fn a_lookup_without_a_filter_is_warned_of() {
     let dir = Dir::new();
-    let two = file(TWO_GROUPS);
+    let two = file(ROW_GROUP_PAIR);
     let names = "columns with filters are i64, i32, f64, f32, str, fsb, nulls, lst.list.element";
     assert_parts(&dir.fails(&format!("query {two}")), &["give --column", names]);
     let message = dir.fails(&format!("query {two} --column id"));
@@ -219,7 +219,7 @@ fn bare_filters_answer_as_in_other_readers() {
 #[test]
 fn info_of_filters_and_files() {
     let dir = Dir::new();
-    let two = dir.info(&file(TWO_GROUPS));
+    let two = dir.info(&file(ROW_GROUP_PAIR));
     assert_eq!((&two["format"], &two["rows"]), (&"parquet".into(), &5_000.into()));
     assert_eq!((&two["row_groups"], &two["filters"]), (&2.into(), &16.into()));
     let columns = two["column_chunks"].as_array().unwrap();
@@ -240,7 +240,7 @@ fn info_of_filters_and_files() {
     // Against the answers about values that are in no row group: 49 + 33 + 2 * 2 of 2 * 2400.
     let rate = columns[0]["estimated_false_positive_rate"].as_f64().unwrap();
     assert!((0.002..0.006).contains(&rate), "{rate}");
-    let table = text(dir.ok(&format!("info {}", file(TWO_GROUPS))));
+    let table = text(dir.ok(&format!("info {}", file(ROW_GROUP_PAIR))));
     assert_eq!(table.lines().filter(|line| line.ends_with("no filter")).count(), 2);
     assert_parts(&table, &["16, with bitsets of", "lst.list.element", "FIXED_LEN_BYTE_ARRAY"]);
 
@@ -259,7 +259,7 @@ fn info_of_filters_and_files() {
 #[test]
 fn damage_is_an_error_and_no_answer() {
     let dir = Dir::new();
-    let bytes = fs::read(file(TWO_GROUPS)).unwrap();
+    let bytes = fs::read(file(ROW_GROUP_PAIR)).unwrap();
     dir.write("short", &bytes[..bytes.len() - 1]);
     dir.write("head", &bytes[..100]);
     for name in ["short", "head"] {
@@ -267,7 +267,8 @@ fn damage_is_an_error_and_no_answer() {
         assert_parts(&message, &[&format!("{name}: no Parquet file"), "read as parquet"]);
     }
     // One filter's header: the others are described, and queried.
-    let offset = dir.info(&file(TWO_GROUPS))["column_chunks"][0]["filter_offset"].as_u64().unwrap();
+    let offset =
+        dir.info(&file(ROW_GROUP_PAIR))["column_chunks"][0]["filter_offset"].as_u64().unwrap();
     let mut damaged = bytes;
     damaged[offset as usize] ^= 0xff;
     dir.write("damaged", &damaged);
@@ -367,7 +368,7 @@ fn filters_are_built() {
 #[test]
 fn names_do_not_steer_the_terminal() {
     let dir = Dir::new();
-    let mut bytes = fs::read(file(TWO_GROUPS)).unwrap();
+    let mut bytes = fs::read(file(ROW_GROUP_PAIR)).unwrap();
     let names: Vec<usize> =
         (0..bytes.len() - 7).filter(|&at| &bytes[at..at + 7] == b"nobloom").collect();
     for at in names {

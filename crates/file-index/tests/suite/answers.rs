@@ -2,7 +2,9 @@
 //! and by ranges.
 
 use blocked_bloom::KeyHash;
-use blocked_bloom_file_index::{FileIndex, FileIndexError, FileIndexOptions, Pruned, Unknown};
+use blocked_bloom_file_index::{
+    FileIndex, FileIndexError, FileIndexOptions, Pruned, UnknownReason,
+};
 
 use crate::naive::{File, Random, Reading, TYPES, add, build, candidates, columns, files};
 
@@ -228,7 +230,7 @@ fn rejects_candidates_of_another_index() {
     assert_eq!(error, FileIndexError::RangeCount { found, expected });
     let found = index.candidates(&lookups[0]).unwrap();
     let pruned = other.manifest().prune(&found, &files[1].identity());
-    assert_eq!(pruned, Pruned::Unknown(Unknown::OtherIndex));
+    assert_eq!(pruned, Pruned::Unknown(UnknownReason::OtherIndex));
     let of_other = other.manifest().lookup(0, key_hash, |_| true, [1, 2]).unwrap();
     let mut of_other = other.candidates(&of_other).unwrap();
     assert_eq!(of_other.and(&found).unwrap_err(), FileIndexError::OtherIndex);

@@ -2,7 +2,7 @@
 
 use blocked_bloom::KeyHash;
 use blocked_bloom_file_index::{
-    Column, FileIdentity, FileIndex, FileIndexOptions, Pruned, SameFile, Unknown,
+    Column, FileIdentity, FileIndex, FileIndexOptions, Pruned, SameFile, UnknownReason,
 };
 
 const KEY_HASH: KeyHash = KeyHash::Xxh3 { seed: 3 };
@@ -31,7 +31,7 @@ fn prune(index: &FileIndex, same_file: SameFile, listed: FileIdentity<'_>) -> Pr
 #[test]
 fn a_file_is_known_if_nothing_differs_and_enough_is_equal() {
     use SameFile::{LengthAndTime, Name, Tag};
-    use Unknown::{NoTag, NotIndexed, OtherLength, OtherTag, OtherTime};
+    use UnknownReason::{NoTag, NotIndexed, OtherLength, OtherTag, OtherTime};
     let bare = FileIdentity::new("a", 10);
     let (etag, version, time) =
         (bare.with_etag("e"), bare.with_version("v"), bare.with_modified(5));
@@ -82,10 +82,10 @@ fn a_file_that_was_indexed_again_is_known_as_it_is_now() {
     let index = index(&[old, new]);
     assert_eq!(prune(&index, SameFile::Tag, old), Pruned::Empty);
     assert_eq!(prune(&index, SameFile::Tag, new), Pruned::Empty);
-    let unknown = Pruned::Unknown(Unknown::OtherTag);
+    let unknown = Pruned::Unknown(UnknownReason::OtherTag);
     assert_eq!(prune(&index, SameFile::Tag, later), unknown);
     assert_eq!(index.manifest().file(&new).unwrap().identity(), new);
-    assert_eq!(index.manifest().file(&later).unwrap_err(), Unknown::OtherTag);
+    assert_eq!(index.manifest().file(&later).unwrap_err(), UnknownReason::OtherTag);
     // Where either may be meant, it is the one that was indexed last.
     let by_name = index.with_same_file(SameFile::Name);
     assert_eq!(by_name.manifest().file(&later).unwrap().identity(), new);

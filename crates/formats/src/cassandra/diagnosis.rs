@@ -14,7 +14,7 @@ use crate::ClassicalError;
 /// #     "/tests/fixtures/cassandra/nb-1-big-Filter.db"
 /// # ));
 /// let diagnosis = diagnose(bytes, &["apple", "banana", "cherry"])?;
-/// assert_eq!(diagnosis.found(Layout::Since4), 3);
+/// assert_eq!(diagnosis.found(Layout::Cassandra4), 3);
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Diagnosis {
 /// # ));
 /// let renamed = "me-1-big-Filter.db";
 /// let diagnosis = diagnose(bytes, &["apple", "banana", "cherry"])?;
-/// assert_eq!(diagnosis.layout(), Some(Layout::Since4));
+/// assert_eq!(diagnosis.layout(), Some(Layout::Cassandra4));
 /// assert_ne!(diagnosis.layout(), Some(Layout::from_file_name(renamed)?));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -19,10 +19,10 @@ use crate::{ClassicalError, ClassicalFilter};
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout, Shape};
-/// let shape = Shape::for_partitions(Layout::Since4, 100, 0.01)?;
+/// let shape = Shape::for_partitions(Layout::Cassandra4, 100, 0.01)?;
 /// let mut filter = CassandraFilter::with_shape(shape)?;
 /// filter.insert("apple");
-/// assert!(CassandraFilter::from_bytes(filter.as_bytes(), Layout::Since4)?.contains("apple"));
+/// assert!(CassandraFilter::from_bytes(filter.as_bytes(), Layout::Cassandra4)?.contains("apple"));
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 pub type CassandraFilter<D = Vec<u8>> = ClassicalFilter<Layout, D>;
@@ -44,8 +44,8 @@ impl Scheme for Layout {
     #[inline]
     fn walk(self, Hash128 { h1, h2 }: Hash128) -> Walk {
         match self {
-            Layout::UpTo2 => Walk { next: h1, step: h2 },
-            Layout::Since3 | Layout::Since4 => Walk { next: h2, step: h1 },
+            Layout::Cassandra2 => Walk { next: h1, step: h2 },
+            Layout::Cassandra3 | Layout::Cassandra4 => Walk { next: h2, step: h1 },
         }
     }
 
@@ -59,8 +59,8 @@ impl Scheme for Layout {
     #[inline]
     fn byte_flip(self) -> u64 {
         match self {
-            Layout::UpTo2 | Layout::Since3 => 56,
-            Layout::Since4 => 0,
+            Layout::Cassandra2 | Layout::Cassandra3 => 56,
+            Layout::Cassandra4 => 0,
         }
     }
 }
@@ -88,13 +88,13 @@ impl CassandraFilter {
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
-    /// let mut filter = CassandraFilter::new(Layout::Since4, 1_000, 0.01)?;
+    /// let mut filter = CassandraFilter::new(Layout::Cassandra4, 1_000, 0.01)?;
     /// for key in 0..1_000_i32 {
     ///     filter.insert(key.to_be_bytes());
     /// }
     /// let file = filter.into_inner();
     /// assert_eq!(file.len(), 8 + 157 * 8);
-    /// let filter = CassandraFilter::from_bytes(&file, Layout::Since4)?;
+    /// let filter = CassandraFilter::from_bytes(&file, Layout::Cassandra4)?;
     /// assert!(filter.contains(999_i32.to_be_bytes()));
     /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
     /// ```

@@ -9,9 +9,9 @@ use super::error::CassandraError;
 ///
 /// | layout | versions in file names | Cassandra | each 8 bytes | first probe, step |
 /// |---|---|---|---|---|
-/// | [`UpTo2`](Self::UpTo2) | `ic`, `ja` to `lb` | 1.2.5 to 2.2 | reversed | `h1`, `h2` |
-/// | [`Since3`](Self::Since3) | `ma` to `me` | 3.0 to 3.11 | reversed | `h2`, `h1` |
-/// | [`Since4`](Self::Since4) | `na` to `oa`, and `da` of the `bti` format | 4.0 onward | in order | `h2`, `h1` |
+/// | [`Cassandra2`](Self::Cassandra2) | `ic`, `ja` to `lb` | 1.2.5 to 2.2 | reversed | `h1`, `h2` |
+/// | [`Cassandra3`](Self::Cassandra3) | `ma` to `me` | 3.0 to 3.11 | reversed | `h2`, `h1` |
+/// | [`Cassandra4`](Self::Cassandra4) | `na` to `oa`, and `da` of the `bti` format | 4.0 onward | in order | `h2`, `h1` |
 ///
 /// Read in the wrong layout, a filter answers "absent" for nearly every key that is there, and no
 /// check can detect it: take the layout from the file name, and try [`diagnose`](super::diagnose)
@@ -19,24 +19,24 @@ use super::error::CassandraError;
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::Layout;
-/// assert_eq!(Layout::from_version("me")?, Layout::Since3);
-/// assert_eq!(Layout::from_file_name("nb-1-big-Filter.db")?, Layout::Since4);
+/// assert_eq!(Layout::from_version("me")?, Layout::Cassandra3);
+/// assert_eq!(Layout::from_file_name("nb-1-big-Filter.db")?, Layout::Cassandra4);
 /// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Layout {
     /// Cassandra 1.2.5 to 2.2: `ic`, `ja`, `jb`, `ka`, `la`, `lb`.
-    UpTo2,
+    Cassandra2,
     /// Cassandra 3.0 to 3.11: `ma` to `me`.
-    Since3,
+    Cassandra3,
     /// Cassandra 4.0 onward: `na`, `nb`, `nc`, `oa`, and `da` of the `bti` format.
-    Since4,
+    Cassandra4,
 }
 
 impl Layout {
     /// Every layout, oldest first.
-    pub const ALL: [Layout; 3] = [Layout::UpTo2, Layout::Since3, Layout::Since4];
+    pub const ALL: [Layout; 3] = [Layout::Cassandra2, Layout::Cassandra3, Layout::Cassandra4];
 
     /// The layout of an SSTable version such as `nb`.
     ///
@@ -50,9 +50,9 @@ impl Layout {
     /// this crate, other text.
     pub fn from_version(version: &str) -> Result<Self, CassandraError> {
         match version.as_bytes() {
-            [b'i', b'c'..=b'z'] | [b'j'..=b'l', b'a'..=b'z'] => Ok(Layout::UpTo2),
-            [b'm', b'a'..=b'z'] => Ok(Layout::Since3),
-            [b'n' | b'o' | b'd', b'a'..=b'z'] => Ok(Layout::Since4),
+            [b'i', b'c'..=b'z'] | [b'j'..=b'l', b'a'..=b'z'] => Ok(Layout::Cassandra2),
+            [b'm', b'a'..=b'z'] => Ok(Layout::Cassandra3),
+            [b'n' | b'o' | b'd', b'a'..=b'z'] => Ok(Layout::Cassandra4),
             _ => Err(CassandraError::Version { found: String::from(version) }),
         }
     }
@@ -71,8 +71,9 @@ impl Layout {
     /// ```
     /// use blocked_bloom_formats::cassandra::Layout;
     /// let path = "/var/lib/cassandra/data/ks/t-1f/da-1-bti-Filter.db";
-    /// assert_eq!(Layout::from_file_name(path)?, Layout::Since4);
-    /// assert_eq!(Layout::from_file_name("Keyspace1-Standard1-jb-0-Filter.db")?, Layout::UpTo2);
+    /// assert_eq!(Layout::from_file_name(path)?, Layout::Cassandra4);
+    /// let layout = Layout::from_file_name("Keyspace1-Standard1-jb-0-Filter.db")?;
+    /// assert_eq!(layout, Layout::Cassandra2);
     /// assert!(Layout::from_file_name("nb-1-big-Data.db").is_err());
     /// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
     /// ```
@@ -105,9 +106,9 @@ fn is_number(text: &str) -> bool {
 impl core::fmt::Display for Layout {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Layout::UpTo2 => "Cassandra up to 2.2",
-            Layout::Since3 => "Cassandra 3",
-            Layout::Since4 => "Cassandra 4 and later",
+            Layout::Cassandra2 => "Cassandra up to 2.2",
+            Layout::Cassandra3 => "Cassandra 3",
+            Layout::Cassandra4 => "Cassandra 4 and later",
         })
     }
 }

@@ -18,7 +18,8 @@ const LOWEST_CHANCE: f64 = 6.71e-5;
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{Layout, Shape};
-/// assert!(Shape::for_partitions(Layout::Since4, 1_000, 0.01)?.false_positive_rate(1_000) < 0.01);
+/// let shape = Shape::for_partitions(Layout::Cassandra4, 1_000, 0.01)?;
+/// assert!(shape.false_positive_rate(1_000) < 0.01);
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 pub type Shape = ClassicalShape<Layout>;
@@ -42,10 +43,10 @@ impl Shape {
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::{Layout, Shape};
-    /// let shape = Shape::for_partitions(Layout::Since4, 64, 0.1)?;
+    /// let shape = Shape::for_partitions(Layout::Cassandra4, 64, 0.1)?;
     /// assert_eq!((shape.probes(), shape.words(), shape.stored_bytes()), (3, 6, 8 + 6 * 8));
-    /// assert_eq!(Shape::for_partitions(Layout::Since4, 64, 1.0)?.stored_bytes(), 0);
-    /// assert!(Shape::for_partitions(Layout::Since4, 64, 0.00006).is_err());
+    /// assert_eq!(Shape::for_partitions(Layout::Cassandra4, 64, 1.0)?.stored_bytes(), 0);
+    /// assert!(Shape::for_partitions(Layout::Cassandra4, 64, 0.00006).is_err());
     /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
     /// ```
     pub fn for_partitions(

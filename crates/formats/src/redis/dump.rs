@@ -69,7 +69,7 @@ impl RedisFilter {
             let most = current.map_or(0, |link| link.stored_bytes() - bytes.len() as u64);
             if data.len() as u64 > most {
                 let found = data.len() as u64;
-                return Err(RedisError::AcrossLinks { iterator, found, most });
+                return Err(RedisError::SpansLinks { iterator, found, most });
             }
             let error = AllocError::new(bytes.len() as u64 + data.len() as u64);
             bytes.try_reserve(data.len()).map_err(|_| error)?;

@@ -62,7 +62,7 @@ pub enum RedisError {
         expected: i64,
     },
     /// A reply goes beyond the end of a link.
-    AcrossLinks {
+    SpansLinks {
         /// The iterator of the reply.
         iterator: i64,
         /// Bytes of the reply.
@@ -140,7 +140,7 @@ impl Display for RedisError {
                     "a reply of iterator {iterator}, expected {expected}: missing or out of order"
                 )
             }
-            Self::AcrossLinks { iterator, found, most } => {
+            Self::SpansLinks { iterator, found, most } => {
                 write!(
                     f,
                     "the reply of iterator {iterator} has {found} bytes, its link needs {most} more"

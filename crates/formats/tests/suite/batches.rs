@@ -239,7 +239,7 @@ fn keys_that_panic_leave_maybe() {
     // Prefetched while keys are hashed, group by group.
     let mut large = SplitBlockFilter::new(4_000_000, 0.01).unwrap();
     added.iter().for_each(|key| _ = large.insert(key));
-    let mut cassandra = CassandraFilter::new(Layout::Since4, 300, 0.01).unwrap();
+    let mut cassandra = CassandraFilter::new(Layout::Cassandra4, 300, 0.01).unwrap();
     cassandra.extend(&added);
     for at in (0..20).map(|_| random.next() as usize % 300) {
         for (name, bytes) in &blocks {

@@ -160,16 +160,16 @@ fn the_committed_file_keeps_its_bytes() {
     let stored = std::fs::read(folder.join("nb-1-big-Filter.db")).unwrap();
     let keys = std::fs::read_to_string(folder.join("keys.txt")).unwrap();
     assert_eq!(keys.lines().count(), 40);
-    let mut written = CassandraFilter::new(Layout::Since4, 40, 0.01).unwrap();
+    let mut written = CassandraFilter::new(Layout::Cassandra4, 40, 0.01).unwrap();
     written.extend(keys.lines());
     assert_eq!(written.into_inner(), stored);
 
     let hashes: Vec<_> = keys.lines().map(|key| naive::murmur3(key.as_bytes())).collect();
-    assert_eq!(naive::write(Layout::Since4, 5, 7, &hashes), stored);
+    assert_eq!(naive::write(Layout::Cassandra4, 5, 7, &hashes), stored);
     let keys: Vec<_> = keys.lines().collect();
     let diagnosis = diagnose(&stored, &keys).unwrap();
-    assert_eq!((diagnosis.layout(), diagnosis.keys()), (Some(Layout::Since4), 40));
-    assert!(diagnosis.found(Layout::UpTo2) < 10 && diagnosis.found(Layout::Since3) < 10);
+    assert_eq!((diagnosis.layout(), diagnosis.keys()), (Some(Layout::Cassandra4), 40));
+    assert!(diagnosis.found(Layout::Cassandra2) < 10 && diagnosis.found(Layout::Cassandra3) < 10);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn every_truncation_and_extension_is_an_error() {
         }
     }
     // What is left of a file cut to nothing rules out nothing.
-    let empty = CassandraFilter::from_bytes(&[], Layout::UpTo2).unwrap();
+    let empty = CassandraFilter::from_bytes(&[], Layout::Cassandra2).unwrap();
     assert!(empty.is_pass_all() && empty.contains("") && empty.contains("anything"));
     let mut hits = Bitmask::new();
     empty.contains_batch(&[[0]; 70], &mut hits);
@@ -261,7 +261,7 @@ fn absurd_headers_are_errors() {
     let open = |hash_count: i32, words: i32, rest: usize| {
         let mut bytes = [hash_count.to_be_bytes(), words.to_be_bytes()].concat();
         bytes.resize(8 + rest, 0xff);
-        CassandraFilter::from_bytes(&bytes, Layout::Since4).map(|filter| filter.contains("key"))
+        CassandraFilter::from_bytes(&bytes, Layout::Cassandra4).map(|filter| filter.contains("key"))
     };
     let out_of_range = |offset, field, found: i32, most| {
         let found = found.into();
@@ -284,7 +284,8 @@ fn absurd_headers_are_errors() {
 
 #[test]
 fn sizes_that_are_errors() {
-    let size = |partitions, fp_chance| Shape::for_partitions(Layout::Since4, partitions, fp_chance);
+    let size =
+        |partitions, fp_chance| Shape::for_partitions(Layout::Cassandra4, partitions, fp_chance);
     for fp_chance in [0.0, -0.01, 1.000_000_1, f64::INFINITY, f64::NEG_INFINITY] {
         assert_eq!(size(1, fp_chance), Err(ClassicalError::RateOutOfRange { rate: fp_chance }));
     }
@@ -315,7 +316,7 @@ fn sizes_at_the_edges_of_the_table() {
         (0.00819, (7, 157), (5, 173)),
     ] {
         let size = |fp_chance| {
-            let shape = Shape::for_partitions(Layout::UpTo2, 1_000, fp_chance).unwrap();
+            let shape = Shape::for_partitions(Layout::Cassandra2, 1_000, fp_chance).unwrap();
             (shape.probes(), shape.words())
         };
         assert_eq!((size(fp_chance), size(f64::next_down(fp_chance))), (at, below), "{fp_chance}");
@@ -324,7 +325,7 @@ fn sizes_at_the_edges_of_the_table() {
 
 #[test]
 fn statistics_are_those_of_a_classical_filter() {
-    let mut written = CassandraFilter::new(Layout::Since3, 20_000, 0.01).unwrap();
+    let mut written = CassandraFilter::new(Layout::Cassandra3, 20_000, 0.01).unwrap();
     written.extend((0..20_000_u32).map(u32::to_be_bytes));
     written.extend((0..20_000_u32).map(u32::to_be_bytes));
     let filter = written.view();
@@ -337,7 +338,7 @@ fn statistics_are_those_of_a_classical_filter() {
     let rate = passed as f64 / f64::from(absent);
     assert!((rate / estimated - 1.0).abs() < 0.1, "{rate} measured, {estimated} estimated");
     // At a chance of 1 there is nothing to write to.
-    let mut none = CassandraFilter::new(Layout::Since3, 20_000, 1.0).unwrap();
+    let mut none = CassandraFilter::new(Layout::Cassandra3, 20_000, 1.0).unwrap();
     assert!(!none.insert("apple") && !none.insert_hash(hash_key("apple")));
     none.insert_hashes(&[hash_key("banana"); 40]);
     assert!(none.view().is_pass_all() && none.into_inner().is_empty());
@@ -346,7 +347,7 @@ fn statistics_are_those_of_a_classical_filter() {
 /// New is what was certainly absent before, and filters are equal by what they hold.
 #[test]
 fn insertions_say_what_was_new() {
-    for layout in [Layout::UpTo2, Layout::Since3, Layout::Since4] {
+    for layout in [Layout::Cassandra2, Layout::Cassandra3, Layout::Cassandra4] {
         // Few enough bits that some keys are there before they are added.
         let mut written = CassandraFilter::new(layout, 300, 0.1).unwrap();
         let mut present = 0;
@@ -361,17 +362,21 @@ fn insertions_say_what_was_new() {
         assert!((1..100).contains(&present), "{present}");
         let file = written.clone().into_inner();
         assert_eq!(CassandraFilter::from_bytes(&file[..], layout), Ok(written.view()));
-        let other = if layout == Layout::Since4 { Layout::Since3 } else { Layout::Since4 };
+        let other =
+            if layout == Layout::Cassandra4 { Layout::Cassandra3 } else { Layout::Cassandra4 };
         assert_ne!(CassandraFilter::from_bytes(&file[..], other), Ok(written.view()));
     }
 }
 
 #[test]
 fn layouts_by_version_and_file_name() {
-    use Layout::{Since3, Since4, UpTo2};
-    assert_eq!(Since4.to_string(), "Cassandra 4 and later");
-    let versions =
-        [(UpTo2, "ic ja jb ka la lb"), (Since3, "ma mb mc md me"), (Since4, "na nb nc oa da")];
+    use Layout::{Cassandra2, Cassandra3, Cassandra4};
+    assert_eq!(Cassandra4.to_string(), "Cassandra 4 and later");
+    let versions = [
+        (Cassandra2, "ic ja jb ka la lb"),
+        (Cassandra3, "ma mb mc md me"),
+        (Cassandra4, "na nb nc oa da"),
+    ];
     for (layout, versions) in versions {
         for version in versions.split(' ') {
             assert_eq!(Layout::from_version(version), Ok(layout), "{version}");

@@ -139,7 +139,8 @@ fn cassandras_filters_merge_into_what_holds_the_keys_of_both() {
         let (mut left, right) = (filter(&keys[..90]), filter(&keys[90..]));
         left.union_with(&right.view()).unwrap();
         assert_eq!(left, filter(&keys));
-        let other = if layout == Layout::Since4 { Layout::UpTo2 } else { Layout::Since4 };
+        let other =
+            if layout == Layout::Cassandra4 { Layout::Cassandra2 } else { Layout::Cassandra4 };
         let error = left.union_with(&CassandraFilter::new(other, 200, 0.01).unwrap()).unwrap_err();
         let (found, expected) = (other as i64, layout as i64);
         assert_eq!(error, ClassicalError::Mismatch { field: "layout", found, expected });

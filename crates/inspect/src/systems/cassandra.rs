@@ -55,12 +55,12 @@ pub fn is_cassandra_name(name: &str) -> bool {
 ///
 /// ```
 /// use blocked_bloom_inspect::{Layout, version_of};
-/// assert_eq!(Layout::from_version(version_of(Layout::Since4)), Ok(Layout::Since4));
+/// assert_eq!(Layout::from_version(version_of(Layout::Cassandra4)), Ok(Layout::Cassandra4));
 /// ```
 pub fn version_of(layout: Layout) -> &'static str {
     match layout {
-        Layout::UpTo2 => "la",
-        Layout::Since3 => "me",
+        Layout::Cassandra2 => "la",
+        Layout::Cassandra3 => "me",
         _ => "nb",
     }
 }
@@ -73,7 +73,7 @@ pub fn version_of(layout: Layout) -> &'static str {
 ///
 /// ```
 /// use blocked_bloom_inspect::{Layout, layout_of_version};
-/// assert_eq!(layout_of_version("nb"), Ok(Layout::Since4));
+/// assert_eq!(layout_of_version("nb"), Ok(Layout::Cassandra4));
 /// ```
 pub fn layout_of_version(version: &str) -> Result<Layout, Message> {
     Layout::from_version(version).map_err(|error| Message::new(text_of(&error)))
@@ -87,7 +87,7 @@ pub fn layout_of_version(version: &str) -> Result<Layout, Message> {
 ///
 /// ```
 /// use blocked_bloom_inspect::{Layout, layout_of_name};
-/// assert_eq!(layout_of_name("data/nb-1-big-Filter.db"), Ok(Layout::Since4));
+/// assert_eq!(layout_of_name("data/nb-1-big-Filter.db"), Ok(Layout::Cassandra4));
 /// ```
 pub fn layout_of_name(path: &str) -> Result<Layout, Message> {
     let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();

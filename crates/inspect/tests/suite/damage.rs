@@ -118,7 +118,7 @@ fn noise_is_no_filter() {
         let bytes: Vec<u8> = (0..length).map(|_| noise()).collect();
         for format in Format::ALL {
             let file = blocked_bloom_inspect::FileRanges::from(&bytes[..]);
-            let layout = Some(blocked_bloom_inspect::Layout::Since4);
+            let layout = Some(blocked_bloom_inspect::Layout::Cassandra4);
             let Ok(opened) = Opened::new("noise", &file, format, layout) else { continue };
             let is_block = [Format::ROCKSDB_BLOCK, Format::COMPACT].contains(&format);
             assert!(is_block || length == 0, "{length} bytes of noise are {format}");

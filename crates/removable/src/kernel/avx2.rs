@@ -29,7 +29,7 @@ unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &m
         hashes,
         hits,
         |keys| places(keys, count),
-        |first, second, tags| either_has(first, second, tags),
+        |first, second, tags| contains_tag(first, second, tags),
     );
 }
 
@@ -142,7 +142,7 @@ fn load(line: &Block) -> [__m256i; 2] {
 /// Whether a lane of one of the lines equals the tag.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-fn either_has(first: &Block, second: &Block, tags: u64) -> bool {
+fn contains_tag(first: &Block, second: &Block, tags: u64) -> bool {
     let tags = _mm256_set1_epi64x(tags as i64);
     let [a, b] = load(first);
     let [c, d] = load(second);

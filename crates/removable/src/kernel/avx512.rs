@@ -26,7 +26,7 @@ unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &m
         hashes,
         hits,
         |keys| places(keys, count),
-        |first, second, tags| either_has(first, second, tags),
+        |first, second, tags| contains_tag(first, second, tags),
     );
 }
 
@@ -69,7 +69,7 @@ fn load(line: &Block) -> __m512i {
 /// Whether a lane of one of the lines equals the tag.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn either_has(first: &Block, second: &Block, tags: u64) -> bool {
+fn contains_tag(first: &Block, second: &Block, tags: u64) -> bool {
     let tags = _mm512_set1_epi64(tags as i64);
     let first = _mm512_cmpeq_epi16_mask(load(first), tags);
     let second = _mm512_cmpeq_epi16_mask(load(second), tags);

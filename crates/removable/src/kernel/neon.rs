@@ -23,14 +23,14 @@ unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &m
         hashes,
         hits,
         |keys| Places::scalar(keys, count),
-        |first, second, tags| either_has(first, second, tags),
+        |first, second, tags| contains_tag(first, second, tags),
     );
 }
 
 /// Whether a lane of one of the lines equals the tag.
 #[inline]
 #[target_feature(enable = "neon")]
-fn either_has(first: &Block, second: &Block, tags: u64) -> bool {
+fn contains_tag(first: &Block, second: &Block, tags: u64) -> bool {
     let tags = vdupq_n_u16(tags as u16);
     vmaxvq_u16(vorrq_u16(equal(first, tags), equal(second, tags))) != 0
 }

@@ -16,7 +16,13 @@ pub(super) const TABLE: Table = Table {
 fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("portable");
     let count = lines.len() as u32;
-    driver::contains::<LINES>(lines, hashes, hits, |keys| Places::scalar(keys, count), either_has);
+    driver::contains::<LINES>(
+        lines,
+        hashes,
+        hits,
+        |keys| Places::scalar(keys, count),
+        contains_tag,
+    );
 }
 
 fn insert<const LINES: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
@@ -36,7 +42,7 @@ fn remove<const LINES: usize>(lines: &mut [Block], hashes: &[u64], found: &mut [
 pub(crate) fn contains_one(lines: &[Block], hash: u64) -> bool {
     let Place { first, second, tag } = Place::new(hash, lines.len() as u32);
     match (lines.get(first as usize), lines.get(second as usize)) {
-        (Some(first), Some(second)) => either_has(first, second, tag.into()),
+        (Some(first), Some(second)) => contains_tag(first, second, tag.into()),
         _ => true,
     }
 }
@@ -56,7 +62,7 @@ pub(crate) fn remove_one(lines: &mut [Block], hash: u64) -> bool {
 }
 
 #[inline(always)]
-fn either_has(first: &Block, second: &Block, tags: u64) -> bool {
+fn contains_tag(first: &Block, second: &Block, tags: u64) -> bool {
     let (first, second) = (first.as_chunks().0, second.as_chunks().0);
     let lanes = first.iter().zip(second);
     // All ones in a lane that is equal.

@@ -163,7 +163,7 @@ unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn sums_64(bytes: &[u8], equation: &Equation<&u64>, column: usize) -> __m256i {
-    let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
+    let at = bytes.as_ptr().wrapping_add(equation.start + 8 * column);
     // SAFETY: the caller's promise.
     let first = unsafe { load(at) };
     // SAFETY: the same of the next block, or of the same again.
@@ -180,7 +180,7 @@ unsafe fn sums_64(bytes: &[u8], equation: &Equation<&u64>, column: usize) -> __m
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn sums_128(bytes: &[u8], equation: &Equation<&u128>, column: usize) -> __m256i {
-    let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
+    let at = bytes.as_ptr().wrapping_add(equation.start + 16 * column);
     let (left, right) = (broadcast_128(equation.left), broadcast_128(equation.right));
     let two = |at: *const u8| {
         // SAFETY: the caller's promise: two columns here.
@@ -374,7 +374,7 @@ fn prepare_64(shards: &Shards<'_>, ring: &mut Ring<u64>, keys: &[u64; KEYS], slo
         let end = _mm256_add_epi64(word, _mm256_add_epi64(columns, next));
         let beyond = _mm256_cmpgt_epi64(end, splat(shards.words.len() as u64));
         let coefficients = _mm256_andnot_si256(beyond, coefficients);
-        store(&mut ring.at, slot, _mm256_slli_epi64::<3>(_mm256_andnot_si256(beyond, word)));
+        store(&mut ring.start, slot, _mm256_slli_epi64::<3>(_mm256_andnot_si256(beyond, word)));
         store(&mut ring.next, slot, _mm256_slli_epi64::<3>(_mm256_andnot_si256(beyond, next)));
         store(&mut ring.columns, slot, columns);
         store(&mut ring.result, slot, results(_mm256_andnot_si256(beyond, a), columns));
@@ -405,7 +405,7 @@ fn prepare_128(segments: &Segments<'_>, ring: &mut Ring<u128>, keys: &[u64; KEYS
         let segment = _mm256_sub_epi64(before, _mm256_min_epu32(block, short));
         let columns = _mm256_add_epi64(all, _mm256_cmpgt_epi64(short, block));
         let next = _mm256_andnot_si256(_mm256_cmpeq_epi64(bit, splat(0)), columns);
-        store(&mut ring.at, slot, _mm256_slli_epi64::<4>(segment));
+        store(&mut ring.start, slot, _mm256_slli_epi64::<4>(segment));
         store(&mut ring.next, slot, _mm256_slli_epi64::<4>(next));
         store(&mut ring.columns, slot, columns);
 

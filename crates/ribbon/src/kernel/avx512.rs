@@ -75,7 +75,7 @@ struct Ring<const WORDS: usize> {
     left: [[u64; WORDS]; RING],
     right: [[u64; WORDS]; RING],
     /// The first byte of column 0 in the first block.
-    at: [u64; RING],
+    start: [u64; RING],
     columns: [u64; RING],
     /// Zeros beyond the columns.
     result: [u64; RING],
@@ -91,7 +91,7 @@ impl<const WORDS: usize> Ring<WORDS> {
         Ring {
             left: [[0; WORDS]; RING],
             right: [[0; WORDS]; RING],
-            at: [0; RING],
+            start: [0; RING],
             columns: [0; RING],
             result: [0; RING],
             masks: [[0; RING]; WORDS],
@@ -142,7 +142,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         let at = _mm512_maskz_slli_epi64::<3>(fits, word);
 
         let mask = first_words(columns);
-        store(&mut ring.at, slot, at);
+        store(&mut ring.start, slot, at);
         store(&mut ring.columns, slot, columns);
         store(&mut ring.result, slot, results(a, columns));
         store_bytes(&mut ring.masks[0], slot, mask);
@@ -152,13 +152,13 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         let right = _mm512_srlv_epi64(coefficients, _mm512_sub_epi64(splat(64), bit));
         store(ring.right.as_flattened_mut(), slot, right);
         if LINES > 0 {
-            for &at in &ring.at[slot % RING..][..KEYS] {
+            for &at in &ring.start[slot % RING..][..KEYS] {
                 prefetch_span::<LINES>(bytes, at as usize, span);
             }
         }
     };
     let test = |ring: &Ring<1>, slot: usize, column: u32, mask: u8, next_mask: u8| {
-        let at = bytes.as_ptr().wrapping_add(ring.at[slot] as usize + 8 * column as usize);
+        let at = bytes.as_ptr().wrapping_add(ring.start[slot] as usize + 8 * column as usize);
         let next = at.wrapping_add(8 * ring.columns[slot] as usize);
         let [left, right] = [splat(ring.left[slot][0]), splat(ring.right[slot][0])];
         // SAFETY: `prepare` found that the words of all columns are within the filter, in the first
@@ -207,10 +207,10 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         let segment = _mm512_sub_epi64(before, _mm512_min_epu64(block, short));
         let is_short = _mm512_cmplt_epu64_mask(block, short);
         let columns = _mm512_mask_sub_epi64(all, is_short, all, splat(1));
-        store(&mut ring.at, slot, _mm512_slli_epi64::<4>(segment));
+        store(&mut ring.start, slot, _mm512_slli_epi64::<4>(segment));
         store(&mut ring.columns, slot, columns);
         if LINES > 0 {
-            for &at in &ring.at[slot % RING..][..KEYS] {
+            for &at in &ring.start[slot % RING..][..KEYS] {
                 prefetch_span::<LINES>(bytes, at as usize, span);
             }
         }
@@ -249,7 +249,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         interleave(&mut ring.right, slot, right_low, right_high);
     };
     let test = |ring: &Ring<2>, slot: usize, column: u32, masks: [u8; 2], next_masks: [u8; 2]| {
-        let at = bytes.as_ptr().wrapping_add(ring.at[slot] as usize + 16 * column as usize);
+        let at = bytes.as_ptr().wrapping_add(ring.start[slot] as usize + 16 * column as usize);
         let next = at.wrapping_add(16 * ring.columns[slot] as usize);
         let bits = [broadcast(&ring.left[slot]), broadcast(&ring.right[slot])];
         // SAFETY: `Shape::place`, which `prepare` computes, says that the segments of all columns

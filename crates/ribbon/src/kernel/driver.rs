@@ -108,7 +108,7 @@ pub(super) use with_lines;
 pub(super) struct Equation<W> {
     /// The offset of column 0 in the equation's first block, and how many bytes further on the next
     /// block has that column; 0 if the equation is in one block.
-    pub(super) at: usize,
+    pub(super) start: usize,
     pub(super) next: usize,
     pub(super) columns: usize,
     pub(super) result: u32,
@@ -132,7 +132,7 @@ impl<W> Equation<W> {
 pub(super) struct Ring<W> {
     pub(super) left: [W; RING],
     pub(super) right: [W; RING],
-    pub(super) at: [u64; RING],
+    pub(super) start: [u64; RING],
     pub(super) next: [u64; RING],
     pub(super) columns: [u64; RING],
     /// The result, and in the high half its bits from the last four columns on.
@@ -142,15 +142,15 @@ pub(super) struct Ring<W> {
 impl<W: Copy + Default> Ring<W> {
     fn new() -> Self {
         let [left, right] = [[W::default(); RING]; 2];
-        let [at, next, columns, result] = [[0; RING]; 4];
-        Ring { left, right, at, next, columns, result }
+        let [start, next, columns, result] = [[0; RING]; 4];
+        Ring { left, right, start, next, columns, result }
     }
 
     #[inline(always)]
     pub(super) fn get(&self, slot: usize) -> Equation<&W> {
         let slot = slot % RING;
         Equation {
-            at: self.at[slot] as usize,
+            start: self.start[slot] as usize,
             next: self.next[slot] as usize,
             columns: self.columns[slot] as usize,
             result: self.result[slot] as u32,
@@ -162,7 +162,7 @@ impl<W: Copy + Default> Ring<W> {
     #[inline(always)]
     pub(super) fn set(&mut self, slot: usize, equation: Equation<W>) {
         let slot = slot % RING;
-        self.at[slot] = equation.at as u64;
+        self.start[slot] = equation.start as u64;
         self.next[slot] = equation.next as u64;
         self.columns[slot] = equation.columns as u64;
         self.result[slot] = equation.results([0, equation.columns.saturating_sub(4)]);
@@ -203,7 +203,7 @@ impl Source for Shards<'_> {
         let nothing = Placed { word: 0, next: 0, columns: 0, left: 0, right: 0, result: 0 };
         let placed = self.place(hash).unwrap_or(nothing);
         Equation {
-            at: 8 * placed.word,
+            start: 8 * placed.word,
             next: 8 * placed.next,
             columns: placed.columns as usize,
             result: placed.result as u32,
@@ -224,7 +224,7 @@ impl Source for Shards<'_> {
 
     #[inline(always)]
     fn parity(&self, equation: &Equation<&u64>, column: usize) -> u32 {
-        let at = equation.at / 8 + column;
+        let at = equation.start / 8 + column;
         let word = |at: usize| u64::from_le_bytes(self.words[at]);
         let next = word(at + equation.next / 8);
         ((word(at) & equation.left) ^ (next & equation.right)).count_ones() & 1
@@ -240,7 +240,7 @@ impl Source for Segments<'_> {
     fn equation(&self, hash: u64) -> Equation<u128> {
         let placed = self.place(hash);
         Equation {
-            at: SEGMENT_BYTES * placed.segment,
+            start: SEGMENT_BYTES * placed.segment,
             next: SEGMENT_BYTES * placed.next,
             columns: placed.columns as usize,
             result: placed.result,
@@ -261,7 +261,7 @@ impl Source for Segments<'_> {
 
     #[inline(always)]
     fn parity(&self, equation: &Equation<&u128>, column: usize) -> u32 {
-        let at = equation.at / SEGMENT_BYTES + column;
+        let at = equation.start / SEGMENT_BYTES + column;
         let word = |at: usize| u128::from_le_bytes(self.segments()[at]);
         let next = word(at + equation.next / SEGMENT_BYTES);
         ((word(at) & equation.left) ^ (next & equation.right)).count_ones() & 1
@@ -271,10 +271,10 @@ impl Source for Segments<'_> {
 /// Prefetches the lines of an equation's bytes.
 #[inline]
 pub(super) fn prefetch_equation<S: Source>(source: &S, hash: u64) {
-    let Equation { at, next, columns, .. } = source.equation(hash);
+    let Equation { start, next, columns, .. } = source.equation(hash);
     let bytes = next + S::WORD_BYTES * columns;
     let last = bytes.checked_sub(1);
-    (0..bytes).step_by(64).chain(last).for_each(|offset| prefetch(source.bytes(), at + offset));
+    (0..bytes).step_by(64).chain(last).for_each(|offset| prefetch(source.bytes(), start + offset));
 }
 
 /// Prepares eight keys one by one.
@@ -310,7 +310,7 @@ pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
     let prepare = |ring: &mut Ring<S::Word>, keys: &[u64; KEYS], slot: usize| {
         prepare(ring, keys, slot);
         if LINES > 0 {
-            for &at in &ring.at[slot % RING..][..KEYS] {
+            for &at in &ring.start[slot % RING..][..KEYS] {
                 prefetch_span::<LINES>(source.bytes(), at as usize, span);
             }
         }
@@ -359,8 +359,8 @@ pub(super) fn test_singly<S: Source>(
 #[inline(always)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "others test by columns"))]
 pub(super) fn holds_all<S: Source>(source: &S, hash: u64, holds: impl TestColumns<S>) -> bool {
-    let Equation { at, next, columns, result, left, right } = source.equation(hash);
-    let equation = Equation { at, next, columns, result, left: &left, right: &right };
+    let Equation { start, next, columns, result, left, right } = source.equation(hash);
+    let equation = Equation { start, next, columns, result, left: &left, right: &right };
     let Some(end) = columns.checked_sub(4) else { return holds_short(source, &equation) };
     let mut column = 0;
     loop {

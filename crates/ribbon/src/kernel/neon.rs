@@ -48,7 +48,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         holds_in(columns, results, |column| {
             let left = vreinterpretq_u8_u64(vdupq_n_u64(*equation.left));
             let right = vreinterpretq_u8_u64(vdupq_n_u64(*equation.right));
-            let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
+            let at = bytes.as_ptr().wrapping_add(equation.start + 8 * column);
             let two = |at: *const u8| {
                 // SAFETY: as `TestColumns` says, the equation has four columns from `column` on,
                 // which `Source::equation` says are among the bytes: two here.
@@ -75,7 +75,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
     let holds = |equation: &Equation<&_>, columns, results| {
         holds_in(columns, results, |column| {
             let (left, right) = (load_128(equation.left), load_128(equation.right));
-            let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
+            let at = bytes.as_ptr().wrapping_add(equation.start + 16 * column);
             let one = |column: usize| {
                 let at = at.wrapping_add(16 * column);
                 // SAFETY: as `TestColumns` says, the equation has four columns from `column` on,

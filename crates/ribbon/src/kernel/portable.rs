@@ -65,7 +65,7 @@ fn columns_of_both<'b, const BYTES: usize>(
     equation: &Equation<impl Sized>,
     column: usize,
 ) -> [&'b [u8; BYTES]; 2] {
-    [equation.at + column, equation.at + equation.next + column]
+    [equation.start + column, equation.start + equation.next + column]
         .map(|at| bytes[at..].first_chunk().expect("a place is within the bytes"))
 }
 

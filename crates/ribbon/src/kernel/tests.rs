@@ -146,7 +146,7 @@ fn directory(shards: u32, columns: u32) -> (Vec<Word>, Vec<Word>) {
 
 /// The lines that the bytes of an equation are in.
 fn read<S: driver::Source>(source: &S, hash: u64) -> Vec<usize> {
-    let driver::Equation { at, next, columns, .. } = source.equation(hash);
+    let driver::Equation { start: at, next, columns, .. } = source.equation(hash);
     let start = source.bytes().as_ptr().addr();
     let of = |at: usize| (start + at) / 64..=(start + at + columns * S::WORD_BYTES - 1) / 64;
     let mut lines: Vec<usize> = of(at).chain(of(at + next)).collect();

@@ -8,7 +8,7 @@ use std::format;
 use blocked_bloom::parts::PrefetchAhead;
 use blocked_bloom::{Bitmask, Filter, Kernel};
 
-use super::{NEAR_CACHE_FACTOR, contains, for_each_ahead, for_each_block, for_each_word, insert};
+use super::{CACHE_FACTOR, contains, for_each_ahead, for_each_block, for_each_word, insert};
 use crate::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 use crate::watch::{Event, events, kernels, lines, note};
 use crate::{AtomicSplitBlockFilter, SplitBlockFilter, hash_value};
@@ -85,9 +85,9 @@ fn check_distance(all: &[Event], hashes: usize, at_once: usize, distance: usize,
 
 #[test]
 fn blocks_are_prefetched_some_keys_before_they_are_read() {
-    let near = NEAR_CACHE_FACTOR * Kernel::default().prefetch_threshold() / SPLIT_BLOCK_BYTES;
+    let near = CACHE_FACTOR * Kernel::default().prefetch_threshold() / SPLIT_BLOCK_BYTES;
     for (blocks, distance) in
-        [(1_000, DISTANCE), (near, DISTANCE), (near + NEAR_CACHE_FACTOR, 2 * DISTANCE)]
+        [(1_000, DISTANCE), (near, DISTANCE), (near + CACHE_FACTOR, 2 * DISTANCE)]
     {
         check_distances(&mut vec![[0_u8; SPLIT_BLOCK_BYTES]; blocks], distance);
     }
@@ -147,7 +147,7 @@ fn filters_prefetch_by_hand_and_where_they_are_shared() {
     // Numbers of blocks are powers of two.
     let keys: Vec<[u8; 8]> = (0..300).map(u64::to_le_bytes).collect();
     let values: Vec<u64> = keys.iter().map(hash_value).collect();
-    let far = (NEAR_CACHE_FACTOR + 1) * threshold;
+    let far = (CACHE_FACTOR + 1) * threshold;
     for (bytes, outgrows) in [(threshold / 2, false), (2 * threshold, true), (far, true)] {
         let blocks = (bytes / SPLIT_BLOCK_BYTES) as u32;
         let blocks = if outgrows { blocks.next_power_of_two() } else { 1 << blocks.ilog2() };

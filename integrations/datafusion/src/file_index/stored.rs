@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blocked_bloom_file_index::{
     Candidates, FileIdentity, FileIndex, FileIndexError, Lookup, Manifest, Pruned, SameFile,
-    Unknown,
+    UnknownReason,
 };
 use bytes::Bytes;
 use datafusion::arrow::datatypes::DataType;
@@ -233,7 +233,7 @@ pub(crate) struct Left {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
     /// All of it, and why.
-    Unknown(Unknown),
+    Unknown(UnknownReason),
     Nothing,
     /// The row groups that are `true`, of all.
     RowGroups(Vec<bool>),
@@ -271,7 +271,7 @@ impl Left {
                 Pruned::RowGroups(bits) => Verdict::RowGroups(
                     (0..bits.len()).map(|i| bits.get(i) != Some(false)).collect(),
                 ),
-                _ => Verdict::Unknown(Unknown::OtherIndex),
+                _ => Verdict::Unknown(UnknownReason::OtherIndex),
             }
         });
         verdicts.reduce(Verdict::and)
@@ -289,7 +289,9 @@ impl Verdict {
                 if both.contains(&true) { Verdict::RowGroups(both) } else { Verdict::Nothing }
             }
             // One of the two is an index of another version.
-            (Verdict::RowGroups(_), Verdict::RowGroups(_)) => Verdict::Unknown(Unknown::OtherIndex),
+            (Verdict::RowGroups(_), Verdict::RowGroups(_)) => {
+                Verdict::Unknown(UnknownReason::OtherIndex)
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 //! filters. A tenth as many absent and present keys are looked up, and a hundredth as many prefixes
 //! scanned, half of them absent. The policies are timed from inside, by a policy around them.
 
-mod alone;
+mod micro;
 mod profile;
 mod workload;
 
@@ -44,8 +44,8 @@ async fn main() -> Result<()> {
     let equal = ours(Sizing::FalsePositiveRate(rate * 0.98))?;
     outcomes.push(("blocked, equal rate".into(), workload::run(Some(equal), keys).await?));
     table(&outcomes, keys);
-    alone::promises()?;
-    alone::probes(BITS)?;
+    micro::promises()?;
+    micro::probes(BITS)?;
     let wrong: u64 = outcomes.iter().map(|(_, outcome)| outcome.wrong).sum();
     println!("\nwrong answers: {wrong}");
     if wrong > 0 { Err("the engine gave wrong answers".into()) } else { Ok(()) }

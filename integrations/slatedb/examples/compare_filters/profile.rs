@@ -15,7 +15,7 @@ use slatedb::{Filter, FilterBuilder, FilterPolicy, FilterQuery, RowEntry};
 const KEPT: usize = 1_000_000;
 
 /// Probes that are replayed together: few enough to stay in the cache.
-const TOGETHER: usize = 64;
+const REPLAY_GROUP: usize = 64;
 
 /// What was measured inside a policy.
 #[derive(Default)]
@@ -52,7 +52,7 @@ pub(crate) struct Probes {
 
 impl Profile {
     pub(crate) fn build_ns_per_key(&self) -> f64 {
-        least(&self.build) / 1e3
+        minimum(&self.build) / 1e3
     }
 
     /// Of all filters that were built, as encoded.
@@ -61,7 +61,7 @@ impl Profile {
     }
 
     pub(crate) fn decode_us(&self) -> f64 {
-        least(&self.decode) / 1e3
+        minimum(&self.decode) / 1e3
     }
 
     /// Starts a phase.
@@ -86,14 +86,14 @@ impl Profile {
     }
 }
 
-fn least(times: &Mutex<Vec<u64>>) -> f64 {
+fn minimum(times: &Mutex<Vec<u64>>) -> f64 {
     times.lock().unwrap().iter().min().copied().unwrap_or(0) as f64
 }
 
 /// The best of ten rounds of each few probes, in ns per probe.
 fn replay(probes: &[Probe]) -> f64 {
     let mut total = Duration::ZERO;
-    for some in probes.chunks(TOGETHER) {
+    for some in probes.chunks(REPLAY_GROUP) {
         let rounds = (0..10).map(|_| {
             let start = Instant::now();
             let maybes = some.iter().filter(|probe| probe.filter.might_match(&probe.query));

@@ -47,7 +47,7 @@ impl PrefixExtractor for LastSlash {
     }
 }
 
-pub(crate) fn two() -> Arc<dyn PrefixExtractor> {
+pub(crate) fn first_two_bytes() -> Arc<dyn PrefixExtractor> {
     Arc::new(First(2, "first-2"))
 }
 
@@ -58,11 +58,11 @@ pub(crate) fn sizing() -> Sizing {
 /// Whole keys; keys and prefixes; prefixes alone.
 pub(crate) fn ours() -> [BlockedBloomPolicy; 3] {
     let policy = || BlockedBloomPolicy::new(sizing()).unwrap();
-    [policy(), policy().prefixes(two()), policy().only_prefixes(two())]
+    [policy(), policy().prefixes(first_two_bytes()), policy().only_prefixes(first_two_bytes())]
 }
 
 pub(crate) fn theirs() -> Arc<dyn FilterPolicy> {
-    Arc::new(BloomFilterPolicy::new(10).with_prefix_extractor(two()))
+    Arc::new(BloomFilterPolicy::new(10).with_prefix_extractor(first_two_bytes()))
 }
 
 pub(crate) fn entry(key: &[u8]) -> RowEntry {

@@ -16,24 +16,25 @@ use crate::varint;
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     block: Block<'a>,
-    at: usize,
+    position: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(block: Block<'a>) -> Self {
-        Cursor { block, at: 0 }
+        Cursor { block, position: 0 }
     }
 
     pub(super) fn malformed(&self, expected: &'static str) -> RocksdbError {
-        let offset = self.block.offset + self.at as u64;
+        let offset = self.block.offset + self.position as u64;
         RocksdbError::Malformed { block: self.block.name, offset, expected }
     }
 
     /// Seven bits a byte, lowest first, the last byte below 128.
     pub(super) fn varint(&mut self) -> Result<u64, RocksdbError> {
         let error = self.malformed("a number of at most 64 bits");
-        let (number, length) = varint::read(&self.block.bytes[self.at..]).map_err(|_| error)?;
-        self.at += length;
+        let (number, length) =
+            varint::read(&self.block.bytes[self.position..]).map_err(|_| error)?;
+        self.position += length;
         Ok(number)
     }
 
@@ -42,10 +43,10 @@ impl<'a> Cursor<'a> {
         length: u64,
         what: &'static str,
     ) -> Result<&'a [u8], RocksdbError> {
-        let rest = &self.block.bytes[self.at..];
+        let rest = &self.block.bytes[self.position..];
         match usize::try_from(length).ok().and_then(|length| rest.get(..length)) {
             Some(bytes) => {
-                self.at += bytes.len();
+                self.position += bytes.len();
                 Ok(bytes)
             }
             None => Err(self.malformed(what)),
@@ -101,7 +102,7 @@ impl<'a> Entries<'a> {
             Some(bytes) => {
                 Ok(Entries { cursor: Cursor::new(Block { bytes, ..block }), key_length: 0 })
             }
-            None => Err(Cursor { block, at: block.bytes.len().saturating_sub(4) }
+            None => Err(Cursor { block, position: block.bytes.len().saturating_sub(4) }
                 .malformed("a number of restart points that fit")),
         }
     }
@@ -122,7 +123,7 @@ impl<'a> Entries<'a> {
     }
 
     pub(super) fn is_at_end(&self) -> bool {
-        self.cursor.at == self.cursor.block.bytes.len()
+        self.cursor.position == self.cursor.block.bytes.len()
     }
 
     /// The next entry's key, and the value as a block of its own.
@@ -130,7 +131,7 @@ impl<'a> Entries<'a> {
         let [shared, own] = self.key_lengths()?;
         let length = self.cursor.varint()?;
         let key = self.key(shared, own)?;
-        let offset = self.cursor.block.offset + self.cursor.at as u64;
+        let offset = self.cursor.block.offset + self.cursor.position as u64;
         let bytes = self.cursor.bytes(length, "a value within the block")?;
         Ok((key, Block { offset, bytes, ..self.cursor.block }))
     }

@@ -44,7 +44,7 @@ pub(crate) fn murmur3(key: &[u8]) -> (u64, u64) {
 
 fn positions(layout: Layout, hash_count: u32, words: u32, (h1, h2): (u64, u64)) -> Vec<u64> {
     let (mut base, step) = match layout {
-        Layout::UpTo2 => (h1 as i64, h2 as i64),
+        Layout::Cassandra2 => (h1 as i64, h2 as i64),
         _ => (h2 as i64, h1 as i64),
     };
     let max = i64::from(words) * 64;
@@ -62,7 +62,7 @@ fn words(bytes: &[u8], layout: Layout) -> Vec<u64> {
         .chunks(8)
         .map(|word| word.try_into().unwrap())
         .map(|word| match layout {
-            Layout::Since4 => u64::from_le_bytes(word),
+            Layout::Cassandra4 => u64::from_le_bytes(word),
             _ => u64::from_be_bytes(word),
         })
         .collect()
@@ -93,7 +93,7 @@ pub(super) fn write(
     let mut bytes = [hash_count.to_be_bytes(), word_count.to_be_bytes()].concat();
     for word in words {
         bytes.extend(match layout {
-            Layout::Since4 => word.to_le_bytes(),
+            Layout::Cassandra4 => word.to_le_bytes(),
             _ => word.to_be_bytes(),
         });
     }

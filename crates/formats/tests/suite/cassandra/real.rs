@@ -69,9 +69,9 @@ fn every_answer_of_every_fixture() {
             panic!("{row:?}")
         };
         let layout = match (bits.starts_with("old"), order.starts_with("old")) {
-            (true, true) => Layout::UpTo2,
-            (true, false) => Layout::Since3,
-            (false, false) => Layout::Since4,
+            (true, true) => Layout::Cassandra2,
+            (true, false) => Layout::Cassandra3,
+            (false, false) => Layout::Cassandra4,
             other => panic!("{name}: {other:?}"),
         };
         let path = folder.join(name);
@@ -153,7 +153,7 @@ fn the_hash_of_every_vector() {
 #[ignore = "reads files of the folder BLOCKED_BLOOM_FIXTURES"]
 fn cassandras_own_large_goldens() {
     let folder = external("cassandra/serialization").expect("the folder of fixtures");
-    for (version, layout) in [("3.0", Layout::Since3), ("4.0", Layout::Since4)] {
+    for (version, layout) in [("3.0", Layout::Cassandra3), ("4.0", Layout::Cassandra4)] {
         let file =
             std::fs::File::open(folder.join(format!("utils.BloomFilter1000-{version}.bin.gz")));
         let mut stored = Vec::new();
@@ -178,8 +178,11 @@ fn sizes_are_cassandras() {
     let folder = external("cassandra").expect("the folder of fixtures");
     let specs = rows(&folder.join("generated/spec.csv"));
     for row in &specs {
-        let shape =
-            Shape::for_partitions(Layout::Since4, row[1].parse().unwrap(), row[0].parse().unwrap());
+        let shape = Shape::for_partitions(
+            Layout::Cassandra4,
+            row[1].parse().unwrap(),
+            row[0].parse().unwrap(),
+        );
         let shape = shape.unwrap();
         assert_eq!([shape.probes().to_string(), shape.words().to_string()], row[2..], "{row:?}");
     }
@@ -199,7 +202,7 @@ fn sizes_are_cassandras() {
     let mut sizes = 0;
     for fp_chance in chances.filter(|chance| (6.71e-5..1.0).contains(chance)) {
         for partitions in [0, 1, 77, 1_000_000] {
-            let shape = Shape::for_partitions(Layout::Since3, partitions, fp_chance).unwrap();
+            let shape = Shape::for_partitions(Layout::Cassandra3, partitions, fp_chance).unwrap();
             let expected = naive::size(&table, partitions, fp_chance);
             assert_eq!((shape.probes(), u64::from(shape.words())), expected, "{fp_chance}");
             sizes += 1;

@@ -316,9 +316,9 @@ fn replies_that_are_missing_or_out_of_order_are_errors() {
         assert_eq!(error(&[(1, &header), (iterator, first)]), order);
     }
     let both = bits.concat();
-    let across = RedisError::AcrossLinks { iterator: 25, found: 24, most: 16 };
+    let across = RedisError::SpansLinks { iterator: 25, found: 24, most: 16 };
     assert_eq!(error(&[(1, &header), (25, &both)]), across);
-    let behind = RedisError::AcrossLinks { iterator: 26, found: 1, most: 0 };
+    let behind = RedisError::SpansLinks { iterator: 26, found: 1, most: 0 };
     assert_eq!(error(&[(1, &header), (17, first), (25, second), (26, &[0])]), behind);
     // The end has iterator 0.
     let order = RedisError::Order { iterator: 7, expected: 25 };

@@ -127,12 +127,12 @@ fn cassandra_filters() {
     let bytes = fs::read(folder.join("nb-1-big-Filter.db")).unwrap();
     let keys = fs::read_to_string(folder.join("keys.txt")).unwrap();
     let keys: Vec<Vec<u8>> = keys.lines().map(|key| key.as_bytes().to_vec()).collect();
-    let mut filter = CassandraFilter::new(Layout::Since4, 40, 0.01).unwrap();
+    let mut filter = CassandraFilter::new(Layout::Cassandra4, 40, 0.01).unwrap();
     numbered("b", 40).iter().for_each(|key| _ = filter.insert(key));
     let other = filter.into_inner();
     assert_eq!((bytes.len(), keys.len()), (other.len(), 40));
     let queries = [keys, numbered("n", 100)].concat();
-    let look_up = |bytes: &[u8]| match CassandraFilter::from_bytes(bytes, Layout::Since4) {
+    let look_up = |bytes: &[u8]| match CassandraFilter::from_bytes(bytes, Layout::Cassandra4) {
         Err(error) => {
             assert!(!error.to_string().is_empty());
             Outcome::refused()
@@ -156,7 +156,11 @@ fn cassandra_filters() {
                     && words > 0
                     && length as u64 == 8 + 8 * words as u64;
                 let scheme = |key: &Vec<u8>| {
-                    naive_cassandra::contains(bytes, Layout::Since4, naive_cassandra::murmur3(key))
+                    naive_cassandra::contains(
+                        bytes,
+                        Layout::Cassandra4,
+                        naive_cassandra::murmur3(key),
+                    )
                 };
                 Expected::from_answers(fits.then(|| queries.iter().map(scheme).collect()))
             }
