@@ -75,7 +75,7 @@ pub enum InstructionSet {
     Avx2,
     /// NEON of little-endian aarch64: `neon`.
     Neon,
-    /// What the crate `wide` makes of portable code: `portable`.
+    /// Plain Rust that compilers vectorise: `portable`.
     Portable,
     /// Plain Rust: `scalar`.
     Scalar,
