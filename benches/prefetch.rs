@@ -20,8 +20,9 @@
 use std::hint::black_box;
 use std::process::Command;
 
-use benches::clock::{Clock, Timing};
+use benches::clock::Clock;
 use benches::rows::Size;
+use benches::timing::Timing;
 use benches::workload::Mix;
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::probe::block_index;

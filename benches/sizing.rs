@@ -9,8 +9,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use benches::clock::Timing;
 use benches::rows::Given;
+use benches::timing::Timing;
 use blocked_bloom::Sizing;
 
 /// Nanoseconds per call, over this many calls. By the clock on the wall: reading that of the thread

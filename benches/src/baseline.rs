@@ -10,7 +10,7 @@
 use blocked_bloom::Block;
 use blocked_bloom::probe::{bits, block_index};
 
-use crate::clock::Timing;
+use crate::timing::Timing;
 
 /// Names of the two loops of the baseline, and whether they prefetch.
 pub const BASELINES: [(&str, bool); 2] = [("baseline", false), ("baseline_ahead", true)];

@@ -14,4 +14,5 @@ pub mod rocksdb;
 pub mod rows;
 pub mod split_block;
 pub mod table;
+pub mod timing;
 pub mod workload;

@@ -8,8 +8,8 @@ use std::process::Command;
 use blocked_bloom::Kernel;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timing;
 use crate::table::counted;
+use crate::timing::Timing;
 use crate::workload::Mix;
 
 /// The variable that names the file to which `cargo bench` adds its tables.
@@ -208,7 +208,7 @@ pub struct Line {
     /// In the unit that the title names, else nanoseconds per key.
     pub time: Timing,
     /// The median of the ratios to the first row of the same round.
-    #[serde(deserialize_with = "crate::clock::number_or_nan")]
+    #[serde(deserialize_with = "crate::timing::number_or_nan")]
     pub ratio: f64,
 }
 

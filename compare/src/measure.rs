@@ -1,7 +1,8 @@
 //! Times of filling and of looking up, and false-positive rates.
 
-use benches::clock::{Case, Clock, Schedule, Timing, interleaved};
+use benches::clock::{Case, Clock, Schedule, interleaved};
 use benches::results::{Rate, Report, Section, Time};
+use benches::timing::Timing;
 use benches::workload::{Key, Mix, hash, key};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};

@@ -3,8 +3,9 @@
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
-use benches::clock::{Case, Schedule, Timing, interleaved, times};
+use benches::clock::{Case, Schedule, interleaved, times};
 use benches::results::Removable;
+use benches::timing::Timing;
 use benches::workload::{Mix, hash};
 use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_removable::{RemovableError, RemovableOptions};

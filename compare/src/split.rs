@@ -4,9 +4,10 @@
 
 use std::fmt::Write;
 
-use benches::clock::{Case, Schedule, Timing, times};
+use benches::clock::{Case, Schedule, times};
 use benches::results::{Line, Machine, Table};
 use benches::split_block::{BOUNDS, OURS, OURS_ONCE, SAFE, SBBF, SBBF_LOOP, SplitBlocks};
+use benches::timing::Timing;
 use benches::workload::{Key, Mix, key};
 use blocked_bloom::{Filter as _, Kernel};
 use blocked_bloom_split::{Lookup, SplitBlock, SplitBlockFilter, hash_value, split_block};

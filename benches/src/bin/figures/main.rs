@@ -6,6 +6,8 @@
 //! keys. Marks in code are not looked at.
 
 mod blocks;
+mod cells;
+mod names;
 mod pages;
 mod pictures;
 mod store;
@@ -63,10 +65,10 @@ fn run(root: &Path, is_check: bool) -> Result<Vec<String>, Box<dyn Error>> {
             fs::write(&path, page.text)?;
         }
     }
-    let (picture, drawn) = (root.join(pictures::FILES), pictures::files(&store)?);
+    let (picture, drawn) = (root.join(names::FILES_PICTURE), pictures::files(&store)?);
     match is_check {
         true if fs::read_to_string(&picture).is_ok_and(|found| found == drawn) => {}
-        true => problems.push(format!("{}: not drawn from the results", pictures::FILES)),
+        true => problems.push(format!("{}: not drawn from the results", names::FILES_PICTURE)),
         false => fs::write(picture, drawn)?,
     }
     Ok(problems)

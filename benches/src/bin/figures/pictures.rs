@@ -1,19 +1,9 @@
 //! The pictures that are drawn from the files of results without measuring anew.
 
-use benches::chart::{Axis, Chart, Line, Mark, Panel, Point, Series};
+use benches::chart::{Axis, Chart, Panel, Point, Series};
 
+use crate::names::WAYS;
 use crate::store::Store;
-
-/// Where [`files`] is.
-pub(crate) const FILES: &str = "docs/img/files.svg";
-
-/// Ways to find an absent value in a table of files, as the results have them.
-pub(crate) const WAYS: [(&str, &str, Line, Mark); 4] = [
-    ("plain", "#8b949e", Line::Thin, Mark::Square),
-    ("Bloom filters of row groups", "#3b82f6", Line::Thin, Mark::Dot),
-    ("index by ranges", "#e8590c", Line::Thick, Mark::Dot),
-    ("index in memory", "#2f9e44", Line::Thin, Mark::Ring),
-];
 
 /// Requests for an absent value against the number of files.
 pub(crate) fn files(store: &Store) -> Result<String, String> {

@@ -2,24 +2,12 @@
 
 use benches::results::{Removable, Section, distinct};
 
-use crate::blocks::{
-    CLASSICAL, ENGINE_TABLES, OURS, OURS_ONE, ROCKSDB, is_ours, removables, table,
+use crate::cells::table;
+use crate::names::{
+    AVX2, CLASSICAL, ENGINE, ENGINE_TABLES, FASTEST, GROUPS, ONE, OTHER, OURS, OURS_ONE, RATES,
+    RIBBON, SINGLE, is_ours,
 };
 use crate::store::Store;
-
-/// Rows of others that look up one key at a time.
-const SINGLE: [&str; 6] =
-    [ROCKSDB, "sbbf-rs-safe", "parquet Sbbf †", "fastbloom", "bloomfilter †", "xorf BinaryFuse8"];
-
-/// The groups of the page, in its order.
-const FASTEST: &str = "the fastest kernel";
-const AVX2: &str = "with AVX2 alone";
-const ONE: &str = "keys one by one";
-const ENGINE: &str = "filters of 20 tables";
-const RIBBON: &str = "Ribbon filters";
-const OTHER: &str = "other filters of this project";
-const RATES: &str = "false positives";
-const GROUPS: [&str; 7] = [FASTEST, AVX2, ONE, ENGINE, RIBBON, OTHER, RATES];
 
 /// A case in which others may win: its group, what it is, and where; the figure of this project,
 /// and those of others.
@@ -173,7 +161,7 @@ fn other_packages(store: &Store) -> Result<Vec<Contest>, String> {
             });
         }
     }
-    let rows = removables(store)?;
+    let rows = store.removables()?;
     if let Some(ours) = rows.iter().find(|row| row.name.starts_with("blocked-bloom-removable")) {
         let others =
             || rows.iter().filter(|row| !is_ours(&row.name) && !row.name.starts_with("Bloom"));
