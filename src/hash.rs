@@ -221,4 +221,4 @@ impl Display for KeyError {
     }
 }
 
-error!(KeyError);
+impl_error!(KeyError);

@@ -350,4 +350,4 @@ impl Display for HeaderError {
     }
 }
 
-error!(HeaderError);
+impl_error!(HeaderError);

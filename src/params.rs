@@ -497,4 +497,4 @@ impl Display for ParamsError {
     }
 }
 
-error!(ParamsError);
+impl_error!(ParamsError);

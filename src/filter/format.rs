@@ -255,4 +255,4 @@ impl Display for FormatError {
     }
 }
 
-error!(FormatError, Header(HeaderError));
+impl_error!(FormatError, Header(HeaderError));

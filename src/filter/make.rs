@@ -129,4 +129,4 @@ impl Display for BuildError {
     }
 }
 
-error!(BuildError, Params(ParamsError), Alloc(AllocError), Key(KeyError));
+impl_error!(BuildError, Params(ParamsError), Alloc(AllocError), Key(KeyError));

@@ -205,4 +205,4 @@ impl Display for MergeError {
     }
 }
 
-error!(MergeError, Alloc(AllocError); Input);
+impl_error!(MergeError, Alloc(AllocError); Input);
