@@ -1,12 +1,12 @@
 //! What an engine calls for a point lookup: one absent key in the filters of 20 tables, ten bits
 //! per key. Each table has fewer keys than the one before, by a thousandth of the first's.
 //!
-//! Ways: `one by one` tests the opened filters in turn, `prefetch first` calls `prefetch_hash` of
-//! all and then tests, `tables_to_read` is the call that does so, `stored bytes` tests by
-//! `contains_hash_in` what has just been fetched, `opened each time` opens that by
-//! `from_bytes_trusted` and tests. `MultiGet of 8` and more look up batches in one filter after the
-//! other, and prefetch 64 keys in the next. `tables, one by one` and `tables, prefetch first`
-//! compare the key with the least and greatest of each table before they test its filter, as an
+//! Rows: `one by one` tests the opened filters in turn. `prefetch first` calls `prefetch_hash` of
+//! every filter and then tests; `tables_to_read` does the same in one call. `stored bytes` tests
+//! the stored bytes with `contains_hash_in`; `opened each time` opens them with
+//! `from_bytes_trusted` and then tests. `MultiGet of 8` and larger look up a batch in one filter
+//! after the other, and prefetch 64 keys in the next filter. `tables, one by one` and `tables,
+//! prefetch first` first compare the key with the smallest and largest key of each table, as an
 //! engine does. `RocksDB's loop` and `lsm-tree's filter` are two other engines' filters of as many
 //! bits, both written here after their descriptions. The partitioned tables have 200,000 keys in
 //! filters of 4 KiB: the index is searched by the key, and then the opened partition is tested.

@@ -1,9 +1,9 @@
-//! What a slot of a resident set costs over a bare lookup, and what planning takes.
+//! The cost of a resident set's slot over a bare lookup, and of planning.
 //!
-//! A get looks up one absent hash in the filters of 11 tables, of 2,000 keys each: everything is in
-//! a cache. `bare` has the filters in a vector, `slot` looks up slots under one pin per get and
-//! counts, `RwLock` clones an `Arc` from under one and counts each. On one thread and on two, which
-//! look up the same slots; ns per table.
+//! A get looks up one absent hash in the filters of 11 tables of 2,000 keys each, so that
+//! everything is in a cache. `bare` keeps the filters in a vector. `slot` takes one pin per get,
+//! looks up slots and counts. `RwLock` clones an `Arc` under a lock and counts each lookup. One and
+//! two threads look up the same slots; figures are ns per table.
 //!
 //! `cargo bench -p blocked-bloom-benches --bench resident` takes 20 seconds.
 
@@ -108,8 +108,8 @@ fn main() {
     planning(20_000);
 }
 
-/// Ticks of the planner alone, of which every filter was looked up, with a tenth of the bytes as
-/// budget.
+/// Measures ticks of the planner alone. Every filter was looked up since the last tick, and the
+/// budget is a tenth of the filters' bytes.
 fn planning(tables: u64) {
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable();
     let params = options.params(1_000_000).expect("ten bits per key are legal");

@@ -1,5 +1,5 @@
-//! What sizing takes: a row for each of some sizings and numbers of keys, the median and, in
-//! brackets, the least of 25 rounds of some 10 microseconds.
+//! The time of sizing a filter, for several sizings and numbers of keys: the median and, in
+//! brackets, the minimum of 25 rounds of about 10 microseconds.
 //!
 //! `cargo bench -p blocked-bloom-benches --bench sizing` takes some seconds; `-- rates` runs only a
 //! part.

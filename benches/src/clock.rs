@@ -19,14 +19,14 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that runs from now on.
+    /// Starts a clock.
     pub fn start() -> Self {
         let wall = Instant::now();
         Clock { wall, cpu: cpu_seconds() }
     }
 
-    /// Seconds since the start, on the thread that started it, without what reading the clock
-    /// takes: it is a system call of some 200 ns, 3 % of 16,384 lookups in cache.
+    /// Seconds since the start, on the thread that started the clock. The cost of reading the clock
+    /// is subtracted: a system call of about 200 ns, 3 % of 16,384 lookups in cache.
     pub fn seconds(&self) -> f64 {
         static COST: OnceLock<f64> = OnceLock::new();
         let taken = self.taken();
@@ -61,12 +61,12 @@ fn cpu_seconds() -> Option<f64> {
 #[expect(missing_debug_implementations, reason = "a closure")]
 pub struct Case<'a> {
     keys: usize,
-    /// Runs the pass of this number, and gives the seconds it took.
+    /// Runs the pass of this number, and returns its time in seconds.
     run: Box<dyn FnMut(usize) -> f64 + 'a>,
 }
 
 impl<'a> Case<'a> {
-    /// A case of this thread. `run` is given the number of the pass; dropping what it returns is
+    /// A case that runs on this thread. `run` takes the number of the pass; dropping its result is
     /// not timed.
     pub fn new<R>(keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
         Case::with_setup(None, keys, |pass| pass, run)
@@ -136,7 +136,7 @@ impl Schedule {
     }
 }
 
-/// Runs every case in each round, and gives the nanoseconds per key of all rounds.
+/// Runs every case in each round, and returns the nanoseconds per key of all rounds.
 pub fn times(cases: &mut [Case<'_>], schedule: Schedule) -> Vec<Vec<f64>> {
     let mut times = vec![Vec::new(); cases.len()];
     let passes = schedule.warm + schedule.timed;

@@ -80,7 +80,7 @@ impl FastLocalBloom {
         let lines = &self.lines[..];
         let mut hits = 0;
         for hash in items.iter().map(hash) {
-            // SAFETY: `block_index` gives an index below the number of lines.
+            // SAFETY: `block_index` returns an index below the number of lines.
             let line = unsafe { &*line(lines, hash) };
             hits += usize::from(may_match((hash >> 32) as u32, self.probes, line));
         }
@@ -99,8 +99,8 @@ impl FastLocalBloom {
         }
         let mut hits = 0;
         for prepared in prepared.iter().take(items.len()) {
-            // SAFETY: written above, one for each item, of which there are at most as many as
-            // places.
+            // SAFETY: the loop above wrote one place for each item, and there are at most as many
+            // items as places.
             let (word, line) = unsafe { prepared.assume_init() };
             // SAFETY: as in `one_by_one`.
             hits += usize::from(may_match(word, self.probes, unsafe { &*line }));

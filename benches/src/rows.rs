@@ -1,4 +1,4 @@
-//! Sizes of the filters that `cargo bench` measures, and what is given to its programs.
+//! Sizes of the filters that `cargo bench` measures, and arguments of the benches.
 
 use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 
@@ -44,7 +44,7 @@ pub struct Given {
     /// Measure only tables whose names have this part.
     only: Option<String>,
 
-    // Cargo gives it.
+    // Cargo passes it.
     #[arg(long, hide = true)]
     bench: bool,
 }

@@ -1,7 +1,7 @@
-//! A filter of split blocks, 32 bytes and eight probes a key, as in Parquet and Impala, with the
-//! fastest loop there is for it: AVX2, inlined, hits only counted. Its rate of false positives is
-//! some 30 % higher at 10 bits per key. And the rows and bounds of the comparison of such filters,
-//! which prints them and whose figures the pages show.
+//! The peer for split blocks: 32 bytes and eight probes per key, as in Parquet and Impala, with the
+//! fastest loop known for them (AVX2, inlined, only counting hits). Its false-positive rate is
+//! about 30 % higher at 10 bits per key. The module also defines the rows and bounds of the
+//! comparison of split-block filters.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "AVX2 intrinsics"))]
 
 use blocked_bloom::AllocError;

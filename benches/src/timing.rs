@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What was measured of one case.
+/// Median, minimum and number of the times of one case.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Timing {

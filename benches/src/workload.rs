@@ -1,4 +1,4 @@
-//! What is measured: the keys of a filter, and those that are looked up.
+//! The workload: the keys of a filter, and the keys that are looked up.
 
 use blocked_bloom::{BloomFilter, BuildError, KeyHash, Params};
 

@@ -45,7 +45,7 @@ pub(crate) fn queries<T: Item>(mix: Mix, keys: u64) -> Vec<T> {
     (0..8 * pass_length(keys) as u64).map(|i| T::number(mix.number(keys, i))).collect()
 }
 
-/// What is looked up in filters of how many keys: the section, which keys, and how many a call.
+/// The lookups in a filter of `keys` keys: section, mix, and keys per call.
 fn calls(keys: u64, quick: bool) -> Vec<(Section, Mix, usize)> {
     use Section::{Batch, KeyBatch, Keys, Query};
     let mut calls = Mix::ALL.map(|mix| (Query, mix, BATCH)).to_vec();

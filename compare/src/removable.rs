@@ -1,5 +1,5 @@
-//! Filters that keys can be removed from, beside the Bloom filter, from which they cannot: times,
-//! and what is lost.
+//! Filters that support removal, compared with a Bloom filter, which does not: times, and lost
+//! keys.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
@@ -19,7 +19,7 @@ use crate::peers::{avx2, empty, hits};
 /// Removals of keys that were never added.
 const MISUSE: u64 = 1_000_000;
 
-/// What is done with hashes. Removing from what cannot remove empties it.
+/// An operation on hashes. `Remove` empties a filter that does not support removal.
 #[derive(Clone, Copy)]
 enum Op {
     Bytes,

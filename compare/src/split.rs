@@ -1,6 +1,6 @@
-//! Split-block filters: `blocked-bloom-split` beside the filter of the crate `parquet`,
-//! sbbf-rs-safe and two loops, on filters of the sizes that arrow-rs measures its own on. Gives
-//! tables as text, with which of their bounds hold, and as they are stored.
+//! Compares `blocked-bloom-split` with the filter of the crate `parquet`, sbbf-rs-safe and two
+//! loops, in filters of the sizes that arrow-rs measures. Returns the tables as text, which shows
+//! the bounds that hold, and in their stored form.
 
 use std::fmt::Write;
 
@@ -94,7 +94,7 @@ const OURS_AVX2: &str = "blocked-bloom-split, AVX2";
 const LOOP: &str = "AVX2 loop by hand";
 const AHEAD: &str = "AVX2 loop by hand, prefetching";
 
-/// Rows before they are timed. What the others are compared with is the first.
+/// Rows before they are timed. The others are compared with the first.
 type Ways<'a> = Vec<(&'static str, Case<'a>)>;
 
 fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {

@@ -115,7 +115,8 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
     }
 }
 
-/// Split-block filters beside those of others: ratios, absent and present; bold above the bound.
+/// Split-block filters compared with peers: ratios for absent and present keys, bold above the
+/// bound.
 fn split(store: &Store) -> Result<String, String> {
     let rows = SPLIT.map(|(name, bound, row)| {
         let bound = BOUNDS[bound];
@@ -181,7 +182,7 @@ fn beside(store: &Store, of: &str, columns: &[&str]) -> Result<Vec<Vec<String>>,
     let mut rows = Vec::new();
     let mut built = Vec::new();
     for (name, row, kind) in FILTERS {
-        // A table of what is built has a row for each kind.
+        // The table of building times has one row per kind.
         let is_built = of == "building";
         if is_built && built.contains(&kind) {
             continue;
@@ -206,7 +207,7 @@ fn beside(store: &Store, of: &str, columns: &[&str]) -> Result<Vec<Vec<String>>,
     Ok(rows)
 }
 
-/// The table of everything beside other filters.
+/// The table of all comparisons with other filters.
 fn all_beside(store: &Store) -> Result<String, String> {
     let mut rows = baseline(store, &SHOWN_KEYS);
     for (title, of) in [
@@ -251,7 +252,7 @@ fn calls(store: &Store, what: &str, columns: &[&str]) -> Result<String, String> 
     table("keys a call", columns.iter().copied(), rows)
 }
 
-/// Ribbon filters beside the core's, looked up and built.
+/// Lookup and building times of Ribbon filters, compared with the core's filter.
 fn ribbon(store: &Store) -> Result<String, String> {
     let mut rows = Vec::new();
     for (title, of, lines) in [

@@ -1,9 +1,9 @@
 //! Fills the marked blocks and numbers of the pages from the files in `benches/results`, and draws
-//! a picture of them, or says with `--check` what differs.
+//! a picture. With `--check` it only reports differences.
 //!
-//! A block is what is between the lines `<!-- figures: NAME -->` and `<!-- /figures -->`; `blocks`
-//! knows the names. A number is between `<!--=KEY-->` and `<!--/-->` in a line; `store` knows the
-//! keys. Marks in code are not looked at.
+//! A block is the text between the lines `<!-- figures: NAME -->` and `<!-- /figures -->`; `blocks`
+//! defines the names. A number stands between `<!--=KEY-->` and `<!--/-->` in a line; `store`
+//! defines the keys. Marks in code blocks are ignored.
 
 mod blocks;
 mod cells;
@@ -47,7 +47,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::from(u8::from(!problems.is_empty())))
 }
 
-/// Fills or checks all pages, and says what is wrong: page, line, and what.
+/// Fills or checks all pages, and returns each problem with its page and line.
 fn run(root: &Path, is_check: bool) -> Result<Vec<String>, Box<dyn Error>> {
     let store = Store::read(&root.join("benches/results"))?;
     let mut paths = Vec::new();

@@ -12,7 +12,7 @@ pub(crate) const BASELINE: [&str; 2] =
 /// Keys of the filters that pages show: 100 k is as 10 k nearly everywhere.
 pub(crate) const SHOWN_KEYS: [&str; 4] = ["10 k", "1 M", "10 M", "100 M"];
 
-/// Rows of the tables beside other filters: what a page calls them, and the row and kind of the
+/// Rows of the tables that compare filters: the name on the page, and the row and kind in the
 /// comparison. `{v}` stands for the version of a package, `{b}` for its bits per key.
 pub(crate) const FILTERS: [(&str, &str, &str); 16] = [
     ("**blocked-bloom**", OURS, OURS),
@@ -50,7 +50,7 @@ pub(crate) const FOLLOWED: [&str; 5] = [
     "sbbf",
 ];
 
-/// Those of its first part, of which the front page has the others.
+/// Names in the first part of that table; the front page shows the others.
 pub(crate) const FIRST: [&str; 2] = ["**blocked-bloom**", "in small pages"];
 
 /// Rows of the table of short calls.
@@ -145,11 +145,11 @@ pub(crate) const RIBBON_BUILT: [(&str, &str, &str); 4] = [
     ("`Ribbon<7>` of the crate `pleat`", "pleat", OURS),
 ];
 
-/// Ways of `compare --only split`: what a page calls them, the number of their bound, and the row.
+/// Rows of `compare --only split`: the name on the page, the index of the bound, and the row.
 pub(crate) const SPLIT: [(&str, usize, &str); 7] = [
     ("one a call", 0, split_block::OURS),
-    ("one a call, beside sbbf-rs-safe", 1, split_block::OURS),
-    ("`with_lookup`, beside sbbf-rs-safe", 1, split_block::OURS_ONCE),
+    ("one a call, relative to sbbf-rs-safe", 1, split_block::OURS),
+    ("`with_lookup`, relative to sbbf-rs-safe", 1, split_block::OURS_ONCE),
     ("1,024 a call", 2, split_block::OURS),
     ("keys, one a call", 3, split_block::OURS),
     ("keys, 1,024 a call", 4, split_block::OURS),

@@ -95,7 +95,7 @@ impl Store {
 
     /// A false-positive rate of the comparison.
     pub(crate) fn rate(&self, row: &str, bits: f64) -> Result<&Rate, String> {
-        // What has one size stands with the first bits only.
+        // A filter with a single size is listed with the first bits only.
         let mut rates = self.comparison()?.rates.iter();
         let rate = rates.find(|rate| rate.id == row && rate.bits_wanted == bits);
         rate.ok_or_else(|| format!("the comparison has no rate of {row} at {bits} bits"))
@@ -175,7 +175,7 @@ impl Store {
 }
 
 fn number(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("{text} is no number"))
+    text.parse().map_err(|_| format!("{text} is not a number"))
 }
 
 /// A machine in a sentence, with the date of a measurement.

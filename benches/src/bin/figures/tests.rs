@@ -161,7 +161,7 @@ fn a_newer_run_on_another_machine_changes_no_page() {
     fs::create_dir_all(&results).unwrap();
     let shown = root().join("benches/results").join(SHOWN);
     fs::copy(&shown, results.join(SHOWN)).unwrap();
-    // What the picture is drawn from.
+    // The source of the picture.
     fs::create_dir_all(folder.join("docs/img")).unwrap();
     for file in ["benches/results/2026-11-27-zen3-files.json", FILES_PICTURE] {
         fs::copy(root().join(file), folder.join(file)).unwrap();
@@ -183,7 +183,7 @@ fn a_newer_run_on_another_machine_changes_no_page() {
     let store = Store::read(&results).unwrap();
     let (table, at) = store.table("engine: 3276 keys a table").unwrap();
     assert_eq!((&at.cpu == "another CPU", table.date == "2027-11-24"), (false, false));
-    // What only the other has may stand beside, with its machine.
+    // A table that only the other file has may be shown, with its own machine.
     let title = "engine: as many keys as there are";
     let row = &store.table(title).unwrap().0.rows[0].name;
     assert_eq!(store.text(&format!("{title}; {row}; median")).unwrap(), "7.00");
