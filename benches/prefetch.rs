@@ -139,7 +139,7 @@ fn measure(keys: u64, offset: usize) -> Vec<f64> {
             times.push(clock.seconds() * 1e9 / PASS as f64);
         }
     }
-    times.into_iter().map(|times| Timing::of(times).median).collect()
+    times.into_iter().map(|times| Timing::from_times(times).median).collect()
 }
 
 fn main() {

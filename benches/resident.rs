@@ -13,7 +13,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use benches::clock::{Case, Named};
-use benches::rows::{Given, Size};
+use benches::rows::{Arguments, Size};
 use benches::workload::{Mix, hash};
 use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 use blocked_bloom_lsm::TableFilter;
@@ -52,9 +52,9 @@ fn count<P>(
     hits
 }
 
-type Way = fn(&Engine, &[Get]) -> usize;
+type Method = fn(&Engine, &[Get]) -> usize;
 
-const WAYS: [(&str, Way); 3] = [
+const METHODS: [(&str, Method); 3] = [
     ("bare", |Engine { bare, .. }, gets| {
         count(gets, |_| (), |(), table, hash| bare[table].contains_hash(hash))
     }),
@@ -75,7 +75,7 @@ const WAYS: [(&str, Way); 3] = [
 ];
 
 fn main() {
-    let rounds = Given::get().rounds(41);
+    let rounds = Arguments::from_command_line().rounds(41);
     let filter = || Size(2_000, "2k").filled();
     let set = ResidentSet::new(ResidentOptions::new(u64::MAX).with_key_hash(filter().key_hash()));
     let slot = |number| {
@@ -98,10 +98,10 @@ fn main() {
     for threads in [1, 2] {
         let pool = &ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
         let mut ways = Named::default();
-        for (name, way) in WAYS {
+        for (name, way) in METHODS {
             let each = move |thread: usize| way(engine, black_box(&gets[thread * GETS..][..GETS]));
             let all = move |_| pool.broadcast(|thread| each(thread.index()));
-            ways.add(name, Case::in_pool(pool, GETS * VISITS, all));
+            ways.add(name, Case::pooled(pool, GETS * VISITS, all));
         }
         ways.print(format!("{threads} threads, {VISITS} of {TABLES} tables a get"), rounds);
     }

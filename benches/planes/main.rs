@@ -11,7 +11,7 @@ mod scan;
 use std::hint::black_box;
 
 use benches::clock::{Case, Named};
-use benches::rows::Given;
+use benches::rows::Arguments;
 use benches::workload::hash;
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, Sizing};
 use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -190,7 +190,7 @@ fn filters(keys: u64, rounds: usize) {
 }
 
 fn main() {
-    let given = Given::get();
+    let given = Arguments::from_command_line();
     let (rows, rounds) = if given.is_quick { (1_000_000, 3) } else { (10_000_000, 15) };
     let shape = Shape::new(1, 128, 2).expect("a legal shape");
     if given.has("append") {

@@ -90,7 +90,7 @@ impl<'a> Case<'a> {
 
     /// A case of the threads of `pool`. Its time is that of the busiest of them and this thread's
     /// own: the elapsed time if every thread had a core to itself.
-    pub fn in_pool<R>(pool: &'a ThreadPool, keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
+    pub fn pooled<R>(pool: &'a ThreadPool, keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
         Case::with_setup(Some(pool), keys, |pass| pass, run)
     }
 
@@ -156,7 +156,10 @@ pub fn times(cases: &mut [Case<'_>], schedule: Schedule) -> Vec<Vec<f64>> {
 /// The same of cases with labels, as medians and minima.
 pub fn interleaved<L>(ways: Vec<(L, Case<'_>)>, schedule: Schedule) -> Vec<(L, Timing)> {
     let (labels, mut cases): (Vec<L>, Vec<Case<'_>>) = ways.into_iter().unzip();
-    labels.into_iter().zip(times(&mut cases, schedule).into_iter().map(Timing::of)).collect()
+    labels
+        .into_iter()
+        .zip(times(&mut cases, schedule).into_iter().map(Timing::from_times))
+        .collect()
 }
 
 /// Cases by name, for a table of their own.
@@ -185,9 +188,11 @@ impl<'a> Named<'a> {
         let mut lines = Vec::new();
         for (name, mine) in self.names.iter().zip(&times) {
             let both = || mine.iter().zip(&times[0]);
-            let ratio = Timing::of(both().map(|(mine, first)| mine / first).collect()).median;
-            let more = Timing::of(both().map(|(mine, first)| mine - first).collect()).median;
-            let time = Timing::of(mine.clone());
+            let ratio =
+                Timing::from_times(both().map(|(mine, first)| mine / first).collect()).median;
+            let more =
+                Timing::from_times(both().map(|(mine, first)| mine - first).collect()).median;
+            let time = Timing::from_times(mine.clone());
             println!("  {name:<24}{time:>20}{ratio:8.2}{more:+9.2}");
             #[cfg(feature = "serde")]
             lines.push(crate::results::Line { name: name.clone(), time, ratio });

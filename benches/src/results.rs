@@ -216,7 +216,7 @@ impl Report {
     /// With nothing measured yet, by this command.
     pub fn new(command: String) -> Self {
         Report {
-            machine: Machine::here(command),
+            machine: Machine::current(command),
             bits_per_key: 0.0,
             peers: Vec::new(),
             times: Vec::new(),
@@ -325,7 +325,7 @@ pub fn add_table(title: &str, rows: Vec<Line>) {
 
 impl Machine {
     /// This one, today, with this command.
-    pub fn here(command: String) -> Self {
+    pub fn current(command: String) -> Self {
         let output = |program: &str, arguments: &[&str]| {
             let output = Command::new(program).args(arguments).output().map(|output| output.stdout);
             String::from_utf8_lossy(&output.unwrap_or_default()).trim().to_owned()

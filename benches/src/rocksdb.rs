@@ -65,7 +65,7 @@ impl FastLocalBloom {
     /// Hits, one key at a time.
     pub fn count_one_by_one<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
         // SAFETY: `new` found AVX2.
-        unsafe { self.one_by_one(items, hash) }
+        unsafe { self.count_singly(items, hash) }
     }
 
     /// Hits, by batches of 32, each item's line prefetched as soon as it is hashed.
@@ -75,7 +75,7 @@ impl FastLocalBloom {
     }
 
     #[target_feature(enable = "avx2")]
-    fn one_by_one<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
+    fn count_singly<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
         // Once: the buffer's `deref` is a call.
         let lines = &self.lines[..];
         let mut hits = 0;
@@ -102,7 +102,7 @@ impl FastLocalBloom {
             // SAFETY: the loop above wrote one place for each item, and there are at most as many
             // items as places.
             let (word, line) = unsafe { prepared.assume_init() };
-            // SAFETY: as in `one_by_one`.
+            // SAFETY: as in `count_singly`.
             hits += usize::from(may_match(word, self.probes, unsafe { &*line }));
         }
         hits

@@ -36,7 +36,7 @@ impl Size {
 
 /// The arguments of a bench of tables.
 #[derive(Debug, clap::Parser)]
-pub struct Given {
+pub struct Arguments {
     /// Fewer rounds, and smaller filters.
     #[arg(long = "quick")]
     pub is_quick: bool,
@@ -49,9 +49,9 @@ pub struct Given {
     bench: bool,
 }
 
-impl Given {
+impl Arguments {
     /// The arguments of this program.
-    pub fn get() -> Self {
+    pub fn from_command_line() -> Self {
         clap::Parser::parse()
     }
 

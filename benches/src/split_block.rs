@@ -27,31 +27,31 @@ pub const OURS_ONCE: &str = "blocked-bloom-split, with_lookup";
 /// A bound on the times of `blocked-bloom-split` in a table of `compare --only split`.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
-    /// The way, which the table's title names.
-    pub way: &'static str,
+    /// The method, which the table's title names.
+    pub method: &'static str,
     /// The row that it is compared with.
-    pub beside: &'static str,
+    pub peer: &'static str,
     /// The largest ratio of the medians in filters of up to 2 MiB.
     pub cached: f64,
     /// That in larger ones, if there is a bound.
-    pub beyond: Option<f64>,
+    pub large: Option<f64>,
 }
 
 impl Bound {
-    const fn new(way: &'static str, beside: &'static str, cached: f64, beyond: f64) -> Self {
-        Bound { way, beside, cached, beyond: Some(beyond) }
+    const fn new(method: &'static str, peer: &'static str, cached: f64, large: f64) -> Self {
+        Bound { method, peer, cached, large: Some(large) }
     }
 
     /// The largest ratio in a filter of this many bytes.
-    pub fn at(&self, bytes: usize) -> Option<f64> {
-        if bytes <= 2 << 20 { Some(self.cached) } else { self.beyond }
+    pub fn limit(&self, bytes: usize) -> Option<f64> {
+        if bytes <= 2 << 20 { Some(self.cached) } else { self.large }
     }
 }
 
 /// What `compare --only split` checks; the program `figures` shows it.
 pub const BOUNDS: [Bound; 7] = [
     Bound::new("hash given, one a call", SBBF_LOOP, 0.8, 1.0),
-    Bound { way: "hash given, one a call", beside: SAFE, cached: 1.0, beyond: None },
+    Bound { method: "hash given, one a call", peer: SAFE, cached: 1.0, large: None },
     Bound::new("hash given, 1024 a call", SBBF_LOOP, 0.35, 0.25),
     Bound::new("16-byte keys, one a call", SBBF, 1.0, 1.0),
     Bound::new("16-byte keys, 1024 a call", SBBF, 1.0, 1.0),

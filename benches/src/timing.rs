@@ -24,8 +24,8 @@ pub(crate) fn number_or_nan<'de, D: serde::Deserializer<'de>>(from: D) -> Result
 }
 
 impl Timing {
-    /// Of these times; of none both figures are NaN.
-    pub fn of(mut times: Vec<f64>) -> Self {
+    /// Computes the statistics of `times`; both figures are NaN if it is empty.
+    pub fn from_times(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let at = |place: usize| times.get(place).copied().unwrap_or(f64::NAN);
         Timing { median: at(times.len() / 2), min: at(0), samples: times.len() }

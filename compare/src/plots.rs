@@ -130,8 +130,9 @@ fn sizes(report: &Report) -> Chart {
     let [ours, faster]: [Vec<&Point>; 2] = [OURS, "memory-bound baseline"].map(of);
     let ratios = || ours.iter().zip(&faster).map(|(ours, other)| ours.y / other.y);
     let (least, most) = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(0.0, f64::max));
-    let title =
-        format!("A batch takes {least:.1}x to {most:.1}x the time that loading one line per key takes");
+    let title = format!(
+        "A batch takes {least:.1}x to {most:.1}x the time that loading one line per key takes"
+    );
     let bytes = |keys: u64| {
         let bytes = keys as f64 * report.bits_per_key / 8.0;
         if bytes < 1e6 { format!("{} KB", bytes / 1e3) } else { format!("{} MB", bytes / 1e6) }

@@ -154,5 +154,8 @@ fn updates(peers: &mut [(&'static str, Peer)], hashes: &[u64], rounds: usize) ->
     let times = times(&mut cases.collect::<Vec<_>>(), Schedule { rounds, warm: 0, timed: 2 });
     let every_second =
         |times: &[f64], first| times.iter().skip(first).step_by(2).copied().collect();
-    times.iter().map(|times| [0, 1].map(|first| Timing::of(every_second(times, first)))).collect()
+    times
+        .iter()
+        .map(|times| [0, 1].map(|first| Timing::from_times(every_second(times, first))))
+        .collect()
 }

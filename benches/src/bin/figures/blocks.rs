@@ -6,9 +6,9 @@ use benches::split_block::BOUNDS;
 
 use crate::cells::{bold, digits, italic, percent, table};
 use crate::names::{
-    BASELINE, CLASSICAL, ENGINE_ROWS, ENGINE_TABLES, FILES, FILTERS, FIRST, FOLLOWED, HASHING,
-    OURS, PLANES, PLANES_WAYS, RIBBON_BUILT, RIBBON_LOOKUPS, SHORT, SHOWN_KEYS, SPLIT, SPLIT_SIZES,
-    WAYS, is_ours,
+    BASELINE, CLASSICAL, ENGINE_ROWS, ENGINE_TABLES, FILE_METHODS, FILES, FILTERS, FIRST, FOLLOWED,
+    HASHING, OURS, PLANES, PLANES_METHODS, RIBBON_BUILT, RIBBON_LOOKUPS, SHORT, SHOWN_KEYS, SPLIT,
+    SPLIT_SIZES, is_ours,
 };
 use crate::store::Store;
 use crate::wins::wins;
@@ -20,11 +20,11 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
             let mut rows = baseline(store, &SHOWN_KEYS);
             let is_detail =
                 |name: &str| name.contains("small pages") || name.starts_with("the same");
-            let all = beside(store, "hashes, absent, 1024 a call", &SHOWN_KEYS)?;
+            let all = comparison_rows(store, "hashes, absent, 1024 a call", &SHOWN_KEYS)?;
             rows.extend(all.into_iter().filter(|row| !is_detail(&row[0])));
             table("", SHOWN_KEYS.into_iter().chain(["false positives"]), rows)
         }
-        "beside" => all_beside(store),
+        "beside" => comparison(store),
         "hashes a call" => calls(store, "hashes", &["1", "4", "8", "32", "1024"]),
         "keys a call" => calls(store, "keys", &["1", "4", "8", "32", "256", "1024"]),
         "removable" => removable(store),
@@ -43,8 +43,8 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
         "planes" => {
             let title =
                 |row: usize| format!("planes: 10000000 rows, {}; us a query", PLANES[row].1);
-            let place = |row: usize, column: usize| (title(row), PLANES_WAYS[column].1);
-            let (heads, names) = (PLANES_WAYS.map(|way| way.0), PLANES.map(|row| row.0));
+            let place = |row: usize, column: usize| (title(row), PLANES_METHODS[column].1);
+            let (heads, names) = (PLANES_METHODS.map(|way| way.0), PLANES.map(|row| row.0));
             grid(store, "columns", &heads, &names, place, |line| {
                 let ms = line.time.min / 1e3;
                 if ms < 1.0 { format!("{ms:.3}") } else { digits(ms) }
@@ -102,7 +102,7 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
             })
         }
         "files" => {
-            let ways = WAYS.map(|way| way.0);
+            let ways = FILE_METHODS.map(|way| way.0);
             let place =
                 |row: usize, column: usize| (format!("files: {}", FILES[column].1), ways[row]);
             grid(store, "", &FILES.map(|column| column.0), &ways, place, |line| {
@@ -122,17 +122,20 @@ fn split(store: &Store) -> Result<String, String> {
         let bound = BOUNDS[bound];
         let cells = SPLIT_SIZES.map(|(size, bytes)| {
             let mixes = ["", ", miss", ", hit"].map(|mix| {
-                let table = format!("split: {size}, {}{mix}", bound.way);
+                let table = format!("split: {size}, {}{mix}", bound.method);
                 let (table, _) = store.table(&table).ok()?;
                 let time = |name| table.rows.iter().find(|line| line.name == name);
-                let [ours, other] = [time(row)?, time(bound.beside)?].map(|line| line.time.median);
+                let [ours, other] = [time(row)?, time(bound.peer)?].map(|line| line.time.median);
                 let ratio = ours / other;
-                Some(bold(format!("{ratio:.2}"), bound.at(bytes).is_some_and(|most| ratio > most)))
+                Some(bold(
+                    format!("{ratio:.2}"),
+                    bound.limit(bytes).is_some_and(|most| ratio > most),
+                ))
             });
             mixes.into_iter().flatten().collect::<Vec<_>>().join("/")
         });
-        let beyond = bound.beyond.map_or_else(String::new, |most| format!("/{most}"));
-        let most = format!("{}{beyond}", bound.cached);
+        let large = bound.large.map_or_else(String::new, |most| format!("/{most}"));
+        let most = format!("{}{large}", bound.cached);
         [name.to_owned(), most].into_iter().chain(cells).collect()
     });
     table("", ["at most"].into_iter().chain(SPLIT_SIZES.map(|size| size.0)), rows.into())
@@ -178,7 +181,7 @@ fn baseline(store: &Store, columns: &[&str]) -> Vec<Vec<String>> {
 
 /// Rows of a table of the comparison for these columns, with false positives at ten bits; bold
 /// where a row is faster than the first.
-fn beside(store: &Store, of: &str, columns: &[&str]) -> Result<Vec<Vec<String>>, String> {
+fn comparison_rows(store: &Store, of: &str, columns: &[&str]) -> Result<Vec<Vec<String>>, String> {
     let mut rows = Vec::new();
     let mut built = Vec::new();
     for (name, row, kind) in FILTERS {
@@ -208,7 +211,7 @@ fn beside(store: &Store, of: &str, columns: &[&str]) -> Result<Vec<Vec<String>>,
 }
 
 /// The table of all comparisons with other filters.
-fn all_beside(store: &Store) -> Result<String, String> {
+fn comparison(store: &Store) -> Result<String, String> {
     let mut rows = baseline(store, &SHOWN_KEYS);
     for (title, of) in [
         ("", "hashes, absent, 1024 a call"),
@@ -216,7 +219,7 @@ fn all_beside(store: &Store) -> Result<String, String> {
         ("16-byte keys, hashed, 1024 a call", "keys, absent, 1024 a call"),
         ("building from hashes", "building"),
     ] {
-        let mut group = beside(store, of, &SHOWN_KEYS)?;
+        let mut group = comparison_rows(store, of, &SHOWN_KEYS)?;
         group.retain(|row| row[1..].iter().any(|cell| !cell.is_empty()));
         let shown = if title.is_empty() { &FIRST[..] } else { &FOLLOWED };
         group.retain(|row| shown.iter().any(|name| row[0].starts_with(name)));

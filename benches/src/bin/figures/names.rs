@@ -85,7 +85,7 @@ pub(crate) const PLANES: [(&str, &str); 5] = [
     ("6, rows left in every 512, so that early stop spares nothing", "6 columns, all planes"),
 ];
 
-pub(crate) const PLANES_WAYS: [(&str, &str); 4] = [
+pub(crate) const PLANES_METHODS: [(&str, &str); 4] = [
     ("the fastest scan of the rows (AVX2)", "rows, AVX2"),
     ("planes, cold", "planes, cold"),
     ("in batches, cold", "planes by batch, cold"),
@@ -176,8 +176,8 @@ pub(crate) const GROUPS: [&str; 7] = [FASTEST, AVX2, ONE, ENGINE, RIBBON, OTHER,
 /// The picture of [`files`](crate::pictures::files).
 pub(crate) const FILES_PICTURE: &str = "docs/img/files.svg";
 
-/// Ways to find an absent value in a table of files, as the results have them.
-pub(crate) const WAYS: [(&str, &str, Line, Mark); 4] = [
+/// Methods of finding an absent value in a table of files, as the results name them.
+pub(crate) const FILE_METHODS: [(&str, &str, Line, Mark); 4] = [
     ("plain", "#8b949e", Line::Thin, Mark::Square),
     ("Bloom filters of row groups", "#3b82f6", Line::Thin, Mark::Dot),
     ("index by ranges", "#e8590c", Line::Thick, Mark::Dot),

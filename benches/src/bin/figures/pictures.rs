@@ -2,14 +2,14 @@
 
 use benches::chart::{Axis, Chart, Panel, Point, Series};
 
-use crate::names::WAYS;
+use crate::names::FILE_METHODS;
 use crate::store::Store;
 
 /// Requests for an absent value against the number of files.
 pub(crate) fn files(store: &Store) -> Result<String, String> {
     let counts = [10, 30, 100, 300, 658];
     let mut series = Vec::new();
-    for (name, colour, line, mark) in WAYS {
+    for (name, colour, line, mark) in FILE_METHODS {
         let mut points = Vec::new();
         for count in counts {
             let (table, _) = store.table(&format!("files: {count} files; requests"))?;
