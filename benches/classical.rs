@@ -9,7 +9,7 @@
 //! `-- guava/80M` measures a part.
 
 use benches::clock::{Case, Named};
-use benches::rows::{Given, ITERATION, Size};
+use benches::rows::{Arguments, ITERATION, Size};
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::cassandra::{self, CassandraFilter, Layout};
 use blocked_bloom_formats::guava::{self, GuavaFilter, GuavaHash};
@@ -26,7 +26,7 @@ const PASSES: usize = 32;
 type Key = [u8; 8];
 
 /// Counts those that may be in the filter.
-type Way<'a> = (&'static str, Box<dyn FnMut(&[Key]) -> usize + 'a>);
+type Row<'a> = (&'static str, Box<dyn FnMut(&[Key]) -> usize + 'a>);
 
 /// Distinct for distinct numbers, and in no order.
 fn key(i: u64) -> Key {
@@ -38,11 +38,11 @@ fn java_bit(words: &[u8], bit: u64) -> bool {
     words[((bit / 8) ^ 7) as usize] >> (bit % 8) & 1 == 1
 }
 
-fn each<'a>(name: &'static str, contains: impl Fn(&Key) -> bool + 'a) -> Way<'a> {
+fn each<'a>(name: &'static str, contains: impl Fn(&Key) -> bool + 'a) -> Row<'a> {
     (name, Box::new(move |keys| keys.iter().filter(|key| contains(key)).count()))
 }
 
-fn batch<'a>(contains: impl Fn(&[Key], &mut Bitmask) + 'a) -> Way<'a> {
+fn batch<'a>(contains: impl Fn(&[Key], &mut Bitmask) + 'a) -> Row<'a> {
     let mut hits = Bitmask::new();
     let count = move |keys: &[Key]| {
         contains(keys, &mut hits);
@@ -59,12 +59,12 @@ fn fill<H>(keys: u64, hash: impl Fn(&Key) -> H, mut insert: impl FnMut(&[H])) {
     }
 }
 
-/// Fills a filter for this many keys, and hands over the ways to look keys up in it.
-type System = fn(u64, &dyn Fn(Vec<Way<'_>>));
+/// Fills a filter for this many keys, and hands over the rows to look keys up in it.
+type System = fn(u64, &dyn Fn(Vec<Row<'_>>));
 
 const LEGAL: &str = "a legal size";
 
-fn guava(keys: u64, measure: &dyn Fn(Vec<Way<'_>>)) {
+fn guava(keys: u64, measure: &dyn Fn(Vec<Row<'_>>)) {
     let mut filter = GuavaFilter::new(keys, 0.01).expect(LEGAL);
     fill(keys, |key| guava::hash_key(key), |hashes| filter.insert_hashes(hashes));
     let (shape, words) = (filter.shape(), filter.words());
@@ -80,7 +80,7 @@ fn guava(keys: u64, measure: &dyn Fn(Vec<Way<'_>>)) {
     measure(vec![each("naive", naive), key, batch(|keys, hits| filter.contains_batch(keys, hits))]);
 }
 
-fn spark(keys: u64, measure: &dyn Fn(Vec<Way<'_>>)) {
+fn spark(keys: u64, measure: &dyn Fn(Vec<Row<'_>>)) {
     let mut filter = SparkFilter::new(Version::V2 { seed: 0 }, keys, 0.01).expect(LEGAL);
     let shape = filter.shape();
     let hash = |key: &Key| shape.scheme().hash_long(i64::from_le_bytes(*key));
@@ -102,14 +102,14 @@ fn spark(keys: u64, measure: &dyn Fn(Vec<Way<'_>>)) {
     ]);
 }
 
-fn cassandra(keys: u64, measure: &dyn Fn(Vec<Way<'_>>)) {
+fn cassandra(keys: u64, measure: &dyn Fn(Vec<Row<'_>>)) {
     let mut filter = CassandraFilter::new(Layout::Cassandra4, keys, 0.01).expect(LEGAL);
     fill(keys, |key| cassandra::hash_key(key), |hashes| filter.insert_hashes(hashes));
     let key = each("key", |key| filter.contains_hash(cassandra::hash_key(key)));
     measure(vec![key, batch(|keys, hits| filter.contains_batch(keys, hits))]);
 }
 
-fn redis(keys: u64, capacity: u64, measure: &dyn Fn(Vec<Way<'_>>)) {
+fn redis(keys: u64, capacity: u64, measure: &dyn Fn(Vec<Row<'_>>)) {
     let mut filter = RedisFilter::new(capacity, 0.01, Some(2)).expect(LEGAL);
     let empty = filter.clone();
     fill(keys, |key| empty.hash_key(key), |hashes| _ = filter.insert_hashes(hashes));
@@ -136,17 +136,17 @@ const SYSTEMS: [(&str, System); 5] = [
 ];
 
 fn main() {
-    let given = Given::get();
+    let given = Arguments::from_command_line();
     for ((name, system), Size(count, size)) in
         SIZES.into_iter().flat_map(|size| SYSTEMS.map(|s| (s, size)))
     {
         let title = format!("{name}/{size}");
-        let measure = |mut ways: Vec<Way<'_>>| {
+        let measure = |mut rows: Vec<Row<'_>>| {
             for (mix, first) in [("absent", count), ("present", 0)] {
                 let number = |i: u64| first + i.wrapping_mul(0x5851_f42d_4c95_7f2d) % count;
                 let keys: Vec<Key> = (0..(PASS * PASSES) as u64).map(|i| key(number(i))).collect();
                 let mut named = Named::default();
-                for (name, way) in &mut ways {
+                for (name, way) in &mut rows {
                     assert!(mix == "absent" || way(&keys[..PASS]) == PASS, "{title} forgot a key");
                     named.add(*name, Case::batches(&keys, PASS, ITERATION, way));
                 }

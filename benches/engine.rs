@@ -1,12 +1,12 @@
 //! What an engine calls for a point lookup: one absent key in the filters of 20 tables, ten bits
 //! per key. Each table has fewer keys than the one before, by a thousandth of the first's.
 //!
-//! Ways: `one by one` tests the opened filters in turn, `prefetch first` calls `prefetch_hash` of
-//! all and then tests, `tables_to_read` is the call that does so, `stored bytes` tests by
-//! `contains_hash_in` what has just been fetched, `opened each time` opens that by
-//! `from_bytes_trusted` and tests. `MultiGet of 8` and more look up batches in one filter after the
-//! other, and prefetch 64 keys in the next. `tables, one by one` and `tables, prefetch first`
-//! compare the key with the least and greatest of each table before they test its filter, as an
+//! Rows: `one by one` tests the opened filters in turn. `prefetch first` calls `prefetch_hash` of
+//! every filter and then tests; `tables_to_read` does the same in one call. `stored bytes` tests
+//! the stored bytes with `contains_hash_in`; `opened each time` opens them with
+//! `from_bytes_trusted` and then tests. `MultiGet of 8` and larger look up a batch in one filter
+//! after the other, and prefetch 64 keys in the next filter. `tables, one by one` and `tables,
+//! prefetch first` first compare the key with the smallest and largest key of each table, as an
 //! engine does. `RocksDB's loop` and `lsm-tree's filter` are two other engines' filters of as many
 //! bits, both written here after their descriptions. The partitioned tables have 200,000 keys in
 //! filters of 4 KiB: the index is searched by the key, and then the opened partition is tested.
@@ -17,7 +17,7 @@
 use std::cell::Cell;
 
 use benches::clock::{Case, Named};
-use benches::rows::Given;
+use benches::rows::Arguments;
 use benches::workload::hash;
 use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyHash, Sizing, Stored};
 use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder, tables_to_read};
@@ -34,7 +34,7 @@ type Boxed<'a> = Box<Table<'a>>;
 type Opened<'a> = BloomFilter<Stored<&'a Vec<u8>>>;
 
 /// A way to look up all of some hashes in all tables; returns how many were found.
-type Way<'a> = (&'static str, Box<dyn FnMut(&[u64]) -> usize + 'a>);
+type Row<'a> = (&'static str, Box<dyn FnMut(&[u64]) -> usize + 'a>);
 
 /// A way that looks up one hash after the other in all of these, after something was done to all.
 fn each<'a, T>(
@@ -42,7 +42,7 @@ fn each<'a, T>(
     all: &'a [T],
     first: impl Fn(&T, u64) + 'a,
     has: impl Fn(&T, u64) -> bool + 'a,
-) -> Way<'a> {
+) -> Row<'a> {
     let count = move |&hash: &u64| {
         all.iter().for_each(|one| first(one, hash));
         all.iter().filter(|one| has(one, hash)).count()
@@ -52,7 +52,7 @@ fn each<'a, T>(
 
 fn nothing<T>(_: &T, _: u64) {}
 
-fn multi_get<'a>(name: &'static str, views: &'a [View<'a>], batch: usize) -> Way<'a> {
+fn multi_get<'a>(name: &'static str, views: &'a [View<'a>], batch: usize) -> Row<'a> {
     let mut hits = Bitmask::new();
     let count = move |hashes: &[u64]| {
         let mut found = 0;
@@ -85,7 +85,7 @@ impl Table<'_> {
 }
 
 /// RocksDB's loop over the same blocks, where there is AVX2.
-fn rocksdb<'a>(views: &'a [View<'a>]) -> Option<Way<'a>> {
+fn rocksdb<'a>(views: &'a [View<'a>]) -> Option<Row<'a>> {
     #[cfg(target_arch = "x86_64")]
     if let Some(0) = benches::rocksdb::count_in_all(&[], &[]) {
         let tables: Vec<_> = views.iter().map(|v| (v.blocks(), v.params().probes())).collect();
@@ -130,8 +130,8 @@ impl LsmTreeFilter {
     }
 }
 
-/// Times the ways in interleaved rounds. All but the last `others` must find the same.
-fn time(title: &str, ways: Vec<Way<'_>>, others: usize, rounds: usize) {
+/// Times the rows in interleaved rounds. All but the last `others` must find the same.
+fn time(title: &str, rows: Vec<Row<'_>>, others: usize, rounds: usize) {
     // Every way of every round has keys of its own, whose lines no other has brought into the
     // cache.
     let next = Cell::new(1 << 40);
@@ -139,9 +139,9 @@ fn time(title: &str, ways: Vec<Way<'_>>, others: usize, rounds: usize) {
         let first = next.replace(next.get() + LOOKUPS as u64);
         (first..first + LOOKUPS as u64).map(|i| hash(hash(i))).collect::<Vec<u64>>()
     };
-    let (same, mut first, alike) = (fresh(), None, ways.len() - others);
+    let (same, mut first, alike) = (fresh(), None, rows.len() - others);
     let mut named = Named::default();
-    for (i, (name, mut way)) in ways.into_iter().enumerate() {
+    for (i, (name, mut way)) in rows.into_iter().enumerate() {
         let found = way(&same);
         assert!(i >= alike || *first.get_or_insert(found) == found, "{name} finds others");
         let look_up = move |hashes: Vec<u64>| way(&hashes);
@@ -160,7 +160,7 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     let (mut stored, mut owned, mut lsm_tree) = (Vec::new(), Vec::new(), Vec::new());
     for table in 0..TABLES as u64 {
         // Of equally many keys, the blocks of a key would be at the same place of all filters: in
-        // one set of the first-level cache, and, on huge pages, of the second, which has fewer ways
+        // one set of the first-level cache, and, on huge pages, of the second, which has fewer rows
         // than there are tables.
         let keys = keys - keys * table as usize / 1000;
         let hashes: Vec<u64> = (0..keys as u64).map(|i| hash(i * 64 + table)).collect();
@@ -188,7 +188,7 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     let ahead = |table: &Boxed<'_>, hash| table.filter.prefetch_hash(hash);
     let has = |table: &Boxed<'_>, hash| table.may_have(hash);
     let to_read = |&hash: &u64| tables_to_read(&views, |view| (view, hash)).count();
-    let mut ways: Vec<Way<'_>> = vec![
+    let mut rows: Vec<Row<'_>> = vec![
         each("one by one", &views, nothing, contains),
         each("prefetch first", &views, |view, hash| view.prefetch_hash(hash), contains),
         ("tables_to_read", Box::new(|hashes: &[u64]| hashes.iter().map(to_read).sum())),
@@ -200,12 +200,12 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
         multi_get("MultiGet of 32", &views, 32),
         multi_get("MultiGet of 256", &views, 256),
     ];
-    ways.extend(rocksdb(&views));
+    rows.extend(rocksdb(&views));
     // Its false positives are its own.
-    ways.push(each("lsm-tree's filter", &lsm_tree, nothing, LsmTreeFilter::contains));
+    rows.push(each("lsm-tree's filter", &lsm_tree, nothing, LsmTreeFilter::contains));
     let place = if is_own { ", whole lines and huge pages" } else { "" };
     let title = format!("{keys} keys a table{place}");
-    time(&title, ways, 1, rounds);
+    time(&title, rows, 1, rounds);
 }
 
 type Partitioned = (PartitionIndex<Vec<u8>>, Vec<BloomFilter<Stored<Vec<u8>>>>);
@@ -240,7 +240,7 @@ fn partitioned(rounds: usize) {
 }
 
 fn main() {
-    let rounds = Given::get().rounds(41);
+    let rounds = Arguments::from_command_line().rounds(41);
     for (keys, own) in [(3_276, false), (200_000, false), (5_000_000, false), (5_000_000, true)] {
         whole(keys, own, rounds);
     }

@@ -10,7 +10,7 @@
 use std::hint::black_box;
 
 use benches::clock::{Case, Named};
-use benches::rows::Given;
+use benches::rows::Arguments;
 use benches::workload::hash;
 use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
@@ -20,7 +20,7 @@ const KEYS: u64 = 100_000;
 
 type LookUp = fn(&ScalableBloomFilter, &[u64], &mut Bitmask);
 
-const WAYS: [(&str, LookUp); 4] = [
+const METHODS: [(&str, LookUp); 4] = [
     ("batch", ScalableBloomFilter::contains_hashes),
     ("every_link", |filter, hashes, hits| {
         filter.links().iter().for_each(|link| link.contains_hashes(hashes, hits));
@@ -40,7 +40,7 @@ const WAYS: [(&str, LookUp); 4] = [
 ];
 
 fn main() {
-    let given = Given::get();
+    let given = Arguments::from_command_line();
     for (first_items, keys, name) in [(100, KEYS, "100k"), (10_000, 10_000_000, "10M")] {
         let mut filter = ScalableOptions::new(0.01, first_items).build().expect("in range");
         let all: Vec<u64> = (0..keys).map(hash).collect();
@@ -49,7 +49,7 @@ fn main() {
         let absent: Vec<u64> = ((1 << 40)..(1 << 40) + KEYS).map(hash).collect();
         for (mix, hashes) in [("absent", &absent), ("present", &present)] {
             let mut ways = Named::default();
-            for (way, look_up) in WAYS {
+            for (way, look_up) in METHODS {
                 let (filter, mut hits) = (&filter, Bitmask::new());
                 let run = move |hashes: &[u64]| look_up(filter, hashes, &mut hits);
                 ways.add(way, Case::batches(hashes, hashes.len(), hashes.len(), run));

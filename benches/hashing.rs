@@ -6,14 +6,14 @@
 //! `BLOCKED_BLOOM_KERNEL=avx2` it measures that kernel. Times are ns per key.
 
 use benches::clock::{Case, Named};
-use benches::rows::{Given, Size};
+use benches::rows::{Arguments, Size};
 use benches::workload::{Key, Mix, key};
 use blocked_bloom::{Bitmask, BloomFilter, Kernel, KeyHasher};
 
 /// Keys that are hashed: more than a branch predictor learns.
 const KEYS: usize = 1 << 18;
 
-fn one_by_one<K: AsRef<[u8]>>(keys: &[K], hashes: &mut Vec<u64>) {
+fn hash_each<K: AsRef<[u8]>>(keys: &[K], hashes: &mut Vec<u64>) {
     let hasher = KeyHasher::default();
     hashes.clear();
     hashes.extend(keys.iter().map(|key| hasher.hash(key)));
@@ -34,7 +34,7 @@ fn table<K>(title: &str, keys: &[K], batch: usize, rounds: usize, ways: &[(&str,
 }
 
 fn main() {
-    let given = Given::get();
+    let given = Arguments::from_command_line();
     let rounds = given.rounds(41);
     let filter: &BloomFilter = &Size(100_000, "100k").filled();
     let hasher = KeyHasher::default();
@@ -49,7 +49,7 @@ fn main() {
             batch,
             rounds,
             &[
-                ("one by one", &|keys, hashes, _| one_by_one(keys, hashes)),
+                ("one by one", &|keys, hashes, _| hash_each(keys, hashes)),
                 ("hash_batch", &|keys, hashes, _| hasher.hash_batch(keys, hashes)),
             ],
         );
@@ -59,7 +59,7 @@ fn main() {
             batch,
             rounds,
             &[
-                ("one by one", &|keys, hashes, _| one_by_one(keys, hashes)),
+                ("one by one", &|keys, hashes, _| hash_each(keys, hashes)),
                 ("hash_batch", &|keys, hashes, _| hasher.hash_batch(keys, hashes)),
             ],
         );
@@ -69,7 +69,7 @@ fn main() {
             batch,
             rounds,
             &[
-                ("one by one", &|keys, hashes, _| one_by_one(keys, hashes)),
+                ("one by one", &|keys, hashes, _| hash_each(keys, hashes)),
                 ("hash_batch", &|keys, hashes, _| hasher.hash_batch(keys, hashes)),
             ],
         );
@@ -97,7 +97,7 @@ fn main() {
             rounds,
             &[
                 ("one by one", &|keys, hashes, hits| {
-                    one_by_one(keys, hashes);
+                    hash_each(keys, hashes);
                     filter.contains_hashes(hashes, hits);
                 }),
                 ("contains_batch", &|keys, _, hits| filter.contains_batch(keys, hits)),

@@ -1,17 +1,17 @@
-//! Which hint, how far ahead, or in groups: a table that says how this CPU wants cache lines
-//! prefetched.
+//! Finds the best prefetch hint, distance and grouping for this CPU.
 //!
-//! For filters of 1 to 100 MiB, whose blocks are whole lines or begin at offset 16 of one, ns per
-//! absent key: a loop that loads the lines of each key, prefetched 64 to
-//! 512 keys ahead, or in groups (the next 64, then the loads of the 64 before); then lookups and
-//! insertions by the library, ten bits per key, in groups of 64 whose lines this program prefetched
-//! before. Insertions are into owned filters, whose blocks are whole lines, whatever the offset.
+//! The filters have 1 to 100 MiB, and their blocks begin at a cache line or 16 bytes after one.
+//! Figures are ns per absent key. The first columns time a loop that loads the lines of each key,
+//! prefetched 64 to 512 keys ahead or in groups (the next 64 keys, then the loads of the 64
+//! before). The last columns time the library's lookups and insertions at ten bits per key, in
+//! groups of 64 whose lines this program has prefetched. Insertions use owned filters, whose blocks
+//! always begin at a cache line.
 //!
-//! The row `as it is` has loads without a prefetch, and lookups and insertions as the library
-//! prefetches, 1,024 a call; the other rows are of this program started anew with
-//! `BLOCKED_BLOOM_PREFETCH_THRESHOLD`. For each filter both run three times in turn: a figure is
-//! the least of three medians. `cargo bench -p blocked-bloom-benches --bench prefetch` takes a
-//! minute and 300 MB. A table of another CPU is welcome in `benches/results`.
+//! The row `as it is` shows loads without a prefetch, and lookups and insertions with the library's
+//! own prefetching, 1,024 keys a call. The other rows come from a second process of this program
+//! with `BLOCKED_BLOOM_PREFETCH_THRESHOLD` set. Both run three times in turn for each filter; a
+//! figure is the smallest of three medians. `cargo bench -p blocked-bloom-benches --bench prefetch`
+//! takes a minute and 300 MB. A table of another CPU is welcome in `benches/results`.
 
 #![allow(missing_docs, reason = "a bench")]
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]
@@ -20,8 +20,9 @@
 use std::hint::black_box;
 use std::process::Command;
 
-use benches::clock::{Clock, Timing};
+use benches::clock::Clock;
 use benches::rows::Size;
+use benches::timing::Timing;
 use benches::workload::Mix;
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::probe::block_index;
@@ -35,9 +36,9 @@ const PASS: usize = 1 << 16;
 const ROUNDS: usize = 11;
 const COLUMNS: [&str; 7] = ["64", "128", "256", "512", "groups", "lookups", "insertions"];
 
-/// Its name, and what does with it what a column measures.
+/// The name of a hint, and the function that measures a column with it.
 type Hint = (&'static str, fn(&mut Filters<'_>, usize, &[u64]));
-/// What is looked up in, and what is inserted into.
+/// The filter for lookups, and the filter for insertions.
 type Filters<'a> = (BloomFilter<&'a [Block]>, BloomFilter);
 
 macro_rules! hints {
@@ -96,7 +97,7 @@ fn load_ahead<const HINT: u8>(blocks: &[Block], hashes: &[u64], distance: usize)
     pairs | load(blocks, &hashes[later.len()..])
 }
 
-/// What a column measures, without a hint in one group.
+/// Runs the measurement of a column; without a hint, in one group.
 fn run<const HINT: u8>((view, own): &mut Filters<'_>, column: usize, hashes: &[u64]) {
     let blocks = &raw const *if column < 6 { view.blocks() } else { own.blocks() };
     let (mut groups, mut words) =
@@ -138,7 +139,7 @@ fn measure(keys: u64, offset: usize) -> Vec<f64> {
             times.push(clock.seconds() * 1e9 / PASS as f64);
         }
     }
-    times.into_iter().map(|times| Timing::of(times).median).collect()
+    times.into_iter().map(|times| Timing::from_times(times).median).collect()
 }
 
 fn main() {

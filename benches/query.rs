@@ -1,6 +1,6 @@
-//! Lookups and inserts by every kernel, in filters that fit the caches and in ones that do not,
-//! beside the memory-bound baseline: stored by criterion under the rows' names, to compare two
-//! commits.
+//! Lookups and insertions with every kernel, and the memory-bound baseline, in filters that fit the
+//! caches and in larger ones. criterion stores the times under the rows' names, so that two commits
+//! can be compared.
 //!
 //! `query/avx2/10k/absent/k6/4096`: kernel, keys in the filter (ten bits each), keys looked up,
 //! probes, keys a call; `insert/avx2/10k/k6/4096` the same, `insert_new` is told which keys were
@@ -33,8 +33,8 @@ fn rows(criterion: &mut Criterion) {
             let (elements, bytes) = (ITERATION as u64, 64 * ITERATION as u64);
             group.throughput(Throughput::ElementsAndBytes { elements, bytes });
             group.bench_function(row, |bencher| {
-                // Each iteration gets others than the one before, so that the filter, not a batch's
-                // lines, is what has to be in a cache.
+                // Each iteration gets a new batch: otherwise the caches would only have to hold the
+                // lines of one batch instead of the filter.
                 let mut batches = lookups.chunks(ITERATION).cycle();
                 bencher.iter(|| run(black_box(batches.next().unwrap_or_default())));
             });
@@ -51,8 +51,8 @@ fn rows(criterion: &mut Criterion) {
                 filter.view().with_kernel(kernel).contains_hashes(hashes, &mut hits);
             });
         }
-        // Keys that were not in the filter when it was made: what is set already costs the same,
-        // since no kernel looks.
+        // The keys are not yet in the filter. Setting a bit that is already set costs the same,
+        // since no kernel tests it first.
         for kernel in Kernel::supported().filter(|_| mix == Mix::Absent) {
             let [mut silent, mut says] =
                 [(); 2].map(|()| LazyCell::new(|| size.empty().with_kernel(kernel)));

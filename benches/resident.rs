@@ -1,9 +1,9 @@
-//! What a slot of a resident set costs over a bare lookup, and what planning takes.
+//! The cost of a resident set's slot over a bare lookup, and of planning.
 //!
-//! A get looks up one absent hash in the filters of 11 tables, of 2,000 keys each: everything is in
-//! a cache. `bare` has the filters in a vector, `slot` looks up slots under one pin per get and
-//! counts, `RwLock` clones an `Arc` from under one and counts each. On one thread and on two, which
-//! look up the same slots; ns per table.
+//! A get looks up one absent hash in the filters of 11 tables of 2,000 keys each, so that
+//! everything is in a cache. `bare` keeps the filters in a vector. `slot` takes one pin per get,
+//! looks up slots and counts. `RwLock` clones an `Arc` under a lock and counts each lookup. One and
+//! two threads look up the same slots; figures are ns per table.
 //!
 //! `cargo bench -p blocked-bloom-benches --bench resident` takes 20 seconds.
 
@@ -13,7 +13,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use benches::clock::{Case, Named};
-use benches::rows::{Given, Size};
+use benches::rows::{Arguments, Size};
 use benches::workload::{Mix, hash};
 use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 use blocked_bloom_lsm::TableFilter;
@@ -52,9 +52,9 @@ fn count<P>(
     hits
 }
 
-type Way = fn(&Engine, &[Get]) -> usize;
+type Method = fn(&Engine, &[Get]) -> usize;
 
-const WAYS: [(&str, Way); 3] = [
+const METHODS: [(&str, Method); 3] = [
     ("bare", |Engine { bare, .. }, gets| {
         count(gets, |_| (), |(), table, hash| bare[table].contains_hash(hash))
     }),
@@ -75,7 +75,7 @@ const WAYS: [(&str, Way); 3] = [
 ];
 
 fn main() {
-    let rounds = Given::get().rounds(41);
+    let rounds = Arguments::from_command_line().rounds(41);
     let filter = || Size(2_000, "2k").filled();
     let set = ResidentSet::new(ResidentOptions::new(u64::MAX).with_key_hash(filter().key_hash()));
     let slot = |number| {
@@ -98,18 +98,18 @@ fn main() {
     for threads in [1, 2] {
         let pool = &ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
         let mut ways = Named::default();
-        for (name, way) in WAYS {
+        for (name, way) in METHODS {
             let each = move |thread: usize| way(engine, black_box(&gets[thread * GETS..][..GETS]));
             let all = move |_| pool.broadcast(|thread| each(thread.index()));
-            ways.add(name, Case::in_pool(pool, GETS * VISITS, all));
+            ways.add(name, Case::pooled(pool, GETS * VISITS, all));
         }
         ways.print(format!("{threads} threads, {VISITS} of {TABLES} tables a get"), rounds);
     }
     planning(20_000);
 }
 
-/// Ticks of the planner alone, of which every filter was looked up, with a tenth of the bytes as
-/// budget.
+/// Measures ticks of the planner alone. Every filter was looked up since the last tick, and the
+/// budget is a tenth of the filters' bytes.
 fn planning(tables: u64) {
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable();
     let params = options.params(1_000_000).expect("ten bits per key are legal");

@@ -1,5 +1,5 @@
-//! What sizing takes: a row for each of some sizings and numbers of keys, the median and, in
-//! brackets, the least of 25 rounds of some 10 microseconds.
+//! The time of sizing a filter, for several sizings and numbers of keys: the median and, in
+//! brackets, the minimum of 25 rounds of about 10 microseconds.
 //!
 //! `cargo bench -p blocked-bloom-benches --bench sizing` takes some seconds; `-- rates` runs only a
 //! part.
@@ -9,8 +9,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use benches::clock::Timing;
-use benches::rows::Given;
+use benches::rows::Arguments;
+use benches::timing::Timing;
 use blocked_bloom::Sizing;
 
 /// Nanoseconds per call, over this many calls. By the clock on the wall: reading that of the thread
@@ -24,7 +24,7 @@ fn time<R>(calls: u32, call: impl Fn() -> R) -> f64 {
 }
 
 fn main() {
-    let given = Given::get();
+    let given = Arguments::from_command_line();
     let bits = [1.0, 5.0, 10.0, 16.0, 40.0, 100.0].map(Sizing::BitsPerKey);
     let rates = [1.0 - 1e-7, 1.0 - 5e-6, 1.0 - 1e-3, 0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-12];
     let tables = [("bits", &bits[..]), ("rates", &rates.map(Sizing::FalsePositiveRate))];
@@ -32,7 +32,7 @@ fn main() {
         for keys in [1, 40, 100, 300, 1_000, 10_000, 1_000_000, 100_000_000, 10_000_000_000] {
             let call = || black_box(sizing).params(black_box(keys));
             let calls = (1e4 / time(100, call)) as u32 + 1;
-            let times = Timing::of((0..25).map(|_| time(calls, call)).collect());
+            let times = Timing::from_times((0..25).map(|_| time(calls, call)).collect());
             let blocks = sizing.params(keys).map_or("an error".into(), |found| found.to_string());
             println!("{sizing}: {times:.0} ns, {blocks}");
         }

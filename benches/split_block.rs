@@ -12,8 +12,8 @@
 //! memory; `-- fill` or `-- rows` measures a part.
 
 use benches::clock::{Case, Named};
-use benches::rows::{Given, ITERATION, SIZES, Size};
-use benches::workload::{for_all_hashes, hash};
+use benches::rows::{Arguments, ITERATION, SIZES, Size};
+use benches::workload::{hash, visit_hashes};
 use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_split::split_block::{block_index, contains};
 use blocked_bloom_split::{AtomicSplitBlockFilter, SplitBlockFilter};
@@ -65,7 +65,7 @@ fn fill(size: Size, rounds: usize) {
 
 fn rows(size: Size, rounds: usize) {
     let mut filter = empty(size);
-    for_all_hashes(size.0, |hashes| filter.insert_hashes(hashes));
+    visit_hashes(size.0, |hashes| filter.insert_hashes(hashes));
     let row = |i: u64| {
         let value = hash(i) % size.0;
         hash(value + if i % 100 < 50 { 0 } else { size.0 })
@@ -96,7 +96,7 @@ fn rows(size: Size, rounds: usize) {
 }
 
 fn main() {
-    let given = Given::get();
+    let given = Arguments::from_command_line();
     for size in [SIZES[0], SIZES[1], SIZES[2], SIZES[4]] {
         if given.has("fill") {
             fill(size, given.rounds(21));

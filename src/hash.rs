@@ -241,4 +241,4 @@ impl FilterContents {
     }
 }
 
-error!(KeyError);
+impl_error!(KeyError);

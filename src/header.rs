@@ -387,4 +387,4 @@ impl Display for HeaderError {
     }
 }
 
-error!(HeaderError);
+impl_error!(HeaderError);

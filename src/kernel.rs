@@ -77,7 +77,7 @@ pub enum InstructionSet {
     Avx2,
     /// NEON on little-endian aarch64: `neon`.
     Neon,
-    /// Portable SIMD through the crate `wide`: `portable`.
+    /// Plain Rust that compilers vectorise: `portable`.
     Portable,
     /// Plain Rust: `scalar`.
     Scalar,

@@ -502,4 +502,4 @@ impl Display for ParamsError {
     }
 }
 
-error!(ParamsError);
+impl_error!(ParamsError);

@@ -1,5 +1,5 @@
-//! What `tools/dedup.sh` measures `blocked-bloom dedup` beside: lines to deduplicate, and a loop
-//! that reads them.
+//! The input and the baseline of `tools/dedup.sh`: generates lines to deduplicate, and reads them
+//! in a loop.
 //!
 //! ```text
 //! cargo run --release -p blocked-bloom-benches --example lines -- make 20000000 FILE

@@ -1,8 +1,8 @@
-//! Bit planes beside scans of rows and beside filters looked up one by one; and appending.
+//! Bit planes compared with scans of rows and with filters looked up one by one; and appending.
 //!
 //! `cargo bench -p blocked-bloom-benches --bench planes` takes a minute and 1.2 GB of memory; `--
-//! --quick` is for fewer rows, `-- scan` for a part. Before a cold way other memory is read, many
-//! times the third-level cache.
+//! --quick` uses fewer rows, and `-- scan` runs one part. Before each cold measurement the program
+//! reads other memory, many times the size of the third-level cache.
 
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]
 
@@ -11,7 +11,7 @@ mod scan;
 use std::hint::black_box;
 
 use benches::clock::{Case, Named};
-use benches::rows::Given;
+use benches::rows::Arguments;
 use benches::workload::hash;
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, Sizing};
 use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -159,9 +159,9 @@ impl Filters {
     }
 }
 
-/// 10,000 filters of this many keys each. Cold is the first lookup after other memory was read, and
-/// after a lookup in other, small filters, so that the code is warm; warm are 32 lookups of
-/// different keys behind another.
+/// Measures 10,000 filters of `keys` keys each. A cold lookup is the first one after other memory
+/// was read; a lookup in other, small filters precedes it, so that the code is warm. Warm lookups
+/// are 32 lookups of different keys in a row.
 fn filters(keys: u64, rounds: usize) {
     let (many, few, elsewhere) =
         (&Filters::new(10_000, keys), &Filters::new(600, 100), &vec![1; ELSEWHERE]);
@@ -190,7 +190,7 @@ fn filters(keys: u64, rounds: usize) {
 }
 
 fn main() {
-    let given = Given::get();
+    let given = Arguments::from_command_line();
     let (rows, rounds) = if given.is_quick { (1_000_000, 3) } else { (10_000_000, 15) };
     let shape = Shape::new(1, 128, 2).expect("a legal shape");
     if given.has("append") {

@@ -1,5 +1,5 @@
-//! What bit planes are compared with: scans of rows of 128 bits, one behind the other, for those
-//! that have all of some bits. (By AVX-512 a scan is no faster: memory decides.)
+//! The peers of bit planes: scans of consecutive rows of 128 bits for rows in which all bits of a
+//! mask are set. AVX-512 does not make a scan faster, since memory limits it.
 
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "instruction sets"))]
 

@@ -1,9 +1,9 @@
-//! Charts as SVG: points and lines on linear or logarithmic axes, with labels beside them.
+//! Charts as SVG: points and lines on linear or logarithmic axes, with labels next to them.
 //!
 //! Colours are of middle lightness on a transparent ground, so that a picture can be read on light
 //! and dark pages alike; text is large enough for a width of 600 pixels. No series differs from
 //! another by its line alone.
-#![allow(missing_docs, reason = "fields that say what they are")]
+#![allow(missing_docs, reason = "self-explanatory fields")]
 
 use std::fmt::{Display, Write};
 
@@ -46,7 +46,7 @@ pub struct Axis {
     pub is_log: bool,
     pub min: f64,
     pub max: f64,
-    /// Where there are lines, and what stands beside them.
+    /// Positions of grid lines, and their labels.
     pub ticks: Vec<(f64, String)>,
 }
 
@@ -219,7 +219,7 @@ fn draw_labels(out: &mut Svg, mut labels: Vec<(f64, f64, &Series)>, bottom: f64)
         let above = places.last().copied().unwrap_or(f64::MIN);
         places.push(y.max(above + LINE));
     }
-    // What was pushed out at the bottom goes up again.
+    // Move labels that were pushed past the bottom up again.
     let mut below = bottom + 4.0 + LINE;
     for y in places.iter_mut().rev() {
         *y = y.min(below - LINE);

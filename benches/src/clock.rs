@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use rayon::ThreadPool;
 
+use crate::timing::Timing;
+
 /// The time for which this thread has had a core: the time that other processes took is not
 /// counted. On systems other than Linux, the time of the wall clock.
 #[derive(Clone, Copy, Debug)]
@@ -17,14 +19,14 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that runs from now on.
+    /// Starts a clock.
     pub fn start() -> Self {
         let wall = Instant::now();
         Clock { wall, cpu: cpu_seconds() }
     }
 
-    /// Seconds since the start, on the thread that started it, without what reading the clock
-    /// takes: it is a system call of some 200 ns, 3 % of 16,384 lookups in cache.
+    /// Seconds since the start, on the thread that started the clock. The cost of reading the clock
+    /// is subtracted: a system call of about 200 ns, 3 % of 16,384 lookups in cache.
     pub fn seconds(&self) -> f64 {
         static COST: OnceLock<f64> = OnceLock::new();
         let taken = self.taken();
@@ -55,55 +57,16 @@ fn cpu_seconds() -> Option<f64> {
     None
 }
 
-/// What was measured of one case.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Timing {
-    /// The median of the times.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "number_or_nan"))]
-    pub median: f64,
-    /// The least of them.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "number_or_nan"))]
-    pub min: f64,
-    /// How many there are.
-    pub samples: usize,
-}
-
-/// JSON has no NaN, and `null` in its place.
-#[cfg(feature = "serde")]
-pub(crate) fn number_or_nan<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    let number: Option<f64> = serde::Deserialize::deserialize(from)?;
-    Ok(number.unwrap_or(f64::NAN))
-}
-
-impl Timing {
-    /// Of these times; of none both figures are NaN.
-    pub fn of(mut times: Vec<f64>) -> Self {
-        times.sort_by(f64::total_cmp);
-        let at = |place: usize| times.get(place).copied().unwrap_or(f64::NAN);
-        Timing { median: at(times.len() / 2), min: at(0), samples: times.len() }
-    }
-}
-
-/// The median and, in brackets, the least, to the right of the width.
-impl fmt::Display for Timing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (places, width) = (f.precision().unwrap_or(2), f.width().unwrap_or(0));
-        let both = format!("{:.places$} ({:.places$})", self.median, self.min);
-        write!(f, "{both:>width$}")
-    }
-}
-
 /// Something to time, on this many keys at a time.
 #[expect(missing_debug_implementations, reason = "a closure")]
 pub struct Case<'a> {
     keys: usize,
-    /// Runs the pass of this number, and gives the seconds it took.
+    /// Runs the pass of this number, and returns its time in seconds.
     run: Box<dyn FnMut(usize) -> f64 + 'a>,
 }
 
 impl<'a> Case<'a> {
-    /// A case of this thread. `run` is given the number of the pass; dropping what it returns is
+    /// A case that runs on this thread. `run` takes the number of the pass; dropping its result is
     /// not timed.
     pub fn new<R>(keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
         Case::with_setup(None, keys, |pass| pass, run)
@@ -127,7 +90,7 @@ impl<'a> Case<'a> {
 
     /// A case of the threads of `pool`. Its time is that of the busiest of them and this thread's
     /// own: the elapsed time if every thread had a core to itself.
-    pub fn in_pool<R>(pool: &'a ThreadPool, keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
+    pub fn pooled<R>(pool: &'a ThreadPool, keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
         Case::with_setup(Some(pool), keys, |pass| pass, run)
     }
 
@@ -173,7 +136,7 @@ impl Schedule {
     }
 }
 
-/// Runs every case in each round, and gives the nanoseconds per key of all rounds.
+/// Runs every case in each round, and returns the nanoseconds per key of all rounds.
 pub fn times(cases: &mut [Case<'_>], schedule: Schedule) -> Vec<Vec<f64>> {
     let mut times = vec![Vec::new(); cases.len()];
     let passes = schedule.warm + schedule.timed;
@@ -193,7 +156,10 @@ pub fn times(cases: &mut [Case<'_>], schedule: Schedule) -> Vec<Vec<f64>> {
 /// The same of cases with labels, as medians and minima.
 pub fn interleaved<L>(ways: Vec<(L, Case<'_>)>, schedule: Schedule) -> Vec<(L, Timing)> {
     let (labels, mut cases): (Vec<L>, Vec<Case<'_>>) = ways.into_iter().unzip();
-    labels.into_iter().zip(times(&mut cases, schedule).into_iter().map(Timing::of)).collect()
+    labels
+        .into_iter()
+        .zip(times(&mut cases, schedule).into_iter().map(Timing::from_times))
+        .collect()
 }
 
 /// Cases by name, for a table of their own.
@@ -222,9 +188,11 @@ impl<'a> Named<'a> {
         let mut lines = Vec::new();
         for (name, mine) in self.names.iter().zip(&times) {
             let both = || mine.iter().zip(&times[0]);
-            let ratio = Timing::of(both().map(|(mine, first)| mine / first).collect()).median;
-            let more = Timing::of(both().map(|(mine, first)| mine - first).collect()).median;
-            let time = Timing::of(mine.clone());
+            let ratio =
+                Timing::from_times(both().map(|(mine, first)| mine / first).collect()).median;
+            let more =
+                Timing::from_times(both().map(|(mine, first)| mine - first).collect()).median;
+            let time = Timing::from_times(mine.clone());
             println!("  {name:<24}{time:>20}{ratio:8.2}{more:+9.2}");
             #[cfg(feature = "serde")]
             lines.push(crate::results::Line { name: name.clone(), time, ratio });

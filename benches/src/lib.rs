@@ -1,8 +1,8 @@
-//! What the repository's benchmarks share: workloads, the clock and its interleaved rounds, the
+//! The measuring library of the repository: workloads, a clock with interleaved rounds, the
 //! memory-bound baseline, loops of other systems, tables and pictures. `cargo bench`, the
-//! comparison in `compare/` and `blocked-bloom bench` measure with it.
+//! comparison in `compare/` and `blocked-bloom bench` use it.
 //!
-//! For these programs alone: nothing here is stable between versions.
+//! Its interface serves these programs only and can change in any version.
 
 pub mod baseline;
 pub mod chart;
@@ -14,4 +14,5 @@ pub mod rocksdb;
 pub mod rows;
 pub mod split_block;
 pub mod table;
+pub mod timing;
 pub mod workload;

@@ -8,8 +8,8 @@ use std::process::Command;
 use blocked_bloom::Kernel;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timing;
 use crate::table::counted;
+use crate::timing::Timing;
 use crate::workload::Mix;
 
 /// The variable that names the file to which `cargo bench` adds its tables.
@@ -21,10 +21,10 @@ pub const FILE: &str = "BLOCKED_BLOOM_RESULTS";
 pub struct Report {
     /// Where the comparison ran, when and how.
     pub machine: Machine,
-    /// What was wanted; a filter's own figure is with its times.
+    /// The requested bits per key. A filter's own figure is with its times.
     #[serde(default)]
     pub bits_per_key: f64,
-    /// What was compared.
+    /// The compared filters.
     #[serde(default)]
     pub peers: Vec<About>,
     /// Times of the comparison.
@@ -36,7 +36,7 @@ pub struct Report {
     /// Filters that keys can be removed from.
     #[serde(default)]
     pub removable: Vec<Removable>,
-    /// What `cargo bench` measured.
+    /// The tables of `cargo bench`.
     #[serde(default)]
     pub tables: Vec<Table>,
 }
@@ -74,7 +74,7 @@ pub struct About {
     pub rows: Vec<String>,
 }
 
-/// What was timed.
+/// The kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
@@ -96,7 +96,7 @@ pub enum Section {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Time {
-    /// What was timed.
+    /// The kind of measurement.
     pub section: Section,
     /// The row.
     pub row: String,
@@ -150,9 +150,9 @@ pub struct Rate {
     pub id: String,
     /// Keys of the filter.
     pub keys: u64,
-    /// What was wanted.
+    /// The requested bits per key.
     pub bits_wanted: f64,
-    /// What it took.
+    /// The filter's bits per key.
     pub bits_per_key: f64,
     /// Absent keys that were looked up.
     pub queries: u64,
@@ -167,7 +167,7 @@ impl Rate {
     }
 }
 
-/// What was measured of a filter that keys can be removed from.
+/// The measurements of a filter that supports removal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Removable {
@@ -175,7 +175,7 @@ pub struct Removable {
     pub name: String,
     /// Its keys.
     pub keys: u64,
-    /// What it takes.
+    /// Its bits per key.
     pub bits_per_key: f64,
     /// Looking up absent keys, and present ones; adding, and removing.
     pub times: [Option<Timing>; 4],
@@ -185,11 +185,11 @@ pub struct Removable {
     pub lost: Option<u64>,
 }
 
-/// A table of a bench: the first row is what the others are compared with.
+/// A table of a bench. The other rows are compared with the first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// What is above it, after the bench's name.
+    /// Its title, after the bench's name.
     pub title: String,
     /// When it was measured.
     pub date: String,
@@ -208,7 +208,7 @@ pub struct Line {
     /// In the unit that the title names, else nanoseconds per key.
     pub time: Timing,
     /// The median of the ratios to the first row of the same round.
-    #[serde(deserialize_with = "crate::clock::number_or_nan")]
+    #[serde(deserialize_with = "crate::timing::number_or_nan")]
     pub ratio: f64,
 }
 
@@ -216,7 +216,7 @@ impl Report {
     /// With nothing measured yet, by this command.
     pub fn new(command: String) -> Self {
         Report {
-            machine: Machine::here(command),
+            machine: Machine::current(command),
             bits_per_key: 0.0,
             peers: Vec::new(),
             times: Vec::new(),
@@ -226,11 +226,11 @@ impl Report {
         }
     }
 
-    /// What is stored in a file.
+    /// Reads a report from a file.
     ///
     /// # Errors
     ///
-    /// Errors of the system, and bytes that are no report.
+    /// Returns errors of the system, and an error if the bytes are not a report.
     pub fn read(file: &Path) -> Result<Self, Box<dyn Error>> {
         let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
         let report = serde_json::from_slice(&bytes);
@@ -265,7 +265,7 @@ impl Report {
         self.tables.extend(other.tables);
     }
 
-    /// The machine of a comparison, with the command of what is here from another.
+    /// Takes over the machine and command of another comparison.
     fn append_comparison(&mut self, other: &Machine) {
         if self.peers.is_empty() {
             self.machine = other.clone();
@@ -296,7 +296,7 @@ pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 ///
 /// # Panics
 ///
-/// If the file cannot be read or written, since what was measured would be lost.
+/// Panics if the file cannot be read or written, since the measurements would be lost.
 pub fn add_table(title: &str, rows: Vec<Line>) {
     let Some(file) = std::env::var_os(FILE) else { return };
     // Cargo names the program after the bench, and adds a number.
@@ -325,7 +325,7 @@ pub fn add_table(title: &str, rows: Vec<Line>) {
 
 impl Machine {
     /// This one, today, with this command.
-    pub fn here(command: String) -> Self {
+    pub fn current(command: String) -> Self {
         let output = |program: &str, arguments: &[&str]| {
             let output = Command::new(program).args(arguments).output().map(|output| output.stdout);
             String::from_utf8_lossy(&output.unwrap_or_default()).trim().to_owned()

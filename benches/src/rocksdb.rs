@@ -65,7 +65,7 @@ impl FastLocalBloom {
     /// Hits, one key at a time.
     pub fn count_one_by_one<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
         // SAFETY: `new` found AVX2.
-        unsafe { self.one_by_one(items, hash) }
+        unsafe { self.count_singly(items, hash) }
     }
 
     /// Hits, by batches of 32, each item's line prefetched as soon as it is hashed.
@@ -75,12 +75,12 @@ impl FastLocalBloom {
     }
 
     #[target_feature(enable = "avx2")]
-    fn one_by_one<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
+    fn count_singly<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
         // Once: the buffer's `deref` is a call.
         let lines = &self.lines[..];
         let mut hits = 0;
         for hash in items.iter().map(hash) {
-            // SAFETY: `block_index` gives an index below the number of lines.
+            // SAFETY: `block_index` returns an index below the number of lines.
             let line = unsafe { &*line(lines, hash) };
             hits += usize::from(may_match((hash >> 32) as u32, self.probes, line));
         }
@@ -99,10 +99,10 @@ impl FastLocalBloom {
         }
         let mut hits = 0;
         for prepared in prepared.iter().take(items.len()) {
-            // SAFETY: written above, one for each item, of which there are at most as many as
-            // places.
+            // SAFETY: the loop above wrote one place for each item, and there are at most as many
+            // items as places.
             let (word, line) = unsafe { prepared.assume_init() };
-            // SAFETY: as in `one_by_one`.
+            // SAFETY: as in `count_singly`.
             hits += usize::from(may_match(word, self.probes, unsafe { &*line }));
         }
         hits

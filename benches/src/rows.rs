@@ -1,4 +1,4 @@
-//! Sizes of the filters that `cargo bench` measures, and what is given to its programs.
+//! Sizes of the filters that `cargo bench` measures, and arguments of the benches.
 
 use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 
@@ -36,7 +36,7 @@ impl Size {
 
 /// The arguments of a bench of tables.
 #[derive(Debug, clap::Parser)]
-pub struct Given {
+pub struct Arguments {
     /// Fewer rounds, and smaller filters.
     #[arg(long = "quick")]
     pub is_quick: bool,
@@ -44,14 +44,14 @@ pub struct Given {
     /// Measure only tables whose names have this part.
     only: Option<String>,
 
-    // Cargo gives it.
+    // Cargo passes it.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-impl Given {
+impl Arguments {
     /// The arguments of this program.
-    pub fn get() -> Self {
+    pub fn from_command_line() -> Self {
         clap::Parser::parse()
     }
 

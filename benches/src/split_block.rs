@@ -1,7 +1,7 @@
-//! A filter of split blocks, 32 bytes and eight probes a key, as in Parquet and Impala, with the
-//! fastest loop there is for it: AVX2, inlined, hits only counted. Its rate of false positives is
-//! some 30 % higher at 10 bits per key. And the rows and bounds of the comparison of such filters,
-//! which prints them and whose figures the pages show.
+//! The peer for split blocks: 32 bytes and eight probes per key, as in Parquet and Impala, with the
+//! fastest loop known for them (AVX2, inlined, only counting hits). Its false-positive rate is
+//! about 30 % higher at 10 bits per key. The module also defines the rows and bounds of the
+//! comparison of split-block filters.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "AVX2 intrinsics"))]
 
 use blocked_bloom::AllocError;
@@ -27,31 +27,31 @@ pub const OURS_ONCE: &str = "blocked-bloom-split, with_lookup";
 /// A bound on the times of `blocked-bloom-split` in a table of `compare --only split`.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
-    /// The way, which the table's title names.
-    pub way: &'static str,
+    /// The method, which the table's title names.
+    pub method: &'static str,
     /// The row that it is compared with.
-    pub beside: &'static str,
+    pub peer: &'static str,
     /// The largest ratio of the medians in filters of up to 2 MiB.
     pub cached: f64,
     /// That in larger ones, if there is a bound.
-    pub beyond: Option<f64>,
+    pub large: Option<f64>,
 }
 
 impl Bound {
-    const fn new(way: &'static str, beside: &'static str, cached: f64, beyond: f64) -> Self {
-        Bound { way, beside, cached, beyond: Some(beyond) }
+    const fn new(method: &'static str, peer: &'static str, cached: f64, large: f64) -> Self {
+        Bound { method, peer, cached, large: Some(large) }
     }
 
     /// The largest ratio in a filter of this many bytes.
-    pub fn at(&self, bytes: usize) -> Option<f64> {
-        if bytes <= 2 << 20 { Some(self.cached) } else { self.beyond }
+    pub fn limit(&self, bytes: usize) -> Option<f64> {
+        if bytes <= 2 << 20 { Some(self.cached) } else { self.large }
     }
 }
 
 /// What `compare --only split` checks; the program `figures` shows it.
 pub const BOUNDS: [Bound; 7] = [
     Bound::new("hash given, one a call", SBBF_LOOP, 0.8, 1.0),
-    Bound { way: "hash given, one a call", beside: SAFE, cached: 1.0, beyond: None },
+    Bound { method: "hash given, one a call", peer: SAFE, cached: 1.0, large: None },
     Bound::new("hash given, 1024 a call", SBBF_LOOP, 0.35, 0.25),
     Bound::new("16-byte keys, one a call", SBBF, 1.0, 1.0),
     Bound::new("16-byte keys, 1024 a call", SBBF, 1.0, 1.0),

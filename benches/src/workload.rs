@@ -1,4 +1,4 @@
-//! What is measured: the keys of a filter, and those that are looked up.
+//! The workload: the keys of a filter, and the keys that are looked up.
 
 use blocked_bloom::{BloomFilter, BuildError, KeyHash, Params};
 
@@ -20,7 +20,7 @@ pub fn key(i: u64) -> Key {
 }
 
 /// Calls `take` with the hashes of keys `0 .. keys`, 65,536 at a time.
-pub fn for_all_hashes(keys: u64, mut take: impl FnMut(&[u64])) {
+pub fn visit_hashes(keys: u64, mut take: impl FnMut(&[u64])) {
     let mut hashes = Vec::new();
     for start in (0..keys).step_by(1 << 16) {
         hashes.clear();
@@ -33,7 +33,7 @@ pub fn for_all_hashes(keys: u64, mut take: impl FnMut(&[u64])) {
 pub fn filled(params: Params, keys: u64) -> Result<BloomFilter, BuildError> {
     let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
     let mut inserted = Ok(());
-    for_all_hashes(keys, |hashes| inserted = inserted.and_then(|()| filter.insert_hashes(hashes)));
+    visit_hashes(keys, |hashes| inserted = inserted.and_then(|()| filter.insert_hashes(hashes)));
     inserted?;
     Ok(filter)
 }

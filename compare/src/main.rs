@@ -108,7 +108,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         Some(file) if file.exists() => Some(Report::read(file)?),
         _ => None,
     };
-    // Keeps what is there so far: a run of all sizes takes long.
+    // Saves the results so far, since a run of all sizes takes long.
     let keep = |report: &Report| match &arguments.json {
         Some(file) => {
             let mut all = before.clone().unwrap_or_else(|| report.clone());
@@ -137,7 +137,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
             match part {
                 Part::Queries => measure::look_up(&kinds, keys, quick, &mut report),
                 Part::Rates => report.rates = measure::rates(&kinds, keys, 8 * keys),
-                Part::Threads => measure::by_threads(keys, quick, &mut report),
+                Part::Threads => measure::build_in_pools(keys, quick, &mut report),
                 Part::Removable => report.removable.extend(removable::measure(keys, quick)),
                 Part::Split => {}
             }

@@ -1,8 +1,8 @@
 //! The report as Markdown tables.
 
-use benches::clock::Timing;
 use benches::results::{Report, Section, Time, distinct};
 use benches::table::{counted, markdown};
+use benches::timing::Timing;
 
 use crate::measure::{BATCH, SHORT};
 use crate::peers::{BASELINE, BASELINE_AHEAD, OURS};

@@ -1,7 +1,8 @@
 //! Times of filling and of looking up, and false-positive rates.
 
-use benches::clock::{Case, Clock, Schedule, Timing, interleaved};
+use benches::clock::{Case, Clock, Schedule, interleaved};
 use benches::results::{Rate, Report, Section, Time};
+use benches::timing::Timing;
 use benches::workload::{Key, Mix, hash, key};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -44,7 +45,7 @@ pub(crate) fn queries<T: Item>(mix: Mix, keys: u64) -> Vec<T> {
     (0..8 * pass_length(keys) as u64).map(|i| T::number(mix.number(keys, i))).collect()
 }
 
-/// What is looked up in filters of how many keys: the section, which keys, and how many a call.
+/// The lookups in a filter of `keys` keys: section, mix, and keys per call.
 fn calls(keys: u64, quick: bool) -> Vec<(Section, Mix, usize)> {
     use Section::{Batch, KeyBatch, Keys, Query};
     let mut calls = Mix::ALL.map(|mix| (Query, mix, BATCH)).to_vec();
@@ -133,7 +134,13 @@ fn fill<'k>(kinds: &'k [Kind], keys: u64, quick: bool, report: &mut Report) -> F
         // The baseline has nothing to fill, and small pages are a copy.
         if kind.role != Role::Baseline && !kind.id.ends_with("small pages") {
             let of = (Section::Build, Mix::Absent, keys as usize);
-            report.times.push(Time::new(of, kind.id, keys, filter.bytes, Timing::of(taken)));
+            report.times.push(Time::new(
+                of,
+                kind.id,
+                keys,
+                filter.bytes,
+                Timing::from_times(taken),
+            ));
         }
         Some((kind, filter))
     });
@@ -172,7 +179,7 @@ fn measure<T: Item>(
 }
 
 /// Fills filters of a known size by one thread up to all.
-pub(crate) fn by_threads(keys: u64, quick: bool, report: &mut Report) {
+pub(crate) fn build_in_pools(keys: u64, quick: bool, report: &mut Report) {
     let bits = report.bits_per_key;
     let hashes = &(0..keys).map(hash).collect::<Vec<u64>>();
     let count = keys as usize;
@@ -196,7 +203,7 @@ pub(crate) fn by_threads(keys: u64, quick: bool, report: &mut Report) {
     ];
     let mut measured = Vec::new();
     for (pool, (row, fill)) in pools.iter().flat_map(|pool| ways.map(|way| (pool, way))) {
-        let case = Case::in_pool(pool, count, move |_| pool.install(fill));
+        let case = Case::pooled(pool, count, move |_| pool.install(fill));
         measured.push(((row, pool.current_num_threads()), case));
     }
     eprintln!("  {keys} keys: filling by 1 to {all} threads");

@@ -184,7 +184,7 @@ pub(crate) struct Kind {
     pub(crate) of_keys: Fill<Key>,
 }
 
-/// What a kind is here for.
+/// The purpose of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Not a filter: loads lines.

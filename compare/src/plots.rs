@@ -1,5 +1,4 @@
-//! The pictures: which figures of a report each shows, and how. A title is what the picture says,
-//! made of its figures.
+//! Draws the pictures of a report. A title states the result, with its figures.
 
 use benches::chart::{Axis, Chart, Line, Mark, Panel, Point, Series};
 use benches::results::{Report, Section, Time, distinct};
@@ -43,8 +42,8 @@ const LOOKS: [Look; 8] = [
     ("fastbloom", "fastbloom", PURPLE, Line::Thin, Mark::Dot),
 ];
 
-/// The rows of the first picture beside the baseline: this crate, what beats it somewhere,
-/// RocksDB's loop and a classical filter.
+/// The rows of the first picture besides the baseline: this crate, the filters that beat it
+/// somewhere, RocksDB's loop and a classical filter.
 const BY_SIZE: [&str; 5] = [OURS, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD, "fastbloom"];
 const BY_BATCH: [&str; 6] = [OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD];
 
@@ -60,7 +59,7 @@ pub(crate) fn all(report: &Report) -> Vec<(&'static str, String)> {
     drawn.map(|(name, chart)| (name, chart.svg())).collect()
 }
 
-/// A picture, with notes on what it shows, and where, when and how that was measured.
+/// Builds a picture with notes, the machine, the date and the command.
 fn chart(report: &Report, title: String, notes: &[&str], panels: Vec<Panel>) -> Chart {
     let machine = &report.machine;
     let mut notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
@@ -131,8 +130,9 @@ fn sizes(report: &Report) -> Chart {
     let [ours, faster]: [Vec<&Point>; 2] = [OURS, "memory-bound baseline"].map(of);
     let ratios = || ours.iter().zip(&faster).map(|(ours, other)| ours.y / other.y);
     let (least, most) = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(0.0, f64::max));
-    let title =
-        format!("A batch takes {least:.1} to {most:.1} times as long as loading one line per key");
+    let title = format!(
+        "A batch takes {least:.1}x to {most:.1}x the time that loading one line per key takes"
+    );
     let bytes = |keys: u64| {
         let bytes = keys as f64 * report.bits_per_key / 8.0;
         if bytes < 1e6 { format!("{} KB", bytes / 1e3) } else { format!("{} MB", bytes / 1e6) }

@@ -1,10 +1,11 @@
-//! Filters that keys can be removed from, beside the Bloom filter, from which they cannot: times,
-//! and what is lost.
+//! Filters that support removal, compared with a Bloom filter, which does not: times, and lost
+//! keys.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
-use benches::clock::{Case, Schedule, Timing, interleaved, times};
+use benches::clock::{Case, Schedule, interleaved, times};
 use benches::results::Removable;
+use benches::timing::Timing;
 use benches::workload::{Mix, hash};
 use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_removable::{RemovableError, RemovableOptions};
@@ -18,7 +19,7 @@ use crate::peers::{avx2, empty, hits};
 /// Removals of keys that were never added.
 const MISUSE: u64 = 1_000_000;
 
-/// What is done with hashes. Removing from what cannot remove empties it.
+/// An operation on hashes. `Remove` empties a filter that does not support removal.
 #[derive(Clone, Copy)]
 enum Op {
     Bytes,
@@ -153,5 +154,8 @@ fn updates(peers: &mut [(&'static str, Peer)], hashes: &[u64], rounds: usize) ->
     let times = times(&mut cases.collect::<Vec<_>>(), Schedule { rounds, warm: 0, timed: 2 });
     let every_second =
         |times: &[f64], first| times.iter().skip(first).step_by(2).copied().collect();
-    times.iter().map(|times| [0, 1].map(|first| Timing::of(every_second(times, first)))).collect()
+    times
+        .iter()
+        .map(|times| [0, 1].map(|first| Timing::from_times(every_second(times, first))))
+        .collect()
 }

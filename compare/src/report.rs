@@ -1,5 +1,4 @@
-//! A report of the comparison with nothing measured yet. What is in one, and how it is stored, is
-//! in `benches::results`.
+//! An empty report of the comparison. `benches::results` defines its contents and its format.
 
 use benches::results::{About, Report};
 

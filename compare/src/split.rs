@@ -1,12 +1,13 @@
-//! Split-block filters: `blocked-bloom-split` beside the filter of the crate `parquet`,
-//! sbbf-rs-safe and two loops, on filters of the sizes that arrow-rs measures its own on. Gives
-//! tables as text, with which of their bounds hold, and as they are stored.
+//! Compares `blocked-bloom-split` with the filter of the crate `parquet`, sbbf-rs-safe and two
+//! loops, in filters of the sizes that arrow-rs measures. Returns the tables as text, which shows
+//! the bounds that hold, and in their stored form.
 
 use std::fmt::Write;
 
-use benches::clock::{Case, Schedule, Timing, times};
+use benches::clock::{Case, Schedule, times};
 use benches::results::{Line, Machine, Table};
 use benches::split_block::{BOUNDS, OURS, OURS_ONCE, SAFE, SBBF, SBBF_LOOP, SplitBlocks};
+use benches::timing::Timing;
 use benches::workload::{Key, Mix, key};
 use blocked_bloom::{Filter as _, Kernel};
 use blocked_bloom_split::{Lookup, SplitBlock, SplitBlockFilter, hash_value, split_block};
@@ -93,8 +94,8 @@ const OURS_AVX2: &str = "blocked-bloom-split, AVX2";
 const LOOP: &str = "AVX2 loop by hand";
 const AHEAD: &str = "AVX2 loop by hand, prefetching";
 
-/// Rows before they are timed. What the others are compared with is the first.
-type Ways<'a> = Vec<(&'static str, Case<'a>)>;
+/// Rows before they are timed. The others are compared with the first.
+type Rows<'a> = Vec<(&'static str, Case<'a>)>;
 
 fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     let default = Kernel::default();
@@ -112,19 +113,19 @@ fn filling(quick: bool) -> Schedule {
 }
 
 /// Times all in interleaved rounds.
-fn lines(ways: Ways<'_>, schedule: Schedule) -> Vec<Line> {
+fn lines(ways: Rows<'_>, schedule: Schedule) -> Vec<Line> {
     let (names, mut cases): (Vec<&str>, Vec<Case<'_>>) = ways.into_iter().unzip();
     let times = times(&mut cases, schedule);
     let line = |(name, mine): (&str, &Vec<f64>)| {
         let ratios = mine.iter().zip(&times[0]).map(|(mine, first)| mine / first).collect();
-        let (time, ratio) = (Timing::of(mine.clone()), Timing::of(ratios).median);
+        let (time, ratio) = (Timing::from_times(mine.clone()), Timing::from_times(ratios).median);
         Line { name: name.to_owned(), time, ratio }
     };
     names.into_iter().zip(&times).map(line).collect()
 }
 
 /// Hash given, one value a call.
-fn singles<'a>(filters: &'a Filters, queries: &'a [u64]) -> Ways<'a> {
+fn singles<'a>(filters: &'a Filters, queries: &'a [u64]) -> Rows<'a> {
     let (words, safe, by_hand) = (&filters.words, &filters.safe, &filters.by_hand);
     let count = move |part: &[u64]| part.iter().filter(|&&h| scalar(words, h)).count();
     let mut ways = vec![(SBBF_LOOP, Case::batches(queries, PASS, PASS, count))];
@@ -151,7 +152,7 @@ fn singles<'a>(filters: &'a Filters, queries: &'a [u64]) -> Ways<'a> {
 }
 
 /// Hash given, 1,024 values a call.
-fn batches<'a>(filters: &'a Filters, queries: &'a [u64]) -> Ways<'a> {
+fn batches<'a>(filters: &'a Filters, queries: &'a [u64]) -> Rows<'a> {
     let (words, by_hand) = (&filters.words, &filters.by_hand);
     let count = move |part: &[u64]| part.iter().filter(|&&h| scalar(words, h)).count();
     let mut ways = vec![(SBBF_LOOP, Case::batches(queries, PASS, BATCH, count))];
@@ -169,7 +170,7 @@ fn batches<'a>(filters: &'a Filters, queries: &'a [u64]) -> Ways<'a> {
 }
 
 /// Keys of 16 bytes, hashed by each: one a call, or 1,024.
-fn keys<'a>(filters: &'a Filters, queries: &'a [Key], batch: usize) -> Ways<'a> {
+fn keys<'a>(filters: &'a Filters, queries: &'a [Key], batch: usize) -> Rows<'a> {
     let sbbf = &filters.sbbf;
     let count = move |part: &[Key]| part.iter().filter(|key| sbbf.check(key.as_slice())).count();
     let mut ways = vec![(SBBF, Case::batches(queries, PASS, PASS, count))];
@@ -188,7 +189,7 @@ fn keys<'a>(filters: &'a Filters, queries: &'a [Key], batch: usize) -> Ways<'a> 
 }
 
 /// A filter of zeros filled with hashes in batches.
-fn build_from_hashes(bytes: usize, hashes: &[u64]) -> Ways<'_> {
+fn build_from_hashes(bytes: usize, hashes: &[u64]) -> Rows<'_> {
     let fill = move |mut blocks: Vec<[u32; 8]>| {
         hashes.iter().for_each(|&hash| scalar_insert(&mut blocks, hash));
         blocks
@@ -213,7 +214,7 @@ fn build_from_hashes(bytes: usize, hashes: &[u64]) -> Ways<'_> {
 }
 
 /// A filter of zeros filled with keys, one a call.
-fn build_from_keys(bytes: usize, keys: &[Key]) -> Ways<'_> {
+fn build_from_keys(bytes: usize, keys: &[Key]) -> Rows<'_> {
     let fill = move |mut filter: Sbbf| {
         keys.iter().for_each(|key| filter.insert(key.as_slice()));
         filter
@@ -237,7 +238,7 @@ fn empty(bytes: usize, kernel: Kernel) -> SplitBlockFilter {
 
 /// The filters of more than 128 MiB, which none of them makes: these hashes are added to them, so
 /// that no page is new.
-fn add_hashes<'a>(filters: &'a mut Filters, hashes: &'a [u64]) -> Ways<'a> {
+fn add_hashes<'a>(filters: &'a mut Filters, hashes: &'a [u64]) -> Rows<'a> {
     let pass = hashes.len() / 4;
     let words = &mut filters.words;
     let add = move |part: &[u64]| part.iter().for_each(|&hash| scalar_insert(words, hash));
@@ -253,7 +254,7 @@ fn add_hashes<'a>(filters: &'a mut Filters, hashes: &'a [u64]) -> Ways<'a> {
 }
 
 /// The same of keys, one a call.
-fn add_keys<'a>(filters: &'a mut Filters, keys: &'a [Key]) -> Ways<'a> {
+fn add_keys<'a>(filters: &'a mut Filters, keys: &'a [Key]) -> Rows<'a> {
     let pass = keys.len() / 4;
     let sbbf = &mut filters.sbbf;
     let add = move |part: &[Key]| part.iter().for_each(|key| sbbf.insert(key.as_slice()));
@@ -275,7 +276,7 @@ struct Tables {
 
 impl Tables {
     /// Times these rows, compares ours with others by the bounds of this way, and keeps them.
-    fn add(&mut self, bytes: usize, way: &str, mix: &str, ways: Ways<'_>, schedule: Schedule) {
+    fn add(&mut self, bytes: usize, way: &str, mix: &str, ways: Rows<'_>, schedule: Schedule) {
         let rows = lines(ways, schedule);
         let title = format!("{}, {way}{mix}", size(bytes));
         let text = &mut self.text;
@@ -285,9 +286,9 @@ impl Tables {
         for Line { name, time, ratio } in &rows {
             let row = format!("  {name:<32}{time:>16}{ratio:8.2}");
             let is_ours = [OURS, OURS_AVX2, OURS_ONCE].contains(&name.as_str());
-            let bounds = BOUNDS.iter().filter(|bound| is_ours && bound.way == way);
+            let bounds = BOUNDS.iter().filter(|bound| is_ours && bound.method == way);
             let verdicts = bounds.filter_map(|bound| {
-                let (other, most) = (bound.beside, bound.at(bytes)?);
+                let (other, most) = (bound.peer, bound.limit(bytes)?);
                 let ratio = time.median / median(other)?;
                 self.missed += usize::from(ratio > most);
                 let verdict = if ratio <= most { "holds" } else { "MISSED" };

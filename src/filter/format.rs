@@ -267,4 +267,4 @@ impl Display for FormatError {
     }
 }
 
-error!(FormatError, Header(HeaderError));
+impl_error!(FormatError, Header(HeaderError));

@@ -133,7 +133,7 @@ impl Display for BuildError {
     }
 }
 
-error!(
+impl_error!(
     BuildError,
     Params(ParamsError),
     Alloc(AllocError),

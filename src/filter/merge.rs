@@ -144,4 +144,4 @@ impl Display for MergeError {
     }
 }
 
-error!(MergeError);
+impl_error!(MergeError);

@@ -268,7 +268,7 @@ impl Display for HashError {
     }
 }
 
-error!(HashError);
+impl_error!(HashError);
 
 #[cfg(all(test, feature = "std"))]
 #[path = "../../tests/unit/hash.rs"]

@@ -48,7 +48,7 @@ fn sources() -> Vec<Source> {
 }
 
 /// The first name of every path that begins with `start`, as in `crate::probe::bits`.
-fn names_after<'c>(code: &'c str, start: &str) -> BTreeSet<&'c str> {
+pub(crate) fn names_after<'c>(code: &'c str, start: &str) -> BTreeSet<&'c str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let paths = code.match_indices(start).filter(|&(at, _)| !code[..at].ends_with(is_word));
     let names = paths.map(|(at, _)| code[at + start.len()..].split(|c| !is_word(c)).next());

@@ -9,6 +9,7 @@ mod atomic;
 mod batch_query;
 mod buffer;
 mod build;
+mod circles;
 mod compact;
 mod damage;
 mod documents;

@@ -1,7 +1,7 @@
 //! `codegen CASE KERNEL PROBES ROUNDS`: one hot loop, `ROUNDS` times over 4096 keys.
 //!
-//! Two runs that differ in rounds differ by what the loop takes and nothing else. Which of these
-//! loops `tools/codegen.sh` counts, and what they may take, is in `pinned.txt`.
+//! Two runs with different numbers of rounds differ only by the cost of the loop. `pinned.txt`
+//! lists the loops that `tools/codegen.sh` counts, and their instructions.
 
 use std::hint::black_box;
 

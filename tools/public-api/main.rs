@@ -2,8 +2,8 @@
 //! `public-api [--examples] [--most-types N] FILE`.
 //!
 //! An item has the path by which callers reach it, not the one at which it is defined, so that code
-//! can move inside the crate. Whatever a line may consist of is matched without a wildcard: what
-//! rustdoc adds to its format is an error of the compiler, not a gap.
+//! can move inside the crate. Every match on the parts of a line is without a wildcard, so an
+//! addition to rustdoc's format is a compile error, not a gap.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -16,8 +16,8 @@ use rustdoc_types::{
     StructKind, Term, TraitBoundModifier, Type, VariantKind, WherePredicate,
 };
 
-/// The formats of rustdoc that the types of rustdoc-types 0.57 read. Those up to 61 only add on
-/// what is stable in the standard library.
+/// The formats of rustdoc that the types of rustdoc-types 0.57 read. The formats up to 61
+/// only add information about stability in the standard library.
 const FORMATS: RangeInclusive<u64> = 57..=61;
 
 const USAGE: &str = "usage: public-api [--examples] [--most-types N] FILE";
@@ -76,7 +76,7 @@ fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// What a line is about, by which lines are sorted; and the line.
+/// The item that a line describes, which is the sort key; and the line.
 type Lines = BTreeSet<(String, String)>;
 
 struct Interface<'c> {
@@ -84,10 +84,10 @@ struct Interface<'c> {
     /// Every path by which modules lead to an item, of this crate or of another whose items it
     /// exports.
     ways: Vec<(String, Id)>,
-    /// The shortest way to each item of this crate.
+    /// The shortest path to each item of this crate.
     paths: HashMap<Id, String>,
-    /// What is exported without an item to name: all of an enum or of another crate's module, and
-    /// primitive types.
+    /// Exports that do not name an item: all of an enum or of another crate's module, and primitive
+    /// types.
     unnamed: Lines,
 }
 
@@ -215,7 +215,7 @@ impl<'c> Interface<'c> {
         }
         for item in self.krate.index.values().filter_map(|item| self.item(item.id)) {
             match &item.inner {
-                // What the compiler adds: auto traits, and the blanket impls of other crates.
+                // Auto traits, and the blanket impls of other crates.
                 ItemEnum::Impl(block) if block.is_synthetic || block.blanket_impl.is_some() => {}
                 ItemEnum::Impl(block) => self.list_impl(item, block, &mut lines),
                 _ => {}
@@ -227,7 +227,7 @@ impl<'c> Interface<'c> {
     fn list_impl(&self, item: &Item, block: &Impl, lines: &mut Lines) {
         let self_type = self.ty(&block.for_);
         let Some(implemented) = &block.trait_ else {
-            // What the block demands is said of each of its functions.
+            // Each function of the block repeats the block's bounds.
             let demanded = block.generics.params.iter().filter_map(|param| match &param.kind {
                 GenericParamDefKind::Lifetime { outlives } if outlives.is_empty() => None,
                 GenericParamDefKind::Type { bounds, .. } if bounds.is_empty() => None,
@@ -281,8 +281,8 @@ impl<'c> Interface<'c> {
         }
     }
 
-    /// An item with everything that a caller can rely on. `demanded` is what is to be added to the
-    /// where clause of a function.
+    /// An item with everything that a caller can rely on. `demanded` is added to the where clause
+    /// of a function.
     fn signature(&self, path: &str, item: &Item, demanded: &[String]) -> String {
         match &item.inner {
             ItemEnum::Module(_) => format!("mod {path}"),
@@ -356,8 +356,8 @@ impl<'c> Interface<'c> {
                 format!("{path} {}", source.split_whitespace().collect::<Vec<_>>().join(" "))
             }
             ItemEnum::ProcMacro(of) => format!("{:?} macro {path} {:?}", of.kind, of.helpers),
-            // A module's way goes to what it uses, an impl is no item of a module, and primitive
-            // types are of the standard library.
+            // A module's path leads to its exports, an impl is not an item of a module, and
+            // primitive types belong to the standard library.
             ItemEnum::Use(_) | ItemEnum::Impl(_) | ItemEnum::Primitive(_) => {
                 unreachable!("{path} is {:?}", item.inner)
             }

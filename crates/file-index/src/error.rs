@@ -164,29 +164,7 @@ impl Display for FileIndexError {
     }
 }
 
-impl core::error::Error for FileIndexError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Shape(error) => Some(error),
-            Self::Header(error) => Some(error),
-            Self::Planes(error) => Some(error),
-            Self::Alloc(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<ShapeError> for FileIndexError {
-    fn from(error: ShapeError) -> Self {
-        Self::Shape(error)
-    }
-}
-
-impl From<HeaderError> for FileIndexError {
-    fn from(error: HeaderError) -> Self {
-        Self::Header(error)
-    }
-}
+blocked_bloom::impl_error!(FileIndexError, Shape(ShapeError), Header(HeaderError), Planes, Alloc);
 
 impl From<PlanesError> for FileIndexError {
     fn from(error: PlanesError) -> Self {

@@ -178,31 +178,4 @@ impl Display for PlanesError {
     }
 }
 
-impl core::error::Error for PlanesError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Shape(error) => Some(error),
-            Self::Alloc(error) => Some(error),
-            Self::Header(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<ShapeError> for PlanesError {
-    fn from(error: ShapeError) -> Self {
-        Self::Shape(error)
-    }
-}
-
-impl From<AllocError> for PlanesError {
-    fn from(error: AllocError) -> Self {
-        Self::Alloc(error)
-    }
-}
-
-impl From<HeaderError> for PlanesError {
-    fn from(error: HeaderError) -> Self {
-        Self::Header(error)
-    }
-}
+blocked_bloom::impl_error!(PlanesError, Shape(ShapeError), Alloc(AllocError), Header(HeaderError));

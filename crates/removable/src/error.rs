@@ -82,24 +82,4 @@ impl Display for RemovableError {
     }
 }
 
-impl core::error::Error for RemovableError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Alloc(error) => Some(error),
-            Self::Key(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<AllocError> for RemovableError {
-    fn from(error: AllocError) -> Self {
-        Self::Alloc(error)
-    }
-}
-
-impl From<KeyError> for RemovableError {
-    fn from(error: KeyError) -> Self {
-        Self::Key(error)
-    }
-}
+blocked_bloom::impl_error!(RemovableError, Alloc(AllocError), Key(KeyError));

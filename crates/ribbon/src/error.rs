@@ -127,38 +127,10 @@ impl RibbonError {
     }
 }
 
-impl core::error::Error for RibbonError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::UnmixedHashes(error) => Some(error),
-            Self::Alloc(error) => Some(error),
-            Self::Key(error) => Some(error),
-            Self::Header(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<UnmixedHashes> for RibbonError {
-    fn from(error: UnmixedHashes) -> Self {
-        Self::UnmixedHashes(error)
-    }
-}
-
-impl From<AllocError> for RibbonError {
-    fn from(error: AllocError) -> Self {
-        Self::Alloc(error)
-    }
-}
-
-impl From<KeyError> for RibbonError {
-    fn from(error: KeyError) -> Self {
-        Self::Key(error)
-    }
-}
-
-impl From<HeaderError> for RibbonError {
-    fn from(error: HeaderError) -> Self {
-        Self::Header(error)
-    }
-}
+blocked_bloom::impl_error!(
+    RibbonError,
+    UnmixedHashes(UnmixedHashes),
+    Alloc(AllocError),
+    Key(KeyError),
+    Header(HeaderError)
+);

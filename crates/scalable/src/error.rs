@@ -1,6 +1,5 @@
 //! Why a growing filter cannot be made, added to or merged.
 
-use core::error::Error;
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::{AllocError, KeyError, KeyHash, ParamsError};
@@ -62,31 +61,4 @@ impl Display for ScalableError {
     }
 }
 
-impl Error for ScalableError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Params(error) => Some(error),
-            Self::Alloc(error) => Some(error),
-            Self::Key(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<ParamsError> for ScalableError {
-    fn from(error: ParamsError) -> Self {
-        Self::Params(error)
-    }
-}
-
-impl From<AllocError> for ScalableError {
-    fn from(error: AllocError) -> Self {
-        Self::Alloc(error)
-    }
-}
-
-impl From<KeyError> for ScalableError {
-    fn from(error: KeyError) -> Self {
-        Self::Key(error)
-    }
-}
+blocked_bloom::impl_error!(ScalableError, Params(ParamsError), Alloc(AllocError), Key(KeyError));

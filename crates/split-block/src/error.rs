@@ -112,27 +112,7 @@ impl Display for SplitBlockError {
     }
 }
 
-impl core::error::Error for SplitBlockError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Thrift(error) => Some(error),
-            Self::Alloc(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<ThriftError> for SplitBlockError {
-    fn from(error: ThriftError) -> Self {
-        Self::Thrift(error)
-    }
-}
-
-impl From<AllocError> for SplitBlockError {
-    fn from(error: AllocError) -> Self {
-        Self::Alloc(error)
-    }
-}
+blocked_bloom::impl_error!(SplitBlockError, Thrift(ThriftError), Alloc(AllocError));
 
 #[cfg(test)]
 mod tests {

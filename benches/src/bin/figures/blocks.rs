@@ -1,84 +1,30 @@
 //! The blocks of the pages by name: which figures each shows, and how. Rows and columns that were
 //! not measured are missing; a table without any is an error.
 
-use benches::results::{Line, Removable};
-use benches::split_block::{self, BOUNDS};
-use benches::table::markdown;
+use benches::results::Line;
+use benches::split_block::BOUNDS;
 
-use crate::pictures::WAYS;
-use crate::store::{Store, digits, percent};
+use crate::cells::{bold, digits, italic, percent, table};
+use crate::names::{
+    BASELINE, CLASSICAL, ENGINE_ROWS, ENGINE_TABLES, FILE_METHODS, FILES, FILTERS, FIRST, FOLLOWED,
+    HASHING, OURS, PLANES, PLANES_METHODS, RIBBON_BUILT, RIBBON_LOOKUPS, SHORT, SHOWN_KEYS, SPLIT,
+    SPLIT_SIZES, is_ours,
+};
+use crate::store::Store;
 use crate::wins::wins;
-
-pub(crate) const OURS: &str = "blocked-bloom";
-pub(crate) const OURS_ONE: &str = "blocked-bloom, one key a call";
-pub(crate) const ROCKSDB: &str = "RocksDB's loop, one key";
-const ROCKSDB_BATCH: &str = "RocksDB's loop, batches of 32";
-const BASELINE: [&str; 2] =
-    ["memory-bound baseline: one line a key", "memory-bound baseline, prefetched 128 keys ahead"];
-/// Keys of the filters that pages show: 100 k is as 10 k nearly everywhere.
-const SHOWN: [&str; 4] = ["10 k", "1 M", "10 M", "100 M"];
-
-/// Rows of the tables beside other filters: what a page calls them, and the row and kind of the
-/// comparison. `{v}` stands for the version of a package, `{b}` for its bits per key.
-const FILTERS: [(&str, &str, &str); 16] = [
-    ("**blocked-bloom**", OURS, OURS),
-    ("one key a call", OURS_ONE, OURS),
-    ("in small pages", "blocked-bloom, small pages", ""),
-    ("blocked-bloom with AVX2", "blocked-bloom, AVX2", "blocked-bloom, AVX2"),
-    ("the same, one key a call", "blocked-bloom, AVX2, one key a call", "blocked-bloom, AVX2"),
-    ("RocksDB's AVX2 loop, batches of 32", ROCKSDB_BATCH, "RocksDB's loop"),
-    ("RocksDB's AVX2 loop, one key", ROCKSDB, "RocksDB's loop"),
-    (
-        "split-block loop (Parquet's scheme), AVX2",
-        "32-byte split blocks, AVX2",
-        "32-byte split blocks",
-    ),
-    (
-        "split-block loop, prefetching",
-        "split blocks, prefetched 128 keys ahead",
-        "32-byte split blocks",
-    ),
-    ("sbbf-rs-safe {v}", "sbbf-rs-safe", "sbbf-rs-safe"),
-    ("parquet {v} `Sbbf` †", "parquet Sbbf †", "parquet"),
-    ("sharded Ribbon of `blocked-bloom-ribbon`, {b} bits", "sharded Ribbon", "sharded Ribbon"),
-    ("pleat {v} `Ribbon<7>`, {b} bits", "pleat Ribbon", "pleat"),
-    ("xorf {v} `BinaryFuse8`, {b} bits", "xorf BinaryFuse8", "xorf BinaryFuse8"),
-    ("fastbloom {v}", "fastbloom", "fastbloom"),
-    ("bloomfilter {v} †", "bloomfilter †", "bloomfilter"),
-];
-
-/// Beginnings of the names that are in the table of more than the front page has.
-const FOLLOWED: [&str; 5] = [
-    "**blocked-bloom**",
-    "blocked-bloom with",
-    "RocksDB's AVX2 loop, batches",
-    "split-block",
-    "sbbf",
-];
-
-/// Those of its first part, of which the front page has the others.
-const FIRST: [&str; 2] = ["**blocked-bloom**", "in small pages"];
-
-/// Rows of the table of short calls.
-const SHORT: [(&str, &str); 4] = [
-    ("blocked-bloom", OURS),
-    ("one by one", OURS_ONE),
-    ("RocksDB's loop, one key", ROCKSDB),
-    ("RocksDB's loop, batches", ROCKSDB_BATCH),
-];
 
 /// The text of the block of this name.
 pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
     match name {
         "results" => {
-            let mut rows = baseline(store, &SHOWN);
+            let mut rows = baseline(store, &SHOWN_KEYS);
             let is_detail =
                 |name: &str| name.contains("small pages") || name.starts_with("the same");
-            let all = beside(store, "hashes, absent, 1024 a call", &SHOWN)?;
+            let all = comparison_rows(store, "hashes, absent, 1024 a call", &SHOWN_KEYS)?;
             rows.extend(all.into_iter().filter(|row| !is_detail(&row[0])));
-            table("", SHOWN.into_iter().chain(["false positives"]), rows)
+            table("", SHOWN_KEYS.into_iter().chain(["false positives"]), rows)
         }
-        "beside" => all_beside(store),
+        "beside" => comparison(store),
         "hashes a call" => calls(store, "hashes", &["1", "4", "8", "32", "1024"]),
         "keys a call" => calls(store, "keys", &["1", "4", "8", "32", "256", "1024"]),
         "removable" => removable(store),
@@ -97,8 +43,8 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
         "planes" => {
             let title =
                 |row: usize| format!("planes: 10000000 rows, {}; us a query", PLANES[row].1);
-            let place = |row: usize, column: usize| (title(row), PLANES_WAYS[column].1);
-            let (heads, names) = (PLANES_WAYS.map(|way| way.0), PLANES.map(|row| row.0));
+            let place = |row: usize, column: usize| (title(row), PLANES_METHODS[column].1);
+            let (heads, names) = (PLANES_METHODS.map(|way| way.0), PLANES.map(|row| row.0));
             grid(store, "columns", &heads, &names, place, |line| {
                 let ms = line.time.min / 1e3;
                 if ms < 1.0 { format!("{ms:.3}") } else { digits(ms) }
@@ -156,7 +102,7 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
             })
         }
         "files" => {
-            let ways = WAYS.map(|way| way.0);
+            let ways = FILE_METHODS.map(|way| way.0);
             let place =
                 |row: usize, column: usize| (format!("files: {}", FILES[column].1), ways[row]);
             grid(store, "", &FILES.map(|column| column.0), &ways, place, |line| {
@@ -169,144 +115,30 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
     }
 }
 
-pub(crate) const ENGINE_TABLES: [(&str, &str); 4] = [
-    ("3276 keys a table", "up to 3,276 keys a table, 82 KB"),
-    ("200000 keys a table", "200,000, 5 MB"),
-    ("5000000 keys a table", "5,000,000, 124 MB"),
-    ("5000000 keys a table, whole lines and huge pages", "5,000,000, whole lines and huge pages"),
-];
-
-const ENGINE_ROWS: [(&str, &str); 6] = [
-    ("`contains_hash` of each opened filter", "one by one"),
-    ("`prefetch_hash` of all, then `contains_hash`", "prefetch first"),
-    ("`contains_hash_in` of the stored bytes", "stored bytes"),
-    ("`from_bytes_trusted` and `contains_hash` each time", "opened each time"),
-    ("RocksDB's loop, inlined, over the same blocks", "RocksDB's loop"),
-    ("lsm-tree's standard filter, as many bits", "lsm-tree's filter"),
-];
-
-const PLANES: [(&str, &str); 5] = [
-    ("1", "1 columns"),
-    ("2", "2 columns"),
-    ("4", "4 columns"),
-    ("6", "6 columns"),
-    ("6, rows left in every 512, so that early stop spares nothing", "6 columns, all planes"),
-];
-
-const PLANES_WAYS: [(&str, &str); 4] = [
-    ("the fastest scan of the rows (AVX2)", "rows, AVX2"),
-    ("planes, cold", "planes, cold"),
-    ("in batches, cold", "planes by batch, cold"),
-    ("planes, warm", "planes, warm"),
-];
-
-const HASHING: [(&str, &str, &str); 10] = [
-    ("`[u8; 16]` in a loop", "16 bytes", "one by one"),
-    ("`hash_batch`", "16 bytes", "hash_batch"),
-    ("slices of 16 bytes, `hash_batch`", "slices of 16 bytes", "hash_batch"),
-    ("`[u8; 8]` in a loop", "8 bytes", "one by one"),
-    ("`hash_batch`", "8 bytes", "hash_batch"),
-    ("`hash_u64s`", "integers", "hash_u64s"),
-    ("`[u8; 16]` in a loop, then `contains_hashes`", "16 bytes looked up", "one by one"),
-    ("`contains_batch`", "16 bytes looked up", "contains_batch"),
-    ("integers in a loop, then `contains_hashes`", "integers looked up", "one by one"),
-    ("`contains_u64s`", "integers looked up", "contains_u64s"),
-];
-
-const FILES: [(&str, &str); 8] = [
-    ("new session: requests", "absent value, new session, statistics, 0 us a request; requests"),
-    ("MB", "absent value, new session, statistics, 0 us a request; MB"),
-    ("ms", "absent value, new session, statistics, 0 us a request; ms"),
-    ("ms, slow", "absent value, new session, statistics, 5000 us a request; ms"),
-    (
-        "footers known: requests",
-        "absent value, footers known, statistics, 0 us a request; requests",
-    ),
-    ("ms", "absent value, footers known, statistics, 0 us a request; ms"),
-    ("ms, slow", "absent value, footers known, statistics, 5000 us a request; ms"),
-    ("join, 20 keys: requests", "join with 20 keys, one list, 0 us a request; requests"),
-];
-
-/// Systems of classical filters, and the row of one key at a time: the system's own loop where it
-/// was written anew.
-pub(crate) const CLASSICAL: [(&str, &str, &str); 4] = [
-    ("Guava", "guava", "naive"),
-    ("Spark, version 2", "spark", "naive"),
-    ("RedisBloom, one link", "redis", "naive"),
-    ("Cassandra (one by one here, not its loop)", "cassandra", "key"),
-];
-
-/// Rows of Ribbon filters: name, row of the comparison, and that with which it is compared.
-const RIBBON_LOOKUPS: [(&str, &str, &str); 6] = [
-    ("Bloom", OURS, OURS),
-    ("sharded", "sharded Ribbon", OURS),
-    ("RocksDB's", "RocksDB's Ribbon", OURS),
-    ("`Ribbon<7>` of the crate `pleat`", "pleat Ribbon", OURS),
-    ("Bloom, one key a call", OURS_ONE, OURS_ONE),
-    ("sharded, one key a call", "sharded Ribbon, one key a call", OURS_ONE),
-];
-
-const RIBBON_BUILT: [(&str, &str, &str); 4] = [
-    ("Bloom", OURS, OURS),
-    ("sharded", "sharded Ribbon", OURS),
-    ("RocksDB's", "RocksDB's Ribbon", OURS),
-    ("`Ribbon<7>` of the crate `pleat`", "pleat", OURS),
-];
-
-/// Ways of `compare --only split`: what a page calls them, the number of their bound, and the row.
-const SPLIT: [(&str, usize, &str); 7] = [
-    ("one a call", 0, split_block::OURS),
-    ("one a call, beside sbbf-rs-safe", 1, split_block::OURS),
-    ("`with_lookup`, beside sbbf-rs-safe", 1, split_block::OURS_ONCE),
-    ("1,024 a call", 2, split_block::OURS),
-    ("keys, one a call", 3, split_block::OURS),
-    ("keys, 1,024 a call", 4, split_block::OURS),
-    ("building", 5, split_block::OURS),
-];
-
-const SPLIT_SIZES: [(&str, usize); 4] =
-    [("128 KiB", 128 << 10), ("2 MiB", 2 << 20), ("32 MiB", 32 << 20), ("512 MiB", 512 << 20)];
-
-/// Split-block filters beside those of others: ratios, absent and present; bold above the bound.
+/// Split-block filters compared with peers: ratios for absent and present keys, bold above the
+/// bound.
 fn split(store: &Store) -> Result<String, String> {
     let rows = SPLIT.map(|(name, bound, row)| {
         let bound = BOUNDS[bound];
         let cells = SPLIT_SIZES.map(|(size, bytes)| {
             let mixes = ["", ", miss", ", hit"].map(|mix| {
-                let table = format!("split: {size}, {}{mix}", bound.way);
+                let table = format!("split: {size}, {}{mix}", bound.method);
                 let (table, _) = store.table(&table).ok()?;
                 let time = |name| table.rows.iter().find(|line| line.name == name);
-                let [ours, other] = [time(row)?, time(bound.beside)?].map(|line| line.time.median);
+                let [ours, other] = [time(row)?, time(bound.peer)?].map(|line| line.time.median);
                 let ratio = ours / other;
-                Some(bold(format!("{ratio:.2}"), bound.at(bytes).is_some_and(|most| ratio > most)))
+                Some(bold(
+                    format!("{ratio:.2}"),
+                    bound.limit(bytes).is_some_and(|most| ratio > most),
+                ))
             });
             mixes.into_iter().flatten().collect::<Vec<_>>().join("/")
         });
-        let beyond = bound.beyond.map_or_else(String::new, |most| format!("/{most}"));
-        let most = format!("{}{beyond}", bound.cached);
+        let large = bound.large.map_or_else(String::new, |most| format!("/{most}"));
+        let most = format!("{}{large}", bound.cached);
         [name.to_owned(), most].into_iter().chain(cells).collect()
     });
     table("", ["at most"].into_iter().chain(SPLIT_SIZES.map(|size| size.0)), rows.into())
-}
-
-/// A table of these heads and rows, without columns and rows that have nothing.
-pub(crate) fn table<'h>(
-    corner: &'h str,
-    heads: impl IntoIterator<Item = &'h str>,
-    mut rows: Vec<Vec<String>>,
-) -> Result<String, String> {
-    let mut heads: Vec<String> = [corner].into_iter().chain(heads).map(str::to_owned).collect();
-    rows.retain(|row| row[1..].iter().any(|cell| !cell.is_empty()));
-    if rows.is_empty() {
-        return Err("nothing of this table was measured".to_owned());
-    }
-    for column in (1..heads.len()).rev() {
-        if rows.iter().all(|row| row[column].is_empty()) {
-            heads.remove(column);
-            rows.iter_mut().for_each(|row| _ = row.remove(column));
-        }
-    }
-    Ok(markdown(&heads, rows))
 }
 
 /// A table of benches' figures: for row and column the title of a table and the name of its row.
@@ -347,17 +179,13 @@ fn baseline(store: &Store, columns: &[&str]) -> Vec<Vec<String>> {
     vec![[name].into_iter().chain(cells).chain([String::new()]).collect()]
 }
 
-fn italic(text: &str) -> String {
-    format!("*{text}*")
-}
-
 /// Rows of a table of the comparison for these columns, with false positives at ten bits; bold
 /// where a row is faster than the first.
-fn beside(store: &Store, of: &str, columns: &[&str]) -> Result<Vec<Vec<String>>, String> {
+fn comparison_rows(store: &Store, of: &str, columns: &[&str]) -> Result<Vec<Vec<String>>, String> {
     let mut rows = Vec::new();
     let mut built = Vec::new();
     for (name, row, kind) in FILTERS {
-        // A table of what is built has a row for each kind.
+        // The table of building times has one row per kind.
         let is_built = of == "building";
         if is_built && built.contains(&kind) {
             continue;
@@ -382,20 +210,16 @@ fn beside(store: &Store, of: &str, columns: &[&str]) -> Result<Vec<Vec<String>>,
     Ok(rows)
 }
 
-fn bold(text: String, is_bold: bool) -> String {
-    if is_bold { format!("**{text}**") } else { text }
-}
-
-/// The table of everything beside other filters.
-fn all_beside(store: &Store) -> Result<String, String> {
-    let mut rows = baseline(store, &SHOWN);
+/// The table of all comparisons with other filters.
+fn comparison(store: &Store) -> Result<String, String> {
+    let mut rows = baseline(store, &SHOWN_KEYS);
     for (title, of) in [
         ("", "hashes, absent, 1024 a call"),
         ("32 a call", "hashes, absent, 32 a call"),
         ("16-byte keys, hashed, 1024 a call", "keys, absent, 1024 a call"),
         ("building from hashes", "building"),
     ] {
-        let mut group = beside(store, of, &SHOWN)?;
+        let mut group = comparison_rows(store, of, &SHOWN_KEYS)?;
         group.retain(|row| row[1..].iter().any(|cell| !cell.is_empty()));
         let shown = if title.is_empty() { &FIRST[..] } else { &FOLLOWED };
         group.retain(|row| shown.iter().any(|name| row[0].starts_with(name)));
@@ -411,7 +235,7 @@ fn all_beside(store: &Store) -> Result<String, String> {
     }
     // Their rates are in the table of the front page.
     rows.iter_mut().for_each(|row| _ = row.pop());
-    table("absent keys, hashes given, 1024 a call", SHOWN, rows)
+    table("absent keys, hashes given, 1024 a call", SHOWN_KEYS, rows)
 }
 
 /// The tables of calls of few keys, a size after the other.
@@ -431,7 +255,7 @@ fn calls(store: &Store, what: &str, columns: &[&str]) -> Result<String, String> 
     table("keys a call", columns.iter().copied(), rows)
 }
 
-/// Ribbon filters beside the core's, looked up and built.
+/// Lookup and building times of Ribbon filters, compared with the core's filter.
 fn ribbon(store: &Store) -> Result<String, String> {
     let mut rows = Vec::new();
     for (title, of, lines) in [
@@ -439,7 +263,7 @@ fn ribbon(store: &Store) -> Result<String, String> {
         (", built", "building", &RIBBON_BUILT[..]),
     ] {
         for &(name, row, first) in lines {
-            let cells = SHOWN.iter().map(|size| {
+            let cells = SHOWN_KEYS.iter().map(|size| {
                 let time = |row| store.time(of, row, size).ok();
                 let Some((ns, beside)) = time(row).zip(time(first)) else { return String::new() };
                 match row == first {
@@ -450,17 +274,11 @@ fn ribbon(store: &Store) -> Result<String, String> {
             rows.push([format!("{name}{title}")].into_iter().chain(cells).collect());
         }
     }
-    table("", SHOWN, rows)
-}
-
-/// Filters of a million keys that keys can be removed from.
-pub(crate) fn removables(store: &Store) -> Result<Vec<&Removable>, String> {
-    let rows = store.removable()?.removable.iter();
-    Ok(rows.filter(|row| row.keys == 1_000_000).collect())
+    table("", SHOWN_KEYS, rows)
 }
 
 fn removable(store: &Store) -> Result<String, String> {
-    let rows = removables(store)?;
+    let rows = store.removables()?;
     let lines = rows.iter().map(|row| {
         let cell = |at: usize, beside: usize| {
             let base = rows[0].times[beside];
@@ -486,10 +304,4 @@ fn removable(store: &Store) -> Result<String, String> {
     });
     let heads = ["bits/key", "absent", "present", "add", "remove", "false positives", "lost"];
     table("", heads, lines.collect())
-}
-
-/// What belongs to this project, or is no filter.
-pub(crate) fn is_ours(row: &str) -> bool {
-    let ours = ["blocked-bloom", "sharded Ribbon", "RocksDB's Ribbon", "memory-bound"];
-    ours.iter().any(|ours| row.starts_with(ours))
 }

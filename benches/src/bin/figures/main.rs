@@ -1,11 +1,13 @@
 //! Fills the marked blocks and numbers of the pages from the files in `benches/results`, and draws
-//! a picture of them, or says with `--check` what differs.
+//! a picture. With `--check` it only reports differences.
 //!
-//! A block is what is between the lines `<!-- figures: NAME -->` and `<!-- /figures -->`; `blocks`
-//! knows the names. A number is between `<!--=KEY-->` and `<!--/-->` in a line; `store` knows the
-//! keys. Marks in code are not looked at.
+//! A block is the text between the lines `<!-- figures: NAME -->` and `<!-- /figures -->`; `blocks`
+//! defines the names. A number stands between `<!--=KEY-->` and `<!--/-->` in a line; `store`
+//! defines the keys. Marks in code blocks are ignored.
 
 mod blocks;
+mod cells;
+mod names;
 mod pages;
 mod pictures;
 mod store;
@@ -45,7 +47,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::from(u8::from(!problems.is_empty())))
 }
 
-/// Fills or checks all pages, and says what is wrong: page, line, and what.
+/// Fills or checks all pages, and returns each problem with its page and line.
 fn run(root: &Path, is_check: bool) -> Result<Vec<String>, Box<dyn Error>> {
     let store = Store::read(&root.join("benches/results"))?;
     let mut paths = Vec::new();
@@ -63,10 +65,10 @@ fn run(root: &Path, is_check: bool) -> Result<Vec<String>, Box<dyn Error>> {
             fs::write(&path, page.text)?;
         }
     }
-    let (picture, drawn) = (root.join(pictures::FILES), pictures::files(&store)?);
+    let (picture, drawn) = (root.join(names::FILES_PICTURE), pictures::files(&store)?);
     match is_check {
         true if fs::read_to_string(&picture).is_ok_and(|found| found == drawn) => {}
-        true => problems.push(format!("{}: not drawn from the results", pictures::FILES)),
+        true => problems.push(format!("{}: not drawn from the results", names::FILES_PICTURE)),
         false => fs::write(picture, drawn)?,
     }
     Ok(problems)

@@ -1,6 +1,6 @@
-//! Marks in a page: finds them, and puts in what belongs there.
+//! Finds the marks in a page and fills them.
 
-/// Gives the text of a block or a number, or says why there is none.
+/// Returns the text of a block or a number, or an error.
 pub(crate) type Source<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 const BLOCK: &str = "<!-- figures: ";
@@ -8,7 +8,7 @@ const BLOCK_END: &str = "<!-- /figures -->";
 const NUMBER: &str = "<!--=";
 const NUMBER_END: &str = "<!--/-->";
 
-/// A page that has been filled, and the lines of what was wrong in it before.
+/// A filled page, and the lines that were wrong before.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) text: String,
@@ -18,7 +18,7 @@ pub(crate) struct Page {
     pub(crate) errors: Vec<(usize, String)>,
 }
 
-/// Fills a page with what the sources give for the keys of its numbers and the names of its blocks.
+/// Fills the numbers and blocks of a page from their sources.
 pub(crate) fn fill(text: &str, number: &Source<'_>, block: &Source<'_>) -> Page {
     let mut page = Page::default();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();

@@ -1,25 +1,15 @@
 //! The pictures that are drawn from the files of results without measuring anew.
 
-use benches::chart::{Axis, Chart, Line, Mark, Panel, Point, Series};
+use benches::chart::{Axis, Chart, Panel, Point, Series};
 
+use crate::names::FILE_METHODS;
 use crate::store::Store;
-
-/// Where [`files`] is.
-pub(crate) const FILES: &str = "docs/img/files.svg";
-
-/// Ways to find an absent value in a table of files, as the results have them.
-pub(crate) const WAYS: [(&str, &str, Line, Mark); 4] = [
-    ("plain", "#8b949e", Line::Thin, Mark::Square),
-    ("Bloom filters of row groups", "#3b82f6", Line::Thin, Mark::Dot),
-    ("index by ranges", "#e8590c", Line::Thick, Mark::Dot),
-    ("index in memory", "#2f9e44", Line::Thin, Mark::Ring),
-];
 
 /// Requests for an absent value against the number of files.
 pub(crate) fn files(store: &Store) -> Result<String, String> {
     let counts = [10, 30, 100, 300, 658];
     let mut series = Vec::new();
-    for (name, colour, line, mark) in WAYS {
+    for (name, colour, line, mark) in FILE_METHODS {
         let mut points = Vec::new();
         for count in counts {
             let (table, _) = store.table(&format!("files: {count} files; requests"))?;

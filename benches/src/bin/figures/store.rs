@@ -11,7 +11,9 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use benches::results::{About, Machine, Rate, Report, Section, Table};
+use benches::results::{About, Machine, Rate, Removable, Report, Section, Table};
+
+use crate::cells::{digits, percent};
 
 /// The file of `benches/results` whose figures the pages show. A run on another machine, however
 /// new, changes no page until its file is named here; of the other files only tables count that
@@ -76,6 +78,12 @@ impl Store {
         self.reports.iter().find(has).ok_or_else(|| "no file has removable filters".to_owned())
     }
 
+    /// Its rows of a million keys.
+    pub(crate) fn removables(&self) -> Result<Vec<&Removable>, String> {
+        let rows = self.removable()?.removable.iter();
+        Ok(rows.filter(|row| row.keys == 1_000_000).collect())
+    }
+
     /// A median of the comparison.
     pub(crate) fn time(&self, table: &str, row: &str, column: &str) -> Result<f64, String> {
         let is_it = |place: (String, String)| place.0 == table && place.1 == column;
@@ -87,7 +95,7 @@ impl Store {
 
     /// A false-positive rate of the comparison.
     pub(crate) fn rate(&self, row: &str, bits: f64) -> Result<&Rate, String> {
-        // What has one size stands with the first bits only.
+        // A filter with a single size is listed with the first bits only.
         let mut rates = self.comparison()?.rates.iter();
         let rate = rates.find(|rate| rate.id == row && rate.bits_wanted == bits);
         rate.ok_or_else(|| format!("the comparison has no rate of {row} at {bits} bits"))
@@ -167,21 +175,7 @@ impl Store {
 }
 
 fn number(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("{text} is no number"))
-}
-
-/// Three digits.
-pub(crate) fn digits(number: f64) -> String {
-    match number {
-        ..9.995 => format!("{number:.2}"),
-        ..99.95 => format!("{number:.1}"),
-        _ => format!("{number:.0}"),
-    }
-}
-
-/// With two digits, and three below a tenth.
-pub(crate) fn percent(number: f64) -> String {
-    if number < 0.0995 { format!("{number:.3} %") } else { format!("{number:.2} %") }
+    text.parse().map_err(|_| format!("{text} is not a number"))
 }
 
 /// A machine in a sentence, with the date of a measurement.

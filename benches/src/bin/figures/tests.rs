@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use benches::results::{Report, distinct};
 
-use crate::blocks::{is_ours, text};
+use crate::blocks::text;
+use crate::names::{FILES_PICTURE, is_ours};
 use crate::pages::{Page, fill};
-use crate::pictures::FILES;
 use crate::run;
 use crate::store::{SHOWN, Store};
 
@@ -96,8 +96,11 @@ fn faults_planted_in_pages_of_the_repository_are_found() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     fs::write(folder.join("README.md"), &readme).unwrap();
     fs::create_dir_all(folder.join("docs/img")).unwrap();
-    assert_eq!(run(&folder, true).unwrap(), [format!("{FILES}: not drawn from the results")]);
-    fs::copy(root().join(FILES), folder.join(FILES)).unwrap();
+    assert_eq!(
+        run(&folder, true).unwrap(),
+        [format!("{FILES_PICTURE}: not drawn from the results")]
+    );
+    fs::copy(root().join(FILES_PICTURE), folder.join(FILES_PICTURE)).unwrap();
     assert_eq!(run(&folder, true).unwrap(), [""; 0]);
 
     let row = readme.lines().find(|line| line.starts_with("| **blocked-bloom**")).unwrap();
@@ -158,9 +161,9 @@ fn a_newer_run_on_another_machine_changes_no_page() {
     fs::create_dir_all(&results).unwrap();
     let shown = root().join("benches/results").join(SHOWN);
     fs::copy(&shown, results.join(SHOWN)).unwrap();
-    // What the picture is drawn from.
+    // The source of the picture.
     fs::create_dir_all(folder.join("docs/img")).unwrap();
-    for file in ["benches/results/2026-11-27-zen3-files.json", FILES] {
+    for file in ["benches/results/2026-11-27-zen3-files.json", FILES_PICTURE] {
         fs::copy(root().join(file), folder.join(file)).unwrap();
     }
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
@@ -180,7 +183,7 @@ fn a_newer_run_on_another_machine_changes_no_page() {
     let store = Store::read(&results).unwrap();
     let (table, at) = store.table("engine: 3276 keys a table").unwrap();
     assert_eq!((&at.cpu == "another CPU", table.date == "2027-11-24"), (false, false));
-    // What only the other has may stand beside, with its machine.
+    // A table that only the other file has may be shown, with its own machine.
     let title = "engine: as many keys as there are";
     let row = &store.table(title).unwrap().0.rows[0].name;
     assert_eq!(store.text(&format!("{title}; {row}; median")).unwrap(), "7.00");

@@ -2,27 +2,15 @@
 
 use benches::results::{Removable, Section, distinct};
 
-use crate::blocks::{
-    CLASSICAL, ENGINE_TABLES, OURS, OURS_ONE, ROCKSDB, is_ours, removables, table,
+use crate::cells::table;
+use crate::names::{
+    AVX2, CLASSICAL, ENGINE, ENGINE_TABLES, FASTEST, GROUPS, ONE, OTHER, OURS, OURS_ONE, RATES,
+    RIBBON, SINGLE, is_ours,
 };
 use crate::store::Store;
 
-/// Rows of others that look up one key at a time.
-const SINGLE: [&str; 6] =
-    [ROCKSDB, "sbbf-rs-safe", "parquet Sbbf †", "fastbloom", "bloomfilter †", "xorf BinaryFuse8"];
-
-/// The groups of the page, in its order.
-const FASTEST: &str = "the fastest kernel";
-const AVX2: &str = "with AVX2 alone";
-const ONE: &str = "keys one by one";
-const ENGINE: &str = "filters of 20 tables";
-const RIBBON: &str = "Ribbon filters";
-const OTHER: &str = "other filters of this project";
-const RATES: &str = "false positives";
-const GROUPS: [&str; 7] = [FASTEST, AVX2, ONE, ENGINE, RIBBON, OTHER, RATES];
-
-/// A case in which others may win: its group, what it is, and where; the figure of this project,
-/// and those of others.
+/// A comparison that others may win: its group, case and place, the figure of this project, and
+/// the figures of others.
 struct Contest {
     group: &'static str,
     case: String,
@@ -75,8 +63,8 @@ pub(crate) fn wins(store: &Store) -> Result<String, String> {
     Ok(table("case", heads, rows)?.replace("|---:|", "|---|"))
 }
 
-/// Times of the comparison: of the fastest kernel, of AVX2, of one key a call, and of Ribbon
-/// filters beside others that need all keys at once.
+/// Times of the comparison: the fastest kernel, AVX2, one key a call, and Ribbon filters against
+/// other filters that need all keys at once.
 fn compared(store: &Store) -> Result<Vec<Contest>, String> {
     let report = store.comparison()?;
     let mut contests = Vec::new();
@@ -134,8 +122,8 @@ fn engine(store: &Store) -> Vec<Contest> {
     tables.collect()
 }
 
-/// Classical filters beside their systems' loops, planes beside rows, and filters that keys can be
-/// removed from.
+/// Classical filters against their systems' loops, planes against rows, and filters that support
+/// removal.
 fn other_packages(store: &Store) -> Result<Vec<Contest>, String> {
     let mut contests = Vec::new();
     for (system, name, _) in CLASSICAL {
@@ -173,7 +161,7 @@ fn other_packages(store: &Store) -> Result<Vec<Contest>, String> {
             });
         }
     }
-    let rows = removables(store)?;
+    let rows = store.removables()?;
     if let Some(ours) = rows.iter().find(|row| row.name.starts_with("blocked-bloom-removable")) {
         let others =
             || rows.iter().filter(|row| !is_ours(&row.name) && !row.name.starts_with("Bloom"));
@@ -206,7 +194,7 @@ fn rates(store: &Store) -> Result<Vec<Contest>, String> {
         let ours = store.rate(OURS, bits).ok()?;
         let is_smaller = |bits: f64| bits <= ours.bits_per_key * 1.005;
         let others = report.rates.iter().filter(|rate| {
-            // What has one size stands with the first bits only.
+            // A filter with a single size is listed with the first bits only.
             let is_fixed = report.rates.iter().filter(|other| other.id == rate.id).count() == 1;
             let is_beside = rate.bits_wanted == bits || is_fixed;
             !is_ours(&rate.id) && is_beside && is_smaller(rate.bits_per_key)

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use benches::baseline::{BASELINES, early_exit, load_lines};
 use benches::clock::Case;
 use benches::split_block::SplitBlocks;
-use benches::workload::{Key, Mix, filled, for_all_hashes, hash, key, lookup_count};
+use benches::workload::{Key, Mix, filled, hash, key, lookup_count, visit_hashes};
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, BloomFilterBuilder, BuildError, Filter as _, FilterOptions,
     Kernel, KeyHash, KeyHasher,
@@ -65,7 +65,7 @@ fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, 
     // Of the same size and keys.
     let mut blocks = SplitBlocks::new(setting.params.blocks()).map_err(Failure::new)?;
     if op != Op::Single {
-        for_all_hashes(setting.keys, |hashes| blocks.insert_hashes(hashes));
+        visit_hashes(setting.keys, |hashes| blocks.insert_hashes(hashes));
     }
     let split = SplitBlockFilter::from_bitset(blocks.bitset()).map_err(Failure::new)?;
     let blocks = &blocks;
@@ -268,7 +268,7 @@ fn build(setting: &Setting) -> Result<Vec<Row>, Failure> {
             let pieces = copy.par_chunks_mut(PIECE).zip(hashes.par_chunks(PIECE));
             pool.install(|| pieces.for_each(|(copy, piece)| copy.copy_from_slice(piece)));
         };
-        group.add("copy_list", "-", threads, Case::in_pool(pool, count, copied));
+        group.add("copy_list", "-", threads, Case::pooled(pool, count, copied));
         let finish = |builder: BloomFilterBuilder| pool.install(|| builder.par_finish());
         let case = Case::with_setup(Some(pool), count, clone, finish);
         group.add("hashes_to_filter", kernel, threads, case);
@@ -285,13 +285,13 @@ fn build(setting: &Setting) -> Result<Vec<Row>, Failure> {
                 }
             })
         };
-        group.add("keys_to_filter", kernel, threads, Case::in_pool(pool, count, from_keys));
+        group.add("keys_to_filter", kernel, threads, Case::pooled(pool, count, from_keys));
         let known_count = || {
             let mut filter = BloomFilter::with_params(setting.params, KeyHash::default())?;
             filter.par_insert_batch(keys)?;
             Ok::<_, BuildError>(filter)
         };
-        let case = Case::in_pool(pool, count, move |_| pool.install(known_count));
+        let case = Case::pooled(pool, count, move |_| pool.install(known_count));
         group.add("known_count", kernel, threads, case);
     }
     Ok(group.rows(setting.rounds))
@@ -337,7 +337,7 @@ fn metrics(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure>
                     count(metrics, black_box(&hits));
                 }
             };
-            let case = Case::in_pool(pool, KEYS, move |_| pool.broadcast(|_| look_up()));
+            let case = Case::pooled(pool, KEYS, move |_| pool.broadcast(|_| look_up()));
             group.add(op, filter.kernel().name(), threads, case);
         }
         let beside = |times: &[_], i: usize| (i % 2 == 1).then(|| times[i - 1]);

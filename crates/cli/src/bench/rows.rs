@@ -2,7 +2,8 @@
 //! row for each, and the summary.
 
 use benches::baseline::{BASELINES, faster, load_lines};
-use benches::clock::{Case, Schedule, Timing, interleaved};
+use benches::clock::{Case, Schedule, interleaved};
+use benches::timing::Timing;
 use blocked_bloom::{Block, Kernel, Params, Sizing};
 use indicatif::BinaryBytes;
 use serde_json::json;

@@ -99,20 +99,7 @@ impl Display for ClassicalError {
     }
 }
 
-impl core::error::Error for ClassicalError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Alloc(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<AllocError> for ClassicalError {
-    fn from(error: AllocError) -> Self {
-        ClassicalError::Alloc(error)
-    }
-}
+blocked_bloom::impl_error!(ClassicalError, Alloc(AllocError));
 
 /// Checks that a rate is above 0 and below 1.
 #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]

@@ -177,34 +177,12 @@ impl Display for ParquetError {
     }
 }
 
-impl core::error::Error for ParquetError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Thrift(error) => Some(error),
-            Self::Filter(error) => Some(error),
-            Self::Alloc(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<ThriftError> for ParquetError {
-    fn from(error: ThriftError) -> Self {
-        Self::Thrift(error)
-    }
-}
-
-impl From<SplitBlockError> for ParquetError {
-    fn from(error: SplitBlockError) -> Self {
-        Self::Filter(error)
-    }
-}
-
-impl From<AllocError> for ParquetError {
-    fn from(error: AllocError) -> Self {
-        Self::Alloc(error)
-    }
-}
+blocked_bloom::impl_error!(
+    ParquetError,
+    Thrift(ThriftError),
+    Filter(SplitBlockError),
+    Alloc(AllocError)
+);
 
 #[cfg(test)]
 mod tests {

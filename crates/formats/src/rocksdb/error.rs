@@ -223,20 +223,7 @@ impl Display for RocksdbError {
     }
 }
 
-impl core::error::Error for RocksdbError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Alloc(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<AllocError> for RocksdbError {
-    fn from(error: AllocError) -> Self {
-        Self::Alloc(error)
-    }
-}
+blocked_bloom::impl_error!(RocksdbError, Alloc(AllocError));
 
 #[cfg(test)]
 mod tests {
