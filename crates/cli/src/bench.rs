@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let progress = ProgressBar::new((sizes.len() * ops.len()) as u64);
     let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg}");
     progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let more = [(Op::Build, ops::OF_BUILD), (Op::Metrics, ops::OF_METRICS)];
+    let more = [(Op::Build, ops::BUILD_HELP), (Op::Metrics, ops::METRICS_HELP)];
     let more = more.into_iter().filter(|(op, _)| ops.contains(op)).map(|(_, text)| text);
     // Whoever read the rows may be gone: the rest is not worth measuring.
     let mut is_read = args.json || print(&(EXPLANATION.to_owned() + &more.collect::<String>()))?;

@@ -249,14 +249,15 @@ fn foreign(
                 "the list of more than {count} keys does not fit --max-memory {limit}: give more \
                  memory"
             );
-            return Err(Failure::of(keys.name(), message));
+            return Err(Failure::for_file(keys.name(), message));
         }
         count += 1;
         builder.add(&key).map_err(|problem| keys.bad_key(0, &problem))?;
     }
     keys.warn_of_doubtful_keys();
     let built = builder.finish(keys.name())?;
-    let verified = verified(&built.answers).map_err(|error| Failure::of(keys.name(), error))?;
+    let verified =
+        verified(&built.answers).map_err(|error| Failure::for_file(keys.name(), error))?;
     if let Some(fit) = &built.fit {
         args.warn_of_size(fit);
     }
@@ -281,7 +282,7 @@ fn verified(answers: &Bitmask) -> Result<String, String> {
 
 /// With more keys expected than this, a file that cannot hold as many is refused: a filter of 40 MB
 /// at ten bits each.
-const MANY_KEYS: u64 = 1 << 25;
+const LARGE_EXPECTATION: u64 = 1 << 25;
 
 impl Args {
     fn format(&self) -> Result<&'static BuildFormat, Failure> {
@@ -308,7 +309,7 @@ impl Args {
                  cassandra, or another name",
                 format.name
             );
-            return Err(Failure::of(&path.display().to_string(), message));
+            return Err(Failure::for_file(&path.display().to_string(), message));
         }
         let sizing = &self.sizing;
         check_options(
@@ -344,7 +345,7 @@ impl Args {
     /// Refuses a large filter for more keys than the file can hold, of which each takes a byte at
     /// least, before memory is taken for it.
     fn check_expected_keys(&self, filter_bytes: Option<u64>) -> Result<(), Failure> {
-        let Some(expected) = self.expected_keys.filter(|&keys| keys > MANY_KEYS) else {
+        let Some(expected) = self.expected_keys.filter(|&keys| keys > LARGE_EXPECTATION) else {
             return Ok(());
         };
         let length = |path: &PathBuf| {
@@ -364,7 +365,7 @@ impl Args {
              give fewer, or --oversized to build a filter{size} that \
              others will be merged with"
         );
-        Err(Failure::of(&keys::name_of_all(&self.keys), message))
+        Err(Failure::for_file(&keys::name_of_all(&self.keys), message))
     }
 
     fn options(&self) -> FilterOptions {
@@ -386,7 +387,7 @@ fn output(args: &Args, format: &BuildFormat) -> Result<Output, Failure> {
     let path = match (&args.output, format.extension, &args.keys[..]) {
         (Some(path), ..) => path.clone(),
         (None, _, [path]) if path == Path::new(STDIO) => {
-            return Err(Failure::of(
+            return Err(Failure::for_file(
                 "standard input",
                 "has no name to derive another from: give -o",
             ));
@@ -398,12 +399,12 @@ fn output(args: &Args, format: &BuildFormat) -> Result<Output, Failure> {
         }
         (None, Some(_), paths) => {
             let name = keys::name_of_all(paths);
-            return Err(Failure::of(&name, "several files of keys: give -o"));
+            return Err(Failure::for_file(&name, "several files of keys: give -o"));
         }
         (None, None, _) => {
             let advice =
                 "give -o, such as nb-1-big-Filter.db: its name tells Cassandra how to read it";
-            return Err(Failure::of(format.name, advice));
+            return Err(Failure::for_file(format.name, advice));
         }
     };
     let output = Output::new(&path)?;

@@ -17,7 +17,7 @@ pub(crate) use self::cassandra::CASSANDRA;
 pub(crate) use self::native::NATIVE;
 use crate::builder::BuildFormat;
 use crate::failure::Failure;
-use crate::wording::not_of_format;
+use crate::wording::unsupported_option;
 
 /// Every format, in the order of the help.
 static FORMATS: [&BuildFormat; 11] = [
@@ -52,7 +52,7 @@ pub(crate) fn check_options(
         if *is_given && !format.options.contains(option) {
             let with = FORMATS.iter().filter(|format| format.options.contains(option));
             let names: Vec<&str> = with.map(|format| format.name).collect();
-            return Err(not_of_format(option, &names, format.name));
+            return Err(unsupported_option(option, &names, format.name));
         }
     }
     Ok(())

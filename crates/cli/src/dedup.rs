@@ -160,7 +160,7 @@ impl Args {
     /// not known.
     fn state(&self, input_bytes: u64) -> Result<(Seen, Option<Output>), Failure> {
         let Some(path) = &self.state else { return Ok((Seen::new(self, input_bytes)?, None)) };
-        let fail = |message| Err(Failure::of(&path.display().to_string(), message));
+        let fail = |message| Err(Failure::for_file(&path.display().to_string(), message));
         if path == Path::new(STDIO) {
             return fail("--state is a file, which is read and written");
         }
@@ -210,7 +210,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.count && !print(&format!("{}\n", work.selected()))? {
         return match state {
             None => Ok(ExitCode::SUCCESS),
-            Some(_) => Err(Failure::of("standard output", "nobody reads it: --state is as it was")),
+            Some(_) => {
+                Err(Failure::for_file("standard output", "nobody reads it: --state is as it was"))
+            }
         };
     }
     if let Some(state) = state {
@@ -240,12 +242,12 @@ fn check_files(args: &Args, stdout: &File) -> Result<(), Failure> {
     let is_output = |path: &Path| is_same_file(path, stdout).unwrap_or(false);
     for path in args.files.iter().chain(&args.state) {
         if is_output(path) {
-            return Err(Failure::of(&keys::name(path), "is also the standard output"));
+            return Err(Failure::for_file(&keys::name(path), "is also the standard output"));
         }
     }
     for path in &args.files {
         if state.is_some() && fs::canonicalize(path).ok() == state {
-            return Err(Failure::of(
+            return Err(Failure::for_file(
                 &keys::name(path),
                 "is also the --state, which would replace it",
             ));
@@ -410,7 +412,7 @@ impl Work<'_> {
         self.excess = excess;
         let message = self.seen.describe_excess();
         let advice = "give more --memory or --keys, or neither for a filter that grows";
-        if excess == Excess::TooMuch && !self.args.overfull {
+        if excess == Excess::Overfull && !self.args.overfull {
             return Err(Failure::new(format!("{message}: {advice}, or --overfull to go on")));
         }
         self.bar.suspend(|| warn(format!("{message}: {advice}")));

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     check_streams("diagnose", &args.filter, &args.keys)?;
-    let format = FormatArgs::of(Format::CASSANDRA);
+    let format = FormatArgs::from_format(Format::CASSANDRA);
     let stored = Stored::read(&args.filter, &format, &Reading::default())?;
     let mut reader = KeyReader::open(&args.keys, args.key_format, false)?;
     let mut keys = Vec::new();

@@ -22,7 +22,7 @@ impl Failure {
         Failure { message: message.to_string(), advice: Vec::new(), reasons: Vec::new() }
     }
 
-    pub(crate) fn of(file: &str, message: impl Display) -> Self {
+    pub(crate) fn for_file(file: &str, message: impl Display) -> Self {
         Failure::new(format!("{file}: {message}"))
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct FormatArgs {
 }
 
 impl FormatArgs {
-    pub(crate) fn of(format: Format) -> Self {
+    pub(crate) fn from_format(format: Format) -> Self {
         FormatArgs { format: Some(format), ..FormatArgs::default() }
     }
 

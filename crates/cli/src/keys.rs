@@ -166,7 +166,7 @@ pub(crate) struct KeyBatch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     /// The key before the first: equal neighbours count once.
-    before: Option<Vec<u8>>,
+    previous: Option<Vec<u8>>,
 }
 
 impl KeyBatch {
@@ -197,7 +197,7 @@ pub(crate) struct KeyReader {
     name: String,
     input: BufReader<Box<dyn Read>>,
     /// Files that were not opened yet, the next one last.
-    others: Vec<PathBuf>,
+    unopened: Vec<PathBuf>,
     format: KeyFormat,
     progress: bool,
     bar: ProgressBar,
@@ -228,7 +228,7 @@ impl KeyReader {
         let mut reader = KeyReader {
             name: String::new(),
             input: BufReader::new(Box::new(io::empty()) as Box<dyn Read>),
-            others: paths.iter().rev().cloned().collect(),
+            unopened: paths.iter().rev().cloned().collect(),
             format,
             progress,
             bar: ProgressBar::hidden(),
@@ -245,7 +245,7 @@ impl KeyReader {
     /// Opens the next file; false if there is none.
     fn open_next(&mut self) -> Result<bool, Failure> {
         self.bar.finish_and_clear();
-        let Some(path) = self.others.pop() else { return Ok(false) };
+        let Some(path) = self.unopened.pop() else { return Ok(false) };
         self.note_doubts();
         let name = name(&path);
         let (bar, input): (_, Box<dyn Read>) = if path == Path::new(STDIO) {
@@ -310,7 +310,7 @@ impl KeyReader {
         key: &mut Key,
     ) -> Result<bool, Failure> {
         if let Some(last) = batch.last() {
-            batch.before = Some(last.to_vec());
+            batch.previous = Some(last.to_vec());
         }
         batch.bytes.clear();
         batch.ends.clear();
@@ -318,7 +318,7 @@ impl KeyReader {
             && batch.bytes.len() < KeyBatch::MAX_BYTES
             && self.read(key)?
         {
-            if batch.last().or(batch.before.as_deref()) != Some(key.as_ref()) {
+            if batch.last().or(batch.previous.as_deref()) != Some(key.as_ref()) {
                 batch.bytes.extend_from_slice(key.as_ref());
                 batch.ends.push(batch.bytes.len());
             }
@@ -359,7 +359,7 @@ impl KeyReader {
     /// The error for a key that was read `before` keys ahead of the last one.
     pub(crate) fn bad_key(&self, before: usize, problem: impl Display) -> Failure {
         let unit = if self.format.null { "key" } else { "line" };
-        Failure::of(&self.name, format!("{unit} {}: {problem}", self.keys - before as u64))
+        Failure::for_file(&self.name, format!("{unit} {}: {problem}", self.keys - before as u64))
     }
 }
 

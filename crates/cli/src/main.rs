@@ -147,5 +147,5 @@ fn check_kernel() -> Result<(), Failure> {
     }
     let (name, names) = (name.display(), names.join(", "));
     let message = format!("no kernel \"{name}\" on this machine, expected one of {names}");
-    Err(Failure::of(KERNEL_VARIABLE, message))
+    Err(Failure::for_file(KERNEL_VARIABLE, message))
 }

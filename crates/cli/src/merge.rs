@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let stored = read(first)?;
     let filter = stored.open_native()?;
-    let mut union = filter.to_filter().map_err(|error| Failure::of(&stored.name, error))?;
+    let mut union = filter.to_filter().map_err(|error| Failure::for_file(&stored.name, error))?;
     let mut pass_all = filter.is_pass_all().then_some(first);
     for path in others {
         let stored = read(path)?;
@@ -72,12 +72,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if merged == Err(MergeError::PassAll) {
             pass_all = Some(path);
             // A pass-all filter takes the keys of any filter of its hash, and counts them.
-            let all = filter.to_filter().map_err(|error| Failure::of(&stored.name, error))?;
+            let all = filter.to_filter().map_err(|error| Failure::for_file(&stored.name, error))?;
             let others = mem::replace(&mut union, all);
             merged = union.union_with(&others);
         }
         let both = || format!("{} and {}", keys::name(first), stored.name);
-        merged.map_err(|error| Failure::of(&both(), error))?;
+        merged.map_err(|error| Failure::for_file(&both(), error))?;
     }
     bar.finish_and_clear();
     if let Some(path) = pass_all {
@@ -116,5 +116,5 @@ fn read(path: &Path, bar: &ProgressBar) -> Result<Stored, Failure> {
     }
     let problem =
         format!("a filter of format {}: only native filters can be merged", stored.format);
-    Err(Failure::of(&stored.name, problem))
+    Err(Failure::for_file(&stored.name, problem))
 }

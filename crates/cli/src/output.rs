@@ -39,14 +39,14 @@ impl Output {
         if path == Path::new(STDIO) {
             if io::stdout().is_terminal() {
                 let advice = "a filter is binary: redirect it to a file or a pipe, or give -o FILE";
-                return Err(Failure::of("standard output is a terminal", advice));
+                return Err(Failure::for_file("standard output is a terminal", advice));
             }
             return Ok(Output { name: "standard output".to_owned(), place: Place::Stdout });
         }
         let name = path.display().to_string();
         let place = match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => {
-                return Err(Failure::of(&name, "is a directory, expected a file to write"));
+                return Err(Failure::for_file(&name, "is a directory, expected a file to write"));
             }
             Ok(metadata) if metadata.is_file() => match fs::canonicalize(path) {
                 Ok(path) => Place::File(path, Some(metadata.permissions())),
@@ -63,7 +63,7 @@ impl Output {
             && !parent(path).is_dir()
         {
             let parent = parent(path).display();
-            return Err(Failure::of(&name, format!("cannot write: no directory {parent}")));
+            return Err(Failure::for_file(&name, format!("cannot write: no directory {parent}")));
         }
         Ok(Output { name, place })
     }
@@ -81,7 +81,7 @@ impl Output {
     /// An error if `input`, of which the result is made, would be replaced.
     pub(crate) fn keep(&self, input: &Path, what: &str) -> Result<(), Failure> {
         match self.replaces(input) {
-            true => Err(Failure::of(&self.name, format!("is {what} would replace"))),
+            true => Err(Failure::for_file(&self.name, format!("is {what} would replace"))),
             false => Ok(()),
         }
     }

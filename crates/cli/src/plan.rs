@@ -123,7 +123,7 @@ fn run_keys(args: &Args, keys: u64) -> Result<ExitCode, Failure> {
         match choice(args, keys, sizing) {
             Ok(choice) => choices.push(choice),
             Err(error @ ParamsError::BlocksOutOfRange { .. }) => {
-                failures.push(Failure::of(&sizing.to_string(), error));
+                failures.push(Failure::for_file(&sizing.to_string(), error));
             }
             Err(error) => failures.push(Failure::new(error)),
         }

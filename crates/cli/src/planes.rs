@@ -168,7 +168,7 @@ fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
     output.keep(&args.text, "the text, which the index")?;
     let name = keys::name(&args.text);
     let filters = FilterOptions::default();
-    let hasher = filters.hasher().map_err(|error| Failure::of(&name, error))?;
+    let hasher = filters.hasher().map_err(|error| Failure::for_file(&name, error))?;
     let text = TextRows::new(args.lines);
     let (mut key, mut row) = (Key::default(), HashSet::new());
     let items = match args.items {
@@ -182,7 +182,8 @@ fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
             most
         }
     };
-    let shape = Shape::for_rate(items, args.fpr).map_err(|error| Failure::of(&name, error))?;
+    let shape =
+        Shape::for_rate(items, args.fpr).map_err(|error| Failure::for_file(&name, error))?;
     // The keys of a `RandomState` are random.
     let tag = args.tag.unwrap_or_else(|| RandomState::new().hash_one(items));
     let options = PlanesOptions::for_filters(&filters, shape).with_tag(tag).with_text(text);
@@ -195,7 +196,7 @@ fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
                 Ok(())
             }
             Err(Stopped::Writer(error)) => Err(error),
-            Err(Stopped::Other(other)) => {
+            Err(Stopped::Failure(other)) => {
                 *failure.borrow_mut() = Some(other);
                 Err(io::Error::other("the text could not be read"))
             }
@@ -223,7 +224,7 @@ fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
 
 enum Stopped {
     Writer(io::Error),
-    Other(Failure),
+    Failure(Failure),
 }
 
 /// Writes the index, and returns its rows and bytes.
@@ -233,16 +234,16 @@ fn write_rows(
     hasher: KeyHasher,
     writer: &mut dyn Write,
 ) -> Result<(u64, u64), Stopped> {
-    let other = |error: PlanesError| Stopped::Other(Failure::new(error));
+    let other = |error: PlanesError| Stopped::Failure(Failure::new(error));
     let (text, mut key, mut row) = (TextRows::new(args.lines), Key::default(), HashSet::new());
     let mut builder = options.builder().map_err(other)?;
     let reader = KeyReader::open(&args.text, args.format, !args.quiet);
-    let (mut reader, mut bytes) = (reader.map_err(Stopped::Other)?, 0);
+    let (mut reader, mut bytes) = (reader.map_err(Stopped::Failure)?, 0);
     let mut write = |piece: Vec<u8>| {
         bytes += piece.len() as u64;
         writer.write_all(&piece).map_err(Stopped::Writer)
     };
-    while read_row(&mut reader, &mut key, text, hasher, &mut row).map_err(Stopped::Other)? {
+    while read_row(&mut reader, &mut key, text, hasher, &mut row).map_err(Stopped::Failure)? {
         if let Some(group) = builder.append(row.iter().copied()).map_err(other)? {
             write(group)?;
         }
@@ -289,9 +290,10 @@ impl Index {
             _ => Some("not planes: give an index that planes build wrote".to_owned()),
         };
         if let Some(message) = message {
-            return Err(Failure::of(&self.name, message));
+            return Err(Failure::for_file(&self.name, message));
         }
-        PlanesLayout::from_tail(&tail, self.length).map_err(|error| Failure::of(&self.name, error))
+        PlanesLayout::from_tail(&tail, self.length)
+            .map_err(|error| Failure::for_file(&self.name, error))
     }
 
     /// The number of lines of a row, if it is wanted: the one in the index, or else the one given.
@@ -300,11 +302,11 @@ impl Index {
         let lines = match (stored, args.lines) {
             (Some(stored), Some(given)) if stored != given => {
                 let message = format!("its rows are of {stored} lines, not {given}");
-                return Err(Failure::of(&self.name, message));
+                return Err(Failure::for_file(&self.name, message));
             }
             (None, None) if args.sed => {
                 let message = "the index does not say how many lines a row has: give --lines";
-                return Err(Failure::of(&self.name, message));
+                return Err(Failure::for_file(&self.name, message));
             }
             (stored, given) => stored.or(given),
         };
@@ -317,9 +319,9 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
     let mut index = Index::open(&args.index)?;
     let layout = index.layout(&args.index)?;
     let name = index.name.clone();
-    let fail = |error: PlanesError| Failure::of(&name, error);
+    let fail = |error: PlanesError| Failure::for_file(&name, error);
     let (options, lines) = (layout.options(), index.lines(&layout, args)?);
-    let hasher = options.hasher().map_err(|error| Failure::of(&name, error))?;
+    let hasher = options.hasher().map_err(|error| Failure::for_file(&name, error))?;
     if let (Some(text), words) = (options.text(), &args.words)
         && let Some(word) = words.iter().find(|word| text.words(word.as_bytes()).next().is_none())
     {
@@ -381,5 +383,5 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
 }
 
 fn info(args: &InfoArgs) -> Result<ExitCode, Failure> {
-    print_facts(&args.index, &FormatArgs::of(Format::PLANES), args.json)
+    print_facts(&args.index, &FormatArgs::from_format(Format::PLANES), args.json)
 }

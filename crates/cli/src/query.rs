@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if stored.format == Format::PARTITION_INDEX && stored.partitions.is_none() {
         let message = "this is the index of a partitioned filter: give the file of its partitions \
                        by --partitions";
-        return Err(Failure::of(&stored.name, message));
+        return Err(Failure::for_file(&stored.name, message));
     }
     let options = args.lookup.options();
     let fail = |error| wording::error(&stored.name, &error);
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     checked.map_err(|message| Failure::new(wording::text(&message)))?;
     if args.files && stored.format != Format::FILE_INDEX {
         let formats = [Format::FILE_INDEX.name()];
-        return Err(wording::not_of_format("--files", &formats, stored.format.name()));
+        return Err(wording::unsupported_option("--files", &formats, stored.format.name()));
     }
     let opened = stored.open()?;
     let lookup = opened.lookup(&options).map_err(fail)?;

@@ -115,7 +115,7 @@ fn format_of(path: &Path) -> Option<Format> {
 fn partitions(path: &Path, format: Format) -> Result<(String, Bytes), Failure> {
     let expected = Format::PARTITION_INDEX;
     if format != expected {
-        return Err(wording::not_of_format("--partitions", &[expected.name()], format.name()));
+        return Err(wording::unsupported_option("--partitions", &[expected.name()], format.name()));
     }
     if path == Path::new(STDIO) {
         return Err(Failure::new("--partitions: give a file, not standard input"));
@@ -142,7 +142,7 @@ impl Source {
         let is_stdin = path == Path::new(STDIO);
         if is_stdin && io::stdin().is_terminal() {
             let advice = "a filter is binary: redirect it from a file or a pipe";
-            return Err(Failure::of("standard input is a terminal", advice));
+            return Err(Failure::for_file("standard input is a terminal", advice));
         }
         let file = if is_stdin { stdin() } else { File::open(path) };
         let mut file = file.map_err(|error| fail("open", error))?;
@@ -195,7 +195,7 @@ impl Source {
             let message = format!(
                 "a pipe or a device with more than {MAX_STREAM_BYTES} bytes: give a regular file"
             );
-            return Err(Failure::of(&name, message));
+            return Err(Failure::for_file(&name, message));
         }
         Ok(Bytes::Read(bytes))
     }

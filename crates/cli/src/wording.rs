@@ -26,13 +26,13 @@ pub(crate) fn error(file: &str, error: &Error) -> Failure {
         && damage.is_other_magic()
     {
         let hint = "is it the file of keys? The filter comes first";
-        return Failure::of(file, format!("{damage} ({hint})"));
+        return Failure::for_file(file, format!("{damage} ({hint})"));
     }
-    Failure::of(file, text(&error.message()))
+    Failure::for_file(file, text(&error.message()))
 }
 
 /// The error for an option that is not one of the format.
-pub(crate) fn not_of_format(option: &str, formats: &[&str], format: &str) -> Failure {
+pub(crate) fn unsupported_option(option: &str, formats: &[&str], format: &str) -> Failure {
     Failure::new(format!("{option} is for {}, not for {format}", formats.join(" and ")))
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn unrecognised(
         _ => String::new(),
     };
     let reasons = format!("{of_name}{}", marks());
-    Failure::of(file, format!("not a recognised filter file: {hint}")).with_reasons(&reasons)
+    Failure::for_file(file, format!("not a recognised filter file: {hint}")).with_reasons(&reasons)
 }
 
 /// What files are recognised by, a line for each format.

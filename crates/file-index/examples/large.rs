@@ -113,7 +113,7 @@ fn run(row_groups: u64, mean: u64, sigma: f64, part_values: u32) -> Result<(), F
     let lookup = manifest.lookup(0, KEY_HASH, |own| own == "Utf8", [1])?;
     let found = index.candidates(&lookup)?;
     let start = Instant::now();
-    let nothing = |file| manifest.prune(&found, &file) == Pruned::Nothing;
+    let nothing = |file| manifest.prune(&found, &file) == Pruned::Empty;
     let pruned = manifest.files().filter(|file| nothing(file.identity())).count();
     let prune = start.elapsed().as_secs_f64() * 1e9 / files as f64;
     println!(

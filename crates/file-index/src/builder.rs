@@ -94,10 +94,10 @@ impl FileIndexBuilder {
             let planes = options.planes(column, shape);
             ColumnBuilder::new(column.clone(), options.part_values, planes, memory)
         });
-        Ok(FileIndexBuilder::of(columns.collect(), options.tag))
+        Ok(FileIndexBuilder::from_columns(columns.collect(), options.tag))
     }
 
-    pub(crate) fn of(columns: Vec<ColumnBuilder>, tag: u64) -> Self {
+    pub(crate) fn from_columns(columns: Vec<ColumnBuilder>, tag: u64) -> Self {
         FileIndexBuilder {
             tag,
             columns,
@@ -129,7 +129,8 @@ impl Manifest {
     /// adds planes of its own, which lookups by ranges read one by one, and which are padded:
     /// append many files at a time, and [compact](crate::FileIndex::compact) now and then.
     pub fn appender(&self, tag: u64) -> FileIndexBuilder {
-        let mut builder = FileIndexBuilder::of(self.column_builders(), self.tag_after(tag));
+        let mut builder =
+            FileIndexBuilder::from_columns(self.column_builders(), self.tag_after(tag));
         for (column, indexed) in builder.columns.iter_mut().zip(&self.columns) {
             column.rows = indexed.owner.len() as u64;
         }
@@ -148,7 +149,7 @@ impl Manifest {
         let columns = self.columns.iter().map(|indexed| {
             let (column, part_values) = (indexed.column.clone(), indexed.part_values);
             let mut builder = ColumnBuilder::new(column, part_values, indexed.options, memory);
-            builder.types = indexed.types.iter().map(|name| name.of(&self.bytes).into()).collect();
+            builder.types = indexed.types.iter().map(|name| name.get(&self.bytes).into()).collect();
             builder
         });
         columns.collect()

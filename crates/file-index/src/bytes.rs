@@ -77,7 +77,7 @@ impl Text {
         self.start == self.end
     }
 
-    pub(crate) fn of<'m>(&self, manifest: &'m [u8]) -> &'m str {
+    pub(crate) fn get<'m>(&self, manifest: &'m [u8]) -> &'m str {
         let bytes = &manifest[self.start as usize..self.end as usize];
         // It was checked when it was read.
         core::str::from_utf8(bytes).unwrap_or_default()
@@ -166,6 +166,6 @@ impl<'m> Reader<'m> {
 }
 
 /// As places in bytes that are in memory.
-pub(crate) fn in_memory(range: &Range<u64>) -> Range<usize> {
+pub(crate) fn to_usize_range(range: &Range<u64>) -> Range<usize> {
     range.start as usize..range.end as usize
 }

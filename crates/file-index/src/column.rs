@@ -28,7 +28,7 @@ pub(crate) struct ColumnBuilder {
     pub(crate) rows: u64,
     /// Hashes of the present row group, mixed. None that are known not to be all.
     pub(crate) hashes: Option<Vec<u64>>,
-    most_hashes: usize,
+    max_hashes: usize,
     pub(crate) oversized: u64,
 }
 
@@ -40,7 +40,7 @@ impl ColumnBuilder {
         memory: u64,
     ) -> Self {
         // 8 bytes each, in three eighths of the memory.
-        let most_hashes = usize::try_from(memory * 3 / 64).unwrap_or(usize::MAX);
+        let max_hashes = usize::try_from(memory * 3 / 64).unwrap_or(usize::MAX);
         ColumnBuilder {
             column,
             part_values,
@@ -49,7 +49,7 @@ impl ColumnBuilder {
             planes: None,
             rows: 0,
             hashes: Some(Vec::new()),
-            most_hashes,
+            max_hashes,
             oversized: 0,
         }
     }
@@ -74,7 +74,7 @@ impl ColumnBuilder {
                 // memory, for an eighth: values that come again and again are not sorted for few.
                 let capacity = hashes.capacity();
                 if 2 * hashes.len() >= capacity {
-                    let most = self.most_hashes.saturating_sub(capacity);
+                    let most = self.max_hashes.saturating_sub(capacity);
                     let more = capacity.max(FIRST_HASHES).min(most);
                     hashes
                         .try_reserve_exact(capacity - hashes.len() + more)

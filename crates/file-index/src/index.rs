@@ -7,7 +7,7 @@ use blocked_bloom::parts::Header;
 use blocked_bloom_planes::{Planes, PlanesError, Query};
 
 use crate::builder::{FileIndexBuilder, extend};
-use crate::bytes::{Trailer, in_memory};
+use crate::bytes::{Trailer, to_usize_range};
 use crate::error::FileIndexError;
 use crate::identity::SameFile;
 use crate::lookup::{Candidates, Lookup};
@@ -38,7 +38,7 @@ use crate::manifest::{Chunk, FileEntry, Manifest};
 /// let is_type = |own: &str| own == "Int64";
 /// let lookup = manifest.lookup(column, KeyHash::Xxh3 { seed: 1 }, is_type, hashes)?;
 /// let candidates = index.candidates(&lookup)?;
-/// assert_eq!(manifest.prune(&candidates, &listed), Pruned::Nothing);
+/// assert_eq!(manifest.prune(&candidates, &listed), Pruned::Empty);
 /// let replaced = FileIdentity::new("a.parquet", 12_345).with_etag("e2");
 /// assert!(matches!(manifest.prune(&candidates, &replaced), Pruned::Unknown(_)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -66,7 +66,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         }
         for chunk in &manifest.chunks {
             let planes = Planes::from_bytes(
-                &slice[in_memory(&chunk.range)],
+                &slice[to_usize_range(&chunk.range)],
                 chunk.layout.options().key_hash(),
             )?;
             if *planes.layout() != chunk.layout {
@@ -96,7 +96,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         let bytes = self.bytes.as_ref();
         Header::check_length(bytes.len() as u64, self.manifest.stored_bytes())?;
         let planes = Planes::from_bytes_trusted(
-            &bytes[in_memory(&chunk.range)],
+            &bytes[to_usize_range(&chunk.range)],
             chunk.layout.options().key_hash(),
         )?;
         match *planes.layout() == chunk.layout {
@@ -144,7 +144,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         mut keep: impl FnMut(FileEntry<'_>) -> bool,
     ) -> Result<Vec<u8>, FileIndexError> {
         let kept: Vec<FileEntry<'_>> = self.manifest.files().filter(|file| keep(*file)).collect();
-        let mut builder = FileIndexBuilder::of(self.manifest.column_builders(), tag);
+        let mut builder = FileIndexBuilder::from_columns(self.manifest.column_builders(), tag);
         let mut stored = Vec::new();
         for number in 0..self.manifest.columns.len() {
             for file in &kept {

@@ -9,7 +9,7 @@ use blocked_bloom_planes::{GroupLocation, PlanesError, Query};
 
 use crate::error::FileIndexError;
 use crate::identity::{FileIdentity, Unknown};
-use crate::manifest::{Chunk, FileEntry, Indexed, Manifest, NOBODY};
+use crate::manifest::{Chunk, FileEntry, Indexed, Manifest, NO_ROW_GROUP};
 use crate::part::part;
 
 /// What is looked up: a column must have one of some values. [`Manifest::lookup`] makes it.
@@ -155,7 +155,7 @@ impl Candidates {
         self.damage
     }
 
-    pub(crate) fn has(&self, row_group: u32) -> bool {
+    pub(crate) fn contains(&self, row_group: u32) -> bool {
         self.bits[(row_group / 64) as usize] >> (row_group % 64) & 1 == 1
     }
 
@@ -176,7 +176,7 @@ impl Candidates {
         rows: Range<usize>,
         damage: PlanesError,
     ) {
-        let mut before = NOBODY;
+        let mut before = NO_ROW_GROUP;
         for &owner in &column.owner[rows] {
             if owner != before
                 && let Some(group) = column.known.get(owner as usize)
@@ -193,8 +193,8 @@ impl Candidates {
 ///
 /// ```
 /// use blocked_bloom_file_index::{Pruned, Unknown};
-/// let is_read = |pruned: &Pruned| !matches!(pruned, Pruned::Nothing);
-/// assert!(is_read(&Pruned::Unknown(Unknown::OtherTag)) && !is_read(&Pruned::Nothing));
+/// let is_read = |pruned: &Pruned| !matches!(pruned, Pruned::Empty);
+/// assert!(is_read(&Pruned::Unknown(Unknown::OtherTag)) && !is_read(&Pruned::Empty));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -202,7 +202,7 @@ pub enum Pruned {
     /// All of it: nothing is known of the file as it is now.
     Unknown(Unknown),
     /// Nothing.
-    Nothing,
+    Empty,
     /// The row groups whose bits are set: at least one. There is a bit for each.
     RowGroups(Bitmask),
 }
@@ -344,7 +344,7 @@ impl Manifest {
         }
         match self.file(listed) {
             Err(why) => Pruned::Unknown(why),
-            Ok(file) if !file.numbers().any(|number| candidates.has(number)) => Pruned::Nothing,
+            Ok(file) if !file.numbers().any(|number| candidates.contains(number)) => Pruned::Empty,
             Ok(file) => Pruned::RowGroups(file.candidates(candidates)),
         }
     }
@@ -359,7 +359,7 @@ impl FileEntry<'_> {
         left.write(self.row_groups() as usize, |words| {
             words.fill(0);
             for (i, number) in self.numbers().enumerate() {
-                words[i / 64] |= u64::from(is_other || candidates.has(number)) << (i % 64);
+                words[i / 64] |= u64::from(is_other || candidates.contains(number)) << (i % 64);
             }
         });
         left

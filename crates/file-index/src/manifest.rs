@@ -56,7 +56,7 @@ use crate::options::{Column, row_group_rate};
 /// // Of each file that is listed:
 /// match manifest.prune(&candidates, &listed) {
 ///     Pruned::Unknown(_) => unreachable!("it is read as if there were no index"),
-///     Pruned::Nothing => unreachable!("it is skipped"),
+///     Pruned::Empty => unreachable!("it is skipped"),
 ///     Pruned::RowGroups(left) => assert!(left.iter().eq([false, true])),
 ///     _ => unreachable!("read it"),
 /// }
@@ -69,7 +69,7 @@ pub struct Manifest {
     pub(crate) chunks: Vec<Chunk>,
     pub(crate) files: Vec<File>,
     /// Hash of the name, and number of the file; ascending.
-    by_name: Vec<(u64, u32)>,
+    name_index: Vec<(u64, u32)>,
     pub(crate) row_groups: u32,
     same_file: SameFile,
     pub(crate) trailer: Trailer,
@@ -90,14 +90,14 @@ pub(crate) struct Indexed {
     pub(crate) type_of: Vec<u32>,
     /// The row groups of which values are known, ascending.
     pub(crate) known: Vec<RowGroup>,
-    /// Of each row, its place in `known`, or `NOBODY`.
+    /// Of each row, its place in `known`, or `NO_ROW_GROUP`.
     pub(crate) owner: Vec<u32>,
     /// A bit for each row group whose values are not known.
     pub(crate) unknown: Vec<u64>,
 }
 
 /// The owner of rows of a file that was not completed.
-pub(crate) const NOBODY: u32 = u32::MAX;
+pub(crate) const NO_ROW_GROUP: u32 = u32::MAX;
 
 /// A row group of which values of a column are known.
 #[derive(Clone, Copy)]
@@ -208,7 +208,7 @@ impl Manifest {
             columns,
             chunks,
             files: Vec::new(),
-            by_name: Vec::new(),
+            name_index: Vec::new(),
             row_groups: 0,
             same_file: SameFile::default(),
             trailer,
@@ -232,8 +232,8 @@ impl Manifest {
             }
         }
         let names = manifest.files.iter().map(|file| hash_of_name(file.name.bytes(bytes)));
-        manifest.by_name = names.zip(0..).collect();
-        manifest.by_name.sort_unstable();
+        manifest.name_index = names.zip(0..).collect();
+        manifest.name_index.sort_unstable();
         manifest.bytes = bytes.to_vec();
         Ok(manifest)
     }
@@ -269,7 +269,7 @@ impl Manifest {
                 if parts > rows - first_row {
                     return Err(reader.error("more parts than rows of the planes"));
                 }
-                let owner = if is_complete { column.known.len() as u32 } else { NOBODY };
+                let owner = if is_complete { column.known.len() as u32 } else { NO_ROW_GROUP };
                 let error = FileIndexError::alloc(4 * parts as usize);
                 column.owner.try_reserve(parts as usize).map_err(|_| error)?;
                 column.owner.resize((first_row + parts) as usize, owner);
@@ -289,7 +289,7 @@ impl Manifest {
 
 impl Indexed {
     fn parse(reader: &mut Reader<'_>, manifest: &[u8]) -> Result<Self, FileIndexError> {
-        let name = reader.text()?.of(manifest).into();
+        let name = reader.text()?.get(manifest).into();
         let field_id = reader.number_to(1 << 32, "a field id of more than 32 bits")?;
         let field_id = field_id.checked_sub(1).map(|field_id| field_id as u32 as i32);
         let part_values = reader.number_to(PART_VALUES.1.into(), "too many values of a part")?;
@@ -366,7 +366,7 @@ impl Manifest {
     /// the last.
     pub fn types(&self, column: usize) -> impl Iterator<Item = &str> {
         let types = self.columns.get(column).map_or(&[][..], |column| &column.types);
-        types.iter().map(|name| name.of(&self.bytes))
+        types.iter().map(|name| name.get(&self.bytes))
     }
 
     /// The files that were indexed, not those that there are, which only a listing knows. A file
@@ -383,10 +383,10 @@ impl Manifest {
     /// than once, why it is not the file that was indexed last.
     pub fn file(&self, listed: &FileIdentity<'_>) -> Result<FileEntry<'_>, Unknown> {
         let hash = hash_of_name(listed.name().as_bytes());
-        let end = self.by_name.partition_point(|&(other, _)| other <= hash);
+        let end = self.name_index.partition_point(|&(other, _)| other <= hash);
         let mut why = None;
         // Of several that may be meant, the one that was indexed last.
-        let same = self.by_name[..end].iter().rev().take_while(|(other, _)| *other == hash);
+        let same = self.name_index[..end].iter().rev().take_while(|(other, _)| *other == hash);
         for file in same.map(|&(_, file)| FileEntry { manifest: self, file: file as usize }) {
             let indexed = file.identity();
             if indexed.name() == listed.name() {
@@ -509,12 +509,12 @@ impl<'m> FileEntry<'m> {
     /// What was known of it.
     pub fn identity(&self) -> FileIdentity<'m> {
         let (file, bytes) = (self.file(), &self.manifest.bytes);
-        let mut identity = FileIdentity::new(file.name.of(bytes), file.length);
+        let mut identity = FileIdentity::new(file.name.get(bytes), file.length);
         if let Some(etag) = file.etag {
-            identity = identity.with_etag(etag.of(bytes));
+            identity = identity.with_etag(etag.get(bytes));
         }
         if let Some(version) = file.version {
-            identity = identity.with_version(version.of(bytes));
+            identity = identity.with_version(version.get(bytes));
         }
         match file.modified {
             Some(modified) => identity.with_modified(modified),
@@ -531,7 +531,7 @@ impl<'m> FileEntry<'m> {
     pub fn column_type(&self, column: usize) -> Option<&'m str> {
         let column = self.manifest.columns.get(column)?;
         let number = column.type_of[self.file].checked_sub(1)?;
-        Some(column.types[number as usize].of(&self.manifest.bytes))
+        Some(column.types[number as usize].get(&self.manifest.bytes))
     }
 
     /// How many different values a column has in each row group; `None` where it is not indexed.

@@ -19,7 +19,7 @@
 //! #     env!("CARGO_MANIFEST_DIR"),
 //! #     "/tests/fixtures/cassandra/nb-1-big-Filter.db"
 //! # ));
-//! let layout = Layout::of_file_name("data/store/fruit-6d1e/nb-1-big-Filter.db")?;
+//! let layout = Layout::from_file_name("data/store/fruit-6d1e/nb-1-big-Filter.db")?;
 //! let filter = CassandraFilter::from_bytes(bytes, layout)?;
 //! assert!(filter.contains("apple"));
 //!

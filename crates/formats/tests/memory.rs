@@ -12,20 +12,20 @@ use blocked_bloom_formats::parquet::ParquetFile;
 struct Counting;
 
 std::thread_local! {
-    static NOW: Cell<usize> = const { Cell::new(0) };
+    static CURRENT: Cell<usize> = const { Cell::new(0) };
     static PEAK: Cell<usize> = const { Cell::new(0) };
     static ZEROED: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Counting {
     fn grow(bytes: usize) {
-        NOW.set(NOW.get() + bytes);
-        PEAK.set(PEAK.get().max(NOW.get()));
+        CURRENT.set(CURRENT.get() + bytes);
+        PEAK.set(PEAK.get().max(CURRENT.get()));
     }
 
     /// What another thread took may be given back by this one, which counts for neither.
     fn shrink(bytes: usize) {
-        NOW.set(NOW.get().saturating_sub(bytes));
+        CURRENT.set(CURRENT.get().saturating_sub(bytes));
     }
 }
 
@@ -65,7 +65,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// Most bytes that were allocated at once while `run` ran, above what was before.
 fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
-    let before = NOW.get();
+    let before = CURRENT.get();
     PEAK.set(before);
     let result = run();
     (PEAK.get() - before, result)
@@ -110,7 +110,7 @@ fn hostile_footers_take_no_more_than_the_documentation_says() {
 /// Footers whose elements are as short as can be, each a power of two and one more, for which a
 /// list that doubles takes most memory; and lists that announce more than there is, at every level.
 fn hostile_footers() -> [(&'static str, Vec<u8>); 5] {
-    const MANY: usize = (1 << 17) + 1;
+    const COUNT: usize = (1 << 17) + 1;
     // The head of a list of a type (12 a structure, 8 bytes) in the next field, or the field after
     // that.
     let list = |field: u8, kind: u8, length: usize| {
@@ -121,19 +121,19 @@ fn hostile_footers() -> [(&'static str, Vec<u8>); 5] {
     let row_group = |columns: Vec<u8>| [&[0x49, 0x1c][..], &columns, &[0x26, 0, 0, 0]].concat();
     let all = usize::pow(2, 28) - 1;
     [
-        ("encrypted columns", row_group([list(1, 12, MANY), [0x81, 0].repeat(MANY)].concat())),
+        ("encrypted columns", row_group([list(1, 12, COUNT), [0x81, 0].repeat(COUNT)].concat())),
         ("names of a column", {
-            let path = [&[0x1c, 0x3c, 0x15, 2][..], &list(2, 8, MANY), &vec![0; MANY]].concat();
+            let path = [&[0x1c, 0x3c, 0x15, 2][..], &list(2, 8, COUNT), &vec![0; COUNT]].concat();
             row_group([&[0x19][..], &path, &[0, 0]].concat())
         }),
         (
             "row groups",
-            [list(4, 12, MANY), [0x19, 0x0c, 0x26, 0, 0].repeat(MANY), vec![0]].concat(),
+            [list(4, 12, COUNT), [0x19, 0x0c, 0x26, 0, 0].repeat(COUNT), vec![0]].concat(),
         ),
-        ("schema", [list(2, 12, MANY), vec![0; MANY], vec![0x29, 0x0c, 0]].concat()),
+        ("schema", [list(2, 12, COUNT), vec![0; COUNT], vec![0x29, 0x0c, 0]].concat()),
         ("lists longer than the file", {
             let heads = [list(4, 12, all), list(1, 12, all), vec![0x3c, 0x15, 2], list(2, 8, all)];
-            [heads.concat(), vec![0xff; MANY]].concat()
+            [heads.concat(), vec![0xff; COUNT]].concat()
         }),
     ]
 }

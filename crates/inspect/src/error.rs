@@ -93,7 +93,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    pub(crate) fn of(text: String) -> Self {
+    pub(crate) fn new(text: String) -> Self {
         Damage { text, is_other_magic: false }
     }
 
@@ -145,7 +145,7 @@ impl Warning {
     }
 
     /// The warning about a filter that answers "maybe" for every key.
-    pub(crate) fn of_pass_all(problem: impl Display) -> Self {
+    pub(crate) fn pass_all(problem: impl Display) -> Self {
         let text = format!("{problem}: the answer is \"maybe\" for every key");
         Warning::new(Message::new(text), true)
     }

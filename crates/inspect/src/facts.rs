@@ -39,7 +39,7 @@ pub struct Facts {
 
 impl Facts {
     /// These facts, after the name of the file and, for programs, that of its format.
-    pub(crate) fn new(about: &About, json: Value, rows: Vec<(&'static str, String)>) -> Self {
+    pub(crate) fn new(about: &Summary, json: Value, rows: Vec<(&'static str, String)>) -> Self {
         let mut fields = vec![("file", about.name.clone().into()), ("format", about.format.into())];
         if let Value::Object(facts) = json {
             fields.extend(facts);
@@ -86,7 +86,7 @@ impl List {
 
 /// What a description begins with.
 #[derive(Clone, Debug)]
-pub(crate) struct About {
+pub(crate) struct Summary {
     pub(crate) name: String,
     pub(crate) format: &'static str,
     /// Bytes of the file.

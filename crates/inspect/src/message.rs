@@ -52,21 +52,21 @@ impl Display for LookupOption {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    before: String,
+    prefix: String,
     option: Option<LookupOption>,
-    after: String,
+    suffix: String,
 }
 
 impl Message {
     /// A text that names no option.
     pub(crate) fn new(text: impl Display) -> Self {
-        Message { before: text.to_string(), option: None, after: String::new() }
+        Message { prefix: text.to_string(), option: None, suffix: String::new() }
     }
 
     /// A text with an option's name between these two.
-    pub(crate) fn naming(before: impl Display, option: LookupOption, after: impl Display) -> Self {
-        let (before, after) = (before.to_string(), after.to_string());
-        Message { before, option: Some(option), after }
+    pub(crate) fn naming(prefix: impl Display, option: LookupOption, suffix: impl Display) -> Self {
+        let (prefix, suffix) = (prefix.to_string(), suffix.to_string());
+        Message { prefix, option: Some(option), suffix }
     }
 
     /// The option that the text names.
@@ -77,7 +77,7 @@ impl Message {
     /// The text with the front end's name of the option.
     pub fn with_names<N: Display>(&self, name: impl FnOnce(LookupOption) -> N) -> String {
         let name = self.option.map_or(String::new(), |option| name(option).to_string());
-        format!("{}{name}{}", self.before, self.after)
+        format!("{}{name}{}", self.prefix, self.suffix)
     }
 }
 

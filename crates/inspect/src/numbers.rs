@@ -143,7 +143,7 @@ fn scaled(text: &str, suffixes: &[(&str, u64)]) -> Option<u64> {
         .iter()
         .find_map(|&(suffix, unit)| Some((text.strip_suffix(suffix)?, unit)))
         .unwrap_or((&text, 1));
-    let number = without_groups(number.trim_end())?;
+    let number = remove_separators(number.trim_end())?;
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(unit);
     }
@@ -155,7 +155,7 @@ fn scaled(text: &str, suffixes: &[(&str, u64)]) -> Option<u64> {
 
 /// The number without the commas and spaces between groups of three digits before its point: others
 /// may be meant as a decimal point.
-fn without_groups(number: &str) -> Option<String> {
+fn remove_separators(number: &str) -> Option<String> {
     let whole = number.split(['.', 'e']).next().unwrap_or_default();
     let mut groups = whole.split([',', ' ']);
     let first = groups.next().unwrap_or_default();

@@ -8,10 +8,10 @@ use blocked_bloom_formats::cassandra::Layout;
 
 use crate::blocks::{BlockLoads, Probe};
 use crate::error::{BadKey, Error, Warning};
-use crate::facts::{About, Facts};
+use crate::facts::{Facts, Summary};
 use crate::message::Message;
 use crate::options::LookupOptions;
-use crate::system::{Answers, Format, FoundFile, Source, Stored, Wanted};
+use crate::system::{Answers, Format, FoundFile, LookupContext, Source, Stored};
 use crate::systems::{self, ColumnFilters, ColumnNames, Partitioned};
 
 /// A stored filter that borrows its bytes, which were verified. It can be described, and looked up
@@ -135,7 +135,7 @@ impl<'a> Opened<'a> {
     /// What is known of the filter. Cost: reads all of its bits once or twice.
     pub fn describe(&self) -> Facts {
         let (name, format) = (self.name.clone(), self.format.name());
-        let facts = self.stored.describe(&About { name, format, length: self.length });
+        let facts = self.stored.describe(&Summary { name, format, length: self.length });
         let damage = self.stored.damage().map(|damage| self.format.damaged(damage));
         Facts { damage: damage.or(facts.damage), ..facts }
     }
@@ -152,12 +152,12 @@ impl<'a> Opened<'a> {
         if let Some(damage) = self.stored.damage() {
             return Err(self.format.damaged(damage));
         }
-        let mut wanted = Wanted { options, warnings: Vec::new() };
+        let mut wanted = LookupContext { options, warnings: Vec::new() };
         if let Some(key_hash) = self.stored.hash_of_keys()
             && key_hash.hasher().is_err()
         {
             let problem = format_args!("a filter of {key_hash}");
-            wanted.warnings.push(Warning::of_pass_all(problem));
+            wanted.warnings.push(Warning::pass_all(problem));
         }
         let answers = self.stored.lookup(&mut wanted)?;
         let warnings = wanted.warnings;

@@ -46,7 +46,7 @@ pub struct LookupOptions {
 /// ```
 /// use blocked_bloom::PrefixExtractor;
 /// use blocked_bloom_inspect::Prefix;
-/// assert_eq!("own".parse(), Ok(Prefix::Own));
+/// assert_eq!("own".parse(), Ok(Prefix::FromFile));
 /// assert_eq!("fixed:4".parse(), Ok(Prefix::Rule(PrefixExtractor::fixed(4))));
 /// assert!("fixed:0".parse::<Prefix>().is_err()); // the same prefix for every key
 /// ```
@@ -54,7 +54,7 @@ pub struct LookupOptions {
 #[non_exhaustive]
 pub enum Prefix {
     /// The extractor that the SST file names.
-    Own,
+    FromFile,
     /// This rule.
     Rule(PrefixExtractor),
 }
@@ -64,7 +64,7 @@ impl FromStr for Prefix {
 
     fn from_str(text: &str) -> Result<Self, Message> {
         match text {
-            "own" => Ok(Prefix::Own),
+            "own" => Ok(Prefix::FromFile),
             rule => prefix_rule(rule).map(Prefix::Rule),
         }
     }

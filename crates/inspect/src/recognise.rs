@@ -51,7 +51,7 @@ pub fn recognise(
         Some((magic.or_else(|| (system.recognise)(&file))?, format))
     });
     let surest = marked.min_by_key(|&(mark, _)| mark);
-    surest.map(|(_, format)| format).ok_or_else(|| Unrecognised::of(&file, extension))
+    surest.map(|(_, format)| format).ok_or_else(|| Unrecognised::classify(&file, extension))
 }
 
 /// The extension of the name, if it is that of a system's files.
@@ -91,7 +91,7 @@ pub enum Unrecognised {
 }
 
 impl Unrecognised {
-    fn of(file: &Evidence<'_>, extension: Option<&'static str>) -> Self {
+    fn classify(file: &Evidence<'_>, extension: Option<&'static str>) -> Self {
         match (extension, file.end) {
             _ if file.head.is_empty() => Self::Empty,
             (None, _) if is_text(file.head) => Self::Text,

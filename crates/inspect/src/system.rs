@@ -12,7 +12,7 @@ use blocked_bloom_formats::parquet::ParquetFile;
 
 use crate::blocks::Part;
 use crate::error::{BadKey, Damage, Error, Warning};
-use crate::facts::{About, Facts};
+use crate::facts::{Facts, Summary};
 use crate::message::{LookupOption, Message};
 use crate::options::LookupOptions;
 
@@ -162,7 +162,7 @@ pub(crate) struct Source<'s, 'a> {
 
 impl<'a> Source<'_, 'a> {
     /// The bytes of the whole file.
-    pub(crate) fn all(&self) -> Result<&'a [u8], Error> {
+    pub(crate) fn bytes(&self) -> Result<&'a [u8], Error> {
         let length = self.file.len();
         self.file.get(0, length).ok_or(Error::NotLoaded { offset: 0, length })
     }
@@ -233,7 +233,7 @@ impl System {
     }
 
     /// A format of this project, with its magic number.
-    pub(crate) const fn own(
+    pub(crate) const fn native(
         name: &'static str,
         summary: &'static str,
         magic: [u8; 8],
@@ -245,14 +245,14 @@ impl System {
 }
 
 /// The options of a lookup, and the warnings about its answers.
-pub(crate) struct Wanted<'w> {
+pub(crate) struct LookupContext<'w> {
     pub(crate) options: &'w LookupOptions,
     pub(crate) warnings: Vec<Warning>,
 }
 
 /// A stored filter, or a file of filters, that was opened and verified.
 pub(crate) trait Stored: Send + Sync {
-    fn describe(&self, about: &About) -> Facts;
+    fn describe(&self, about: &Summary) -> Facts;
 
     /// What is wrong with the blocks: they are described, and not looked up in.
     fn damage(&self) -> Option<Damage> {
@@ -264,7 +264,7 @@ pub(crate) trait Stored: Send + Sync {
         None
     }
 
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error>;
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error>;
 
     /// Doubts about the way in which the file is read, by keys and their answers.
     fn doubts(&self, _: &[&[u8]], _: &Bitmask, _is_text: bool) -> Vec<Warning> {
@@ -338,7 +338,7 @@ pub(crate) fn pass_all<'o>() -> Result<Answers<'o>, Error> {
 }
 
 /// Answers of a filter that takes key by key.
-pub(crate) fn one_by_one(
+pub(crate) fn look_up_singly(
     keys: &[&[u8]],
     hits: &mut Bitmask,
     mut contains: impl FnMut(&[u8]) -> bool,

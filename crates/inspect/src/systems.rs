@@ -43,7 +43,7 @@ mod spark;
 use crate::system::Format;
 
 pub use cassandra::{is_cassandra_name, layout_of_name, layout_of_version, version_of};
-pub(crate) use compact::may_be as may_be_compact;
+pub(crate) use compact::is_candidate as may_be_compact;
 pub use parquet::{ColumnFilters, ColumnNames, RowGroupFilter};
 pub(crate) use parquet::{column, columns_with_filters, missing};
 pub(crate) use partition_index::Partitioned;

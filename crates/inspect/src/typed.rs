@@ -118,10 +118,10 @@ pub fn value_of_text(physical_type: PhysicalType, bytes: &[u8]) -> Result<Value<
         PhysicalType::FixedLenByteArray => Some(Value::FixedLenByteArray(bytes)),
         _ => Some(Value::ByteArray(bytes)),
     };
-    value.ok_or_else(|| no_value(physical_type, bytes))
+    value.ok_or_else(|| parse_error(physical_type, bytes))
 }
 
-fn no_value(physical_type: PhysicalType, text: &[u8]) -> Message {
+fn parse_error(physical_type: PhysicalType, text: &[u8]) -> Message {
     let found = format!("found '{}', expected ", text.escape_ascii());
     let (what, end) = match physical_type {
         PhysicalType::Int32 => return Message::new(found + "a whole number of 32 bits"),
@@ -141,7 +141,7 @@ fn is_one(text: &str, is_finite: bool, is_nan: bool) -> bool {
 
 /// Zero of the other sign, which equals this value but has other bytes. `None` for what is no zero
 /// with a sign.
-pub(crate) fn other_zero(value: Value<'_>) -> Option<Value<'static>> {
+pub(crate) fn opposite_zero(value: Value<'_>) -> Option<Value<'static>> {
     match value {
         Value::Float(zero) if zero == 0.0 => Some(Value::Float(-zero)),
         Value::Double(zero) if zero == 0.0 => Some(Value::Double(-zero)),

@@ -1,5 +1,5 @@
-//! What the builder of partitions does where there is no memory, by an allocator that refuses one
-//! allocation of the threads that say which.
+//! The builder of partitions without memory: the allocator refuses one allocation of a thread that
+//! asks for it.
 
 #![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
 
@@ -11,22 +11,22 @@ use blocked_bloom_lsm::{PartitionBuildError, PartitionedFilterBuilder};
 
 struct Refusing;
 
-/// Nothing smaller is refused: the name of a rule for prefixes, which each builder's options copy,
-/// is not reserved in a way that can fail.
-const LEAST: usize = 64;
+/// Smaller allocations never fail: the name of a prefix rule, which every builder's options copy,
+/// is allocated infallibly.
+const MIN_BYTES: usize = 64;
 
 std::thread_local! {
-    /// Allocations of this thread, of [`LEAST`] bytes or more, until the one that is refused; 0
-    /// refuses none.
+    /// Allocations of this thread, of [`MIN_BYTES`] bytes or more, until the one that fails; 0 if none
+    /// fails.
     static LEFT: Cell<u64> = const { Cell::new(0) };
-    /// Bytes of the one that was refused; 0 before.
+    /// Bytes of the failed allocation; 0 before it.
     static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: `System` does the work; null is what an allocator without memory returns.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() >= LEAST {
+        if layout.size() >= MIN_BYTES {
             let left = LEFT.get();
             LEFT.set(left.saturating_sub(1));
             if left == 1 {
@@ -49,13 +49,13 @@ static ALLOCATOR: Refusing = Refusing;
 
 type Partitions = Vec<Vec<u8>>;
 
-/// Keys of which all have 300 bytes in common, so that separators are long.
+/// Keys with 300 bytes in common, so that separators are long.
 fn keys() -> Vec<Vec<u8>> {
     (0..3_000_u32).map(|key| [&[b'k'; 300][..], &key.to_be_bytes()].concat()).collect()
 }
 
-/// The partitions and the index, while the allocation of this number is refused; 0 refuses none.
-/// After an error, every further call is one too, though there is memory again.
+/// Returns the partitions and the index, while the allocation of this number fails; 0 if none
+/// fails. After an error, every further call fails, even with memory again.
 fn build(
     options: &FilterOptions,
     keys: &[Vec<u8>],
@@ -67,7 +67,7 @@ fn build(
     REFUSED.set(0);
     for key in keys {
         let inserted = builder.insert(key);
-        // What the test itself allocates is not refused.
+        // Allocations of the test itself do not fail.
         let left = LEFT.replace(0);
         match inserted {
             Ok(full) => partitions.extend(full.map(|full| full.to_bytes())),
@@ -90,10 +90,10 @@ fn build(
     Ok((partitions, index))
 }
 
-/// Each allocation of [`LEAST`] bytes or more of a whole build in turn: of hashes, partitions,
-/// entries, separators, keys and the index. It is an error, and no panic or end of the process.
+/// Each allocation of [`MIN_BYTES`] bytes or more of a whole build fails in turn: hashes, partitions,
+/// entries, separators, keys and the index. Each failure is an error, without a panic or an abort.
 #[test]
-fn each_allocation_that_fails_is_an_error_and_the_builder_fails_for_good() {
+fn every_failed_allocation_is_an_error() {
     let keys = keys();
     let plain = FilterOptions::new(Sizing::BitsPerKey(10.0));
     for options in [plain.clone(), plain.with_prefixes(PrefixExtractor::fixed(302))] {
@@ -113,7 +113,7 @@ fn each_allocation_that_fails_is_an_error_and_the_builder_fails_for_good() {
             };
             assert!(error.bytes > 0, "{error} for {bytes} bytes");
         }
-        // Of a partition there are three at least: its hashes, its blocks, its separator.
+        // At least three per partition: its hashes, its blocks, its separator.
         assert!(failures > 3 * whole.0.len(), "{failures}");
     }
 }

@@ -1,9 +1,9 @@
-//! An engine of 200 tables on disk, a tenth of whose filters fit in memory:
-//! `cargo run --release -p blocked-bloom-resident --example resident`.
+//! An engine with 200 tables on disk and memory for a tenth of their filters: `cargo run --release
+//! -p blocked-bloom-resident --example resident`.
 //!
-//! Gets follow a Zipf distribution over ranges of keys, and half of them are of keys that do not
-//! exist; after ten seconds other ranges are the hot ones. A second is 20,000 gets, so that every
-//! run prints the same. Each answer is compared with what was written.
+//! Gets follow a Zipf distribution over ranges of keys; half of them look for absent keys. After
+//! ten seconds other ranges become hot. A second is 20,000 gets, so that every run prints the same.
+//! Each answer is compared with the data written.
 
 #![allow(clippy::print_stdout, reason = "an example")]
 
@@ -24,7 +24,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// Tables of each level, which is one sorted run.
 const LEVELS: [u64; 4] = [8, 24, 56, 112];
 const TABLES: u64 = 200;
-/// Keys are the even numbers below it.
+/// Keys are the even numbers below this.
 const KEYS: u64 = 4_000_000;
 const BLOCK: usize = 4_096;
 
@@ -33,12 +33,12 @@ const GETS: u64 = 20_000;
 /// Ranges of keys that are hot or cold together.
 const RANGES: u64 = 400;
 
-/// A table: its filter, then blocks of sorted keys of eight bytes. In memory are only the first
-/// keys of the blocks.
+/// A table: its filter, followed by blocks of sorted 8-byte keys. Only the first key of each block
+/// is in memory.
 struct Table {
     file: File,
     filter_bytes: u64,
-    /// An engine's manifest has it.
+    /// From the engine's manifest.
     filter_identity: FilterIdentity,
     first_keys: Vec<u64>,
 }
@@ -68,7 +68,7 @@ impl Table {
         self.read(0, self.filter_bytes as usize)
     }
 
-    /// Reads the one block that may have the key.
+    /// Reads the one block that may contain the key.
     fn has(&self, key: u64) -> Result<bool> {
         let Some(block) = self.first_keys.partition_point(|&first| first <= key).checked_sub(1)
         else {
@@ -79,7 +79,7 @@ impl Table {
     }
 }
 
-/// Which level a key is on: a tenth of the tables have a tenth of the keys.
+/// Returns the level of a key: a tenth of the tables contain a tenth of the keys.
 fn level_of(key: u64) -> usize {
     let table = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % TABLES;
     let mut first = 0;
@@ -92,12 +92,12 @@ fn level_of(key: u64) -> usize {
         .unwrap_or(0)
 }
 
-/// What decides which filters are in memory.
+/// The policy that chooses the filters in memory.
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
 enum Memory {
     Set(ResidentSet, Vec<Arc<FilterSlot>>),
-    /// An LRU that loads what is missed: filters with the time of their last use, and the tables by
-    /// that.
+    /// An LRU that loads every missing filter: filters with the time of their last use, and tables
+    /// by that time.
     Lru {
         budget: u64,
         bytes: u64,
@@ -131,7 +131,7 @@ impl Engine {
         Ok(TableFilter::from_bytes(bytes, self.options.key_hash())?)
     }
 
-    /// The value of a key is whether it is there.
+    /// Returns whether a key exists.
     fn get(&mut self, key: u64) -> Result<bool> {
         let hash = self.options.hasher()?.hash(key.to_be_bytes());
         let mut first = 0;
@@ -139,7 +139,8 @@ impl Engine {
             let table = (first + key * tables / KEYS) as usize;
             first += tables;
             let must_read = match &self.memory {
-                // One pin serves all tables of a get; here loads of the LRU come between.
+                // Normally one pin serves all tables of a get; here loads of the LRU come in
+                // between.
                 Memory::Set(_, slots) => slots[table].query(&FilterPin::new(), hash).must_read(),
                 Memory::All(filters) => filters[table].contains_hash(hash),
                 Memory::Lru { .. } => self.look_up_in_lru(table, hash)?,
@@ -184,7 +185,7 @@ impl Engine {
         Ok(may_have)
     }
 
-    /// Once a second: what became worth it is loaded.
+    /// Once a second: loads the requested filters.
     fn tick(&mut self) -> Result<()> {
         let Memory::Set(set, _) = &self.memory else { return Ok(()) };
         for load in set.tick(Duration::from_secs(1)) {
@@ -213,8 +214,8 @@ impl Engine {
         }
     }
 
-    /// All gets; prints each second if `is_shown`. Gives the wasted reads, with loads as their cost
-    /// in reads.
+    /// Runs all gets; prints each second if `is_shown`. Returns the wasted reads, with loads
+    /// counted at their cost in reads.
     fn run(&mut self, is_shown: bool) -> Result<f64> {
         let mut random = 88_172_645_463_325_252_u64;
         let mut share = || {
@@ -227,8 +228,7 @@ impl Engine {
         self.tick()?;
         for second in 0..SECONDS {
             for _ in 0..GETS {
-                // Rank r is visited about 1 / r as often; another factor makes other ranges the hot
-                // ones.
+                // Rank r is visited about 1 / r as often. Another factor makes other ranges hot.
                 let rank = (RANGES as f64).powf(share()) as u64 - 1;
                 let range = rank * if second < SECONDS / 2 { 171 } else { 63 } % RANGES;
                 let key = range * (KEYS / RANGES) + (share() * (KEYS / RANGES) as f64) as u64;
@@ -248,7 +248,7 @@ impl Engine {
             before = Counts { wasted, visits_of_absent, loads, ..Counts::default() };
             self.tick()?;
         }
-        // A load is one request, and a read for 200 KB.
+        // A load costs one request, and a read per 200 KB.
         Ok(self.counts.wasted as f64
             + self.counts.loads as f64
             + self.counts.loaded_bytes as f64 / 200e3)

@@ -1,5 +1,5 @@
-//! What a set does where there is no memory for a filter, by an allocator that refuses what is
-//! large to the threads that say so.
+//! A set without memory for a filter: the allocator refuses large requests of threads that ask for
+//! it.
 
 #![cfg(feature = "std")]
 #![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
@@ -17,7 +17,7 @@ use blocked_bloom_resident::{FilterPin, FilterSlot, ResidentOptions, ResidentSet
 struct Refusing;
 
 std::thread_local! {
-    /// No allocation of so many bytes succeeds: from the first number up to the second.
+    /// Allocations of this range of sizes fail.
     static REFUSED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-/// Calls `run` while nothing of so many bytes is given.
+/// Calls `run` while allocations of these sizes fail.
 fn refusing<R>(bytes: Range<u64>, run: impl FnOnce() -> R) -> R {
     REFUSED.set((bytes.start as usize, bytes.end as usize));
     let result = run();
@@ -81,16 +81,16 @@ fn full() -> (ResidentSet, [Arc<FilterSlot>; 2], u64) {
     (set, slots, bytes)
 }
 
-/// The filter is evicted, and its bytes are given back.
+/// The filter is evicted, and its bytes are released.
 #[test]
-fn a_fold_without_memory_evicts() {
+fn a_fold_without_memory_evicts_the_filter() {
     let (set, slots, bytes) = full();
     refusing(bytes / 4..u64::MAX, || set.set_budget(bytes));
     let snapshot = set.snapshot();
     assert_eq!((snapshot.resident, snapshot.folded, snapshot.resident_bytes), (0, 0, 0));
     assert_eq!((snapshot.folds, snapshot.evictions), (0, 2));
     assert!(!slots.iter().any(|slot| is_resident(slot)));
-    // With memory again, they are wanted again, and kept at half.
+    // With memory again, they are requested again, and kept at half.
     for load in set.tick(Duration::from_secs(1)) {
         assert_eq!(set.complete_load(load, stored()), Ok(true));
     }
@@ -98,10 +98,10 @@ fn a_fold_without_memory_evicts() {
     assert_eq!((snapshot.resident, snapshot.folded, snapshot.resident_bytes), (2, 2, bytes));
 }
 
-/// A load of which half is wanted, and no memory for the half: the whole is kept if it fits, and
-/// counted as what it is.
+/// Half of the filter is requested, but cannot be allocated. The whole is kept if it fits, and
+/// counted as whole.
 #[test]
-fn a_load_that_cannot_be_folded_is_kept_whole_or_not_at_all() {
+fn a_load_that_cannot_be_folded_is_kept_whole_or_dropped() {
     let (set, slots, bytes) = full();
     set.set_budget(0);
     set.set_budget(bytes);
@@ -121,8 +121,8 @@ fn a_load_that_cannot_be_folded_is_kept_whole_or_not_at_all() {
     assert_eq!(held, bytes);
 }
 
-/// No memory for the copy of a load: the error says so, and the filter waits as after other
-/// failures.
+/// The copy of a load cannot be allocated: the error says so, and the next request is delayed as
+/// after other failures.
 #[test]
 fn a_load_without_memory_fails() {
     let (set, slots, bytes) = full();

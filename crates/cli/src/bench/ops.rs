@@ -20,7 +20,7 @@ use super::rows::{Group, Row, Setting};
 use crate::failure::Failure;
 use crate::threads;
 
-pub(super) const OF_BUILD: &str = "\
+pub(super) const BUILD_HELP: &str = "\
 build   load_lines: the memory-bound baseline; copy_list: copying the hashes; hash_loop,
         slices_loop: hashing 16-byte keys one by one, alone; hashes_to_filter: from the builder's
         list; and_verified: finish_verified; keys_to_filter, slices_to_filter: through a builder, by
@@ -28,7 +28,7 @@ build   load_lines: the memory-bound baseline; copy_list: copying the hashes; ha
         the inserting from 8.4 million keys on
 ";
 
-pub(super) const OF_METRICS: &str = "\
+pub(super) const METRICS_HELP: &str = "\
 metrics ns/key of a thread's keys; threads share one FilterMetrics. not_counted: a batch looked up,
         its hits counted by the caller; record_batch: the same, and those numbers recorded; record:
         a batch looked up and its mask recorded; not_recorded: a batch looked up. ratio: to
@@ -72,7 +72,7 @@ fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, 
     let mut rows = Vec::new();
     for (&batch, &mix) in batches.iter().flat_map(|b| mixes.iter().map(move |mix| (b, mix))) {
         let hashes = &lookups(setting, mix);
-        let mut group = Group::beside_baseline(name, mix.name(), batch, native.blocks(), hashes);
+        let mut group = Group::with_baseline(name, mix.name(), batch, native.blocks(), hashes);
         for kernel in Kernel::supported() {
             let (split, native) = (split.with_kernel(kernel), native.with_kernel(kernel));
             if op == Op::Single {
@@ -106,7 +106,7 @@ fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, 
         }
         rows.extend(group.rows(setting.rounds));
         if op == Op::Single {
-            rows.extend(in_loop(setting, native, mix, hashes));
+            rows.extend(time_inlined_lookups(setting, native, mix, hashes));
         }
     }
     Ok(rows)
@@ -114,7 +114,12 @@ fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, 
 
 /// Single lookups inlined in a loop, without what measuring each call costs, beside the loops of
 /// the baseline.
-fn in_loop(setting: &Setting, filter: BloomFilter<&[Block]>, mix: Mix, hashes: &[u64]) -> Vec<Row> {
+fn time_inlined_lookups(
+    setting: &Setting,
+    filter: BloomFilter<&[Block]>,
+    mix: Mix,
+    hashes: &[u64],
+) -> Vec<Row> {
     let mut group = Group::new("contains_in_loop", mix.name(), 1);
     for (name, ahead) in BASELINES {
         let blocks = filter.blocks();
@@ -208,7 +213,7 @@ fn insert(setting: &Setting) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for &batch in &setting.batches {
         let mut group =
-            Group::beside_baseline("insert_hashes", "absent", batch, lines.blocks(), hashes);
+            Group::with_baseline("insert_hashes", "absent", batch, lines.blocks(), hashes);
         // A filter of keys takes every hash.
         for kernel in Kernel::supported() {
             let insert = move |hashes: &[u64]| with(kernel, &|f| _ = f.insert_hashes(hashes));
@@ -242,7 +247,7 @@ fn build(setting: &Setting) -> Result<Vec<Row>, Failure> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let pools = [threads::pool(Some(1))?, threads::pool(Some(all))?];
 
-    let mut group = Group::beside_baseline("load_lines", "-", count, filter.blocks(), hashes);
+    let mut group = Group::with_baseline("load_lines", "-", count, filter.blocks(), hashes);
     let kernel = filter.kernel().name();
     group.add("hash_loop", "-", 1, Case::new(count, |_| hash_all(keys)));
     group.add("slices_loop", "-", 1, Case::new(count, |_| hash_all(slices)));

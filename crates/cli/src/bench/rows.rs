@@ -117,7 +117,7 @@ impl<'a> Group<'a> {
     }
 
     /// The same, with the loops of the memory-bound baseline of these lines as the first two rows.
-    pub(super) fn beside_baseline(
+    pub(super) fn with_baseline(
         op: &'static str,
         mix: &'static str,
         batch: usize,

@@ -8,7 +8,7 @@ use crate::numbers::DEFAULT_BITS_PER_KEY;
 
 /// A size for this multiple of the keys is a mistake, such as G for M, and not a filter that others
 /// will be merged with.
-const MUCH_LARGER: u64 = 100;
+const OVERSIZE_FACTOR: u64 = 100;
 
 /// Bytes up to which a filter for too many keys harms nobody.
 const SMALL: u64 = 1 << 20;
@@ -22,7 +22,7 @@ pub(super) fn warning(fit: &Fit, expected: Option<u64>, max_bytes: Option<u64>) 
     let Fit { keys, bytes, needed, false_positive_rate } = *fit;
     let given = match (expected, max_bytes) {
         (Some(expected), _) if keys > expected => format!("more than the {expected} of --keys"),
-        (Some(expected), _) if expected / MUCH_LARGER > keys && bytes > SMALL => match keys {
+        (Some(expected), _) if expected / OVERSIZE_FACTOR > keys && bytes > SMALL => match keys {
             0 => format!("--keys {expected} sized it for that many"),
             _ => {
                 let times = expected / keys;

@@ -47,7 +47,7 @@ fn read(
     let mut keys = KeyReader::open_all(input.paths, input.key_format, input.progress)?;
     let (mut batch, mut key) = (KeyBatch::default(), Key::default());
     while keys.read_batch(&mut batch, &mut key)? {
-        take(&batch.keys()).map_err(|error| Failure::of(keys.name(), error))?;
+        take(&batch.keys()).map_err(|error| Failure::for_file(keys.name(), error))?;
     }
     if input.warn {
         keys.warn_of_doubtful_keys();
@@ -66,7 +66,7 @@ fn with_unknown_count(
     let (keys, limit) = match filter {
         Ok(filter) => return Ok((filter, list_bytes)),
         Err(BuildError::MemoryLimit { keys, limit_bytes, .. }) => (keys, limit_bytes),
-        Err(error) => return Err(Failure::of(&name, error)),
+        Err(error) => return Err(Failure::for_file(&name, error)),
     };
     let has_prefixes = options.extractor().is_some();
     if !input.paths.iter().all(|path| path.is_file()) {
@@ -75,7 +75,7 @@ fn with_unknown_count(
             "the list of {keys} keys does not fit --max-memory {limit}: give {keys_option}more \
              memory, or a file by its name"
         );
-        return Err(Failure::of(&name, message));
+        return Err(Failure::for_file(&name, message));
     }
     warn(format!(
         "{name}: the list of {keys} keys does not fit --max-memory {limit}: reading them again"
@@ -84,7 +84,7 @@ fn with_unknown_count(
     let filter = if has_prefixes {
         let options = options.clone().with_expected_items(keys);
         let again = collect(&options, input, verify)?;
-        again.filter.map_err(|error| Failure::of(&name, error))?
+        again.filter.map_err(|error| Failure::for_file(&name, error))?
     } else {
         with_known_count(options, input, keys, verify)?
     };
@@ -94,7 +94,7 @@ fn with_unknown_count(
             "{again} keys were read the second time, {keys} the first: do not change the file \
              meanwhile"
         );
-        return Err(Failure::of(&name, message));
+        return Err(Failure::for_file(&name, message));
     }
     Ok((filter, limit))
 }

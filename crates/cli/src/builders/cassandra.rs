@@ -32,12 +32,13 @@ struct PartitionKeys {
 fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     let named = || layout_of_name(options.output);
     let layout = options.cassandra_version.map_or_else(named, Ok);
-    let layout = layout.map_err(|error| Failure::of(options.output, wording::text(&error)))?;
+    let layout =
+        layout.map_err(|error| Failure::for_file(options.output, wording::text(&error)))?;
     if let Ok(named) = named()
         && named != layout
     {
         let problem = format!("its name says {named}, --cassandra-version {layout}");
-        return Err(Failure::of(options.output, problem));
+        return Err(Failure::for_file(options.output, problem));
     }
     Ok(Box::new(PartitionKeys {
         layout,

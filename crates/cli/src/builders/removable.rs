@@ -44,9 +44,9 @@ impl Builder for Hashes {
                      once";
                 let full =
                     format!("both of its lines are full, with {taken} of {capacity} lanes taken");
-                Failure::of(input, format!("key {key}: {full}: {advice}"))
+                Failure::for_file(input, format!("key {key}: {full}: {advice}"))
             }
-            error => Failure::of(input, error),
+            error => Failure::for_file(input, error),
         })?;
         let mut hits = Bitmask::new();
         if self.verify {

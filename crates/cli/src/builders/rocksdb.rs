@@ -82,7 +82,7 @@ impl Builder for Keys {
             BlockBuilder::Ribbon(builder) => builder.len(),
         };
         if keys == 0 {
-            return Err(Failure::of(input, "no keys: RocksDB stores no filter then"));
+            return Err(Failure::for_file(input, "no keys: RocksDB stores no filter then"));
         }
         let bytes = match self.builder {
             BlockBuilder::Bloom(builder) => builder.finish(),

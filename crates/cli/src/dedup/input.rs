@@ -175,7 +175,7 @@ impl<'a> Input<'a> {
 
     /// The error for a line of the last piece: how many lines of the piece come before it.
     pub(super) fn bad_line(&self, before: u64, problem: impl Display) -> Failure {
-        Failure::of(&self.name, format!("line {}: {problem}", self.lines + before + 1))
+        Failure::for_file(&self.name, format!("line {}: {problem}", self.lines + before + 1))
     }
 
     /// Makes the buffer larger for a line that does not fit it: up to what holds the longest line
@@ -187,7 +187,7 @@ impl<'a> Input<'a> {
         let most = self.max_line_bytes.saturating_add(1).max(PIECE);
         let more = most.min(2 * self.filled) - self.filled;
         let reserved = self.buffer.try_reserve_exact(more);
-        reserved.map_err(|error| Failure::of(&self.name, format!("a long line: {error}")))?;
+        reserved.map_err(|error| Failure::for_file(&self.name, format!("a long line: {error}")))?;
         self.buffer.resize(self.filled + more, 0);
         Ok(())
     }

@@ -16,16 +16,16 @@ pub(super) struct Losses {
     /// Filters of the chain; only the last one takes lines.
     links: usize,
     /// The chance that the others do not take a new line for an old one.
-    others_right: f64,
+    chain_accuracy: f64,
     /// Of the last filter.
     params: Option<Params>,
     /// Lines by the bits of the last filter.
     keys: f64,
     /// The rate of all filters when it was computed last, and for as many lines as there will be
-    /// halfway up to `until`, when it is computed again.
-    least: f64,
+    /// halfway up to `next_update`, when it is computed again.
+    lower_bound: f64,
     rate: f64,
-    until: f64,
+    next_update: f64,
     /// New lines and all lines that came while the rate was one half or less.
     fresh: f64,
     lines: f64,
@@ -34,15 +34,15 @@ pub(super) struct Losses {
 
 impl Losses {
     /// Of a chain of filters, or an only one. Cost: reads their bits.
-    pub(super) fn of(links: &[BloomFilter<&[Block]>]) -> Self {
+    pub(super) fn from_links(links: &[BloomFilter<&[Block]>]) -> Self {
         let mut losses = Losses {
             links: 0,
-            others_right: 1.0,
+            chain_accuracy: 1.0,
             params: None,
             keys: 0.0,
-            least: 0.0,
+            lower_bound: 0.0,
             rate: 0.0,
-            until: 0.0,
+            next_update: 0.0,
             fresh: 0.0,
             lines: 0.0,
             lost: 0.0,
@@ -57,7 +57,7 @@ impl Losses {
     pub(super) fn count(&mut self, new: &Bitmask) {
         let hits = new.count_hits() as f64;
         // A few lines do not change the rate.
-        if hits <= (self.until - self.keys) / 2.0 {
+        if hits <= (self.next_update - self.keys) / 2.0 {
             self.count_at_rate(hits, new.len() as f64);
         } else {
             new.iter().for_each(|is_new| self.count_at_rate(f64::from(u8::from(is_new)), 1.0));
@@ -77,7 +77,7 @@ impl Losses {
         };
         self.lost += fresh - new;
         self.keys += fresh;
-        if self.keys >= self.until {
+        if self.keys >= self.next_update {
             self.set_rate();
         }
     }
@@ -91,7 +91,7 @@ impl Losses {
 
     fn next(&mut self, params: Params, keys: f64) {
         if self.links > 0 {
-            self.others_right = 1.0 - self.rate();
+            self.chain_accuracy = 1.0 - self.rate();
         }
         self.links += 1;
         (self.params, self.keys) = (Some(params), keys);
@@ -100,14 +100,14 @@ impl Losses {
 
     fn set_rate(&mut self) {
         let step = (self.keys / 32.0).max(1.0);
-        self.until = self.keys + step;
-        self.least = self.rate();
+        self.next_update = self.keys + step;
+        self.lower_bound = self.rate();
         self.rate = self.rate_at(self.keys + step / 2.0);
     }
 
     fn rate_at(&self, keys: f64) -> f64 {
         let last = self.params.map_or(0.0, |params| params.false_positive_rate_at(keys as u64));
-        1.0 - self.others_right * (1.0 - last)
+        1.0 - self.chain_accuracy * (1.0 - last)
     }
 
     /// The chance that the next line that was not there before is dropped.
@@ -116,8 +116,8 @@ impl Losses {
     }
 
     /// Somewhat less than that, at no cost.
-    pub(super) fn least_rate(&self) -> f64 {
-        self.least
+    pub(super) fn lower_bound(&self) -> f64 {
+        self.lower_bound
     }
 
     /// Lines that were probably dropped though they were not there before.

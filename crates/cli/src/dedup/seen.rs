@@ -31,8 +31,8 @@ const BYTES_OF_LINE: u64 = 256;
 
 /// False-positive rates above which the user is warned at once, and above which the tool stops, if
 /// they are [`SLACK`] times that which the filter is for.
-const MUCH: f64 = 0.01;
-const TOO_MUCH: f64 = 0.5;
+const WARNING_RATE: f64 = 0.01;
+const STOP_RATE: f64 = 0.5;
 const SLACK: f64 = 1.2;
 
 /// How much worse than what it is for a filter is.
@@ -40,11 +40,11 @@ const SLACK: f64 = 1.2;
 pub(super) enum Excess {
     None,
     /// More lines than it is for, at a low rate still.
-    Some,
+    Keys,
     /// More than 1 % of all new lines are dropped.
-    Much,
+    HighRate,
     /// More than half of them.
-    TooMuch,
+    Overfull,
 }
 
 /// What was seen.
@@ -68,7 +68,7 @@ impl Seen {
     /// An empty filter, as large as the options say, for an input of this many bytes, or 0 if that
     /// is not known.
     pub(super) fn new(args: &Args, input_bytes: u64) -> Result<Self, Failure> {
-        let (filter, capacity) = match Shape::of(args)? {
+        let (filter, capacity) = match Shape::from_args(args)? {
             Shape::Fixed(params) => {
                 let filter =
                     BloomFilter::with_params(params, KeyHash::default()).map_err(Failure::new)?;
@@ -84,17 +84,18 @@ impl Seen {
                 (Filter::Growing(filter), u64::MAX)
             }
         };
-        Ok(Self::with(filter, capacity))
+        Ok(Self::from_filter(filter, capacity))
     }
 
-    fn with(filter: Filter, capacity: u64) -> Self {
+    fn from_filter(filter: Filter, capacity: u64) -> Self {
         let (losses, made_for) = match &filter {
-            Filter::Fixed(filter, _) => {
-                (Losses::of(&[filter.view()]), filter.params().false_positive_rate_at(capacity))
-            }
+            Filter::Fixed(filter, _) => (
+                Losses::from_links(&[filter.view()]),
+                filter.params().false_positive_rate_at(capacity),
+            ),
             Filter::Growing(filter) => {
                 let links: Vec<_> = filter.links().iter().map(BloomFilter::view).collect();
-                (Losses::of(&links), filter.false_positive_rate())
+                (Losses::from_links(&links), filter.false_positive_rate())
             }
         };
         Seen { filter, losses, capacity, made_for, new: Bitmask::new() }
@@ -102,8 +103,8 @@ impl Seen {
 
     /// The filter that another run or `build` wrote, if it is what the options say.
     pub(super) fn open(stored: &Stored, args: &Args) -> Result<Self, Failure> {
-        let fail = |problem: String| Failure::of(&stored.name, problem);
-        let wanted = args.is_sized().then(|| Shape::of(args)).transpose()?;
+        let fail = |problem: String| Failure::for_file(&stored.name, problem);
+        let wanted = args.is_sized().then(|| Shape::from_args(args)).transpose()?;
         let differs = |wanted: Shape, found: &str| Err(fail(wanted.differs_from(found, args)));
         let (filter, capacity) = match stored.format {
             format if format == Format::NATIVE => {
@@ -138,7 +139,7 @@ impl Seen {
                 return Err(fail(format!("a filter of format {format}: {others}")));
             }
         };
-        let seen = Self::with(filter, capacity);
+        let seen = Self::from_filter(filter, capacity);
         seen.key_hash().hasher().map_err(|error| fail(error.to_string()))?;
         Ok(seen)
     }
@@ -160,7 +161,7 @@ impl Seen {
             }
             Filter::Growing(filter) => {
                 let inserted = filter.insert_batch_new(lines, &mut self.new);
-                inserted.map_err(|error| Failure::of("the filter cannot grow", error))?;
+                inserted.map_err(|error| Failure::for_file("the filter cannot grow", error))?;
                 self.losses.count(&self.new);
                 self.losses.grow(filter.links());
             }
@@ -184,11 +185,11 @@ impl Seen {
 
     /// How much worse than what it is for the filter is.
     pub(super) fn excess(&self) -> Excess {
-        let (rate, made_for) = (self.losses.least_rate(), SLACK * self.made_for);
+        let (rate, made_for) = (self.losses.lower_bound(), SLACK * self.made_for);
         match () {
-            () if rate > made_for.max(TOO_MUCH) => Excess::TooMuch,
-            () if rate > made_for.max(MUCH) => Excess::Much,
-            () if self.distinct() > self.capacity => Excess::Some,
+            () if rate > made_for.max(STOP_RATE) => Excess::Overfull,
+            () if rate > made_for.max(WARNING_RATE) => Excess::HighRate,
+            () if self.distinct() > self.capacity => Excess::Keys,
             () => Excess::None,
         }
     }
@@ -257,7 +258,7 @@ enum Shape {
 }
 
 impl Shape {
-    fn of(args: &Args) -> Result<Self, Failure> {
+    fn from_args(args: &Args) -> Result<Self, Failure> {
         let rate = args.fpr.unwrap_or(DEFAULT_RATE);
         if rate >= 1.0 {
             return Err(Failure::new("--fpr 1 drops every line: give less"));
@@ -265,7 +266,7 @@ impl Shape {
         let by_rate = |keys| Sizing::FalsePositiveRate(rate).params(keys);
         let (keys, blocks) = match (args.memory, args.keys) {
             (Some(bytes), _) => {
-                let blocks = most_blocks(bytes)?;
+                let blocks = max_blocks(bytes)?;
                 by_rate(1).map_err(Failure::new)?;
                 // The most lines that this many blocks are enough for.
                 let (mut low, mut high) = (1, u64::from(blocks) * 512);
@@ -280,7 +281,7 @@ impl Shape {
             }
             (None, Some(keys)) => {
                 let blocks = by_rate(keys).map_err(Failure::new)?.blocks();
-                (keys, even(blocks.into(), |values, blocks| values / blocks))
+                (keys, split_evenly(blocks.into(), |values, blocks| values / blocks))
             }
             (None, None) => return Ok(Shape::Growing(rate)),
         };
@@ -334,10 +335,10 @@ fn bytes_of(blocks: u32) -> u64 {
 }
 
 /// The blocks of the largest filter in this many bytes of memory.
-fn most_blocks(bytes: u64) -> Result<u32, Failure> {
+fn max_blocks(bytes: u64) -> Result<u32, Failure> {
     match bytes / 64 {
         0 => Err(Failure::new(format!("--memory {bytes}: give 64 bytes or more"))),
-        blocks @ ..=VALUES => Ok(even(blocks, u64::div_ceil)),
+        blocks @ ..=VALUES => Ok(split_evenly(blocks, u64::div_ceil)),
         _ => Err(Failure::new(format!("--memory {bytes}: a filter has 256 GiB at most"))),
     }
 }
@@ -353,7 +354,7 @@ const VALUES: u64 = 1 << 32;
 /// the rate would be higher than predicted. With these, of which 17 are above 2^28, the filter is
 /// like several filters of 16 GiB or less, chosen by the first bits of the hash. Price: up to half
 /// of the memory that was given is not used (of 255 GiB), a 17th at 17 GiB.
-fn even(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
+fn split_evenly(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
     let even = match blocks <= MAX_RECOMMENDED_BLOCKS.into() {
         true => blocks,
         false => VALUES / divide(VALUES, blocks),
@@ -376,7 +377,7 @@ fn capacity(params: Params, wanted: &Option<Shape>, args: &Args) -> Option<u64> 
         (None, Some(keys), None) => Some(keys).filter(fits),
         (None, None, Some(rate)) => params.max_items(rate).ok().filter(fits),
         (Some(bytes), _, None) => {
-            let blocks = most_blocks(bytes).ok()?;
+            let blocks = max_blocks(bytes).ok()?;
             (blocks == params.blocks()).then(|| likely_keys(params))
         }
         _ => None,
@@ -386,12 +387,12 @@ fn capacity(params: Params, wanted: &Option<Shape>, args: &Args) -> Option<u64> 
 /// In the middle of the numbers of keys for which a filter of this size has as many probes. What it
 /// was made for is not stored.
 fn likely_keys(params: Params) -> u64 {
-    let [least, most] = [1, 0].map(|more| most_keys(params, params.probes() + more) as f64);
+    let [least, most] = [1, 0].map(|more| max_keys(params, params.probes() + more) as f64);
     (least * most).sqrt() as u64
 }
 
 /// The most keys for which a filter of this size has as many probes or more.
-fn most_keys(params: Params, probes: u32) -> u64 {
+fn max_keys(params: Params, probes: u32) -> u64 {
     let bytes = Sizing::MaxBytes(bytes_of(params.blocks()));
     let (mut low, mut high) = (1, u64::from(params.blocks()) * 512);
     while low < high {
@@ -408,7 +409,7 @@ fn most_keys(params: Params, probes: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{even, most_blocks};
+    use super::{max_blocks, split_evenly};
 
     /// Of the values that choose blocks, every block gets the same number, or one of them one more.
     #[test]
@@ -416,8 +417,8 @@ mod tests {
         let first_of = |block: u64, blocks: u32| (block << 32).div_ceil(u64::from(blocks));
         for wanted in [1 << 28, (1 << 28) + 1, 300_000_000, 1 << 30, 1_500_000_000, 1 << 32] {
             for (blocks, is_up) in [
-                (even(wanted, |values, blocks| values / blocks), true),
-                (even(wanted, u64::div_ceil), false),
+                (split_evenly(wanted, |values, blocks| values / blocks), true),
+                (split_evenly(wanted, u64::div_ceil), false),
             ] {
                 let (found, most) = (u64::from(blocks), u32::MAX.into());
                 let is_right = if is_up { found >= wanted.min(most) } else { found <= wanted };
@@ -434,8 +435,8 @@ mod tests {
                 assert!((1 << 32) - share * u64::from(blocks) < 17, "{blocks}");
             }
         }
-        assert_eq!(even(1_000, u64::div_ceil), 1_000);
-        let blocks = |bytes| most_blocks(bytes).ok();
+        assert_eq!(split_evenly(1_000, u64::div_ceil), 1_000);
+        let blocks = |bytes| max_blocks(bytes).ok();
         assert_eq!([blocks(63), blocks(64), blocks(17 << 30)], [None, Some(1), Some(1 << 28)]);
         assert_eq!([blocks(64 << 30), blocks(256 << 30)], [Some(1 << 30), Some(u32::MAX)]);
         assert_eq!(blocks((256 << 30) + 64), None);

@@ -61,7 +61,7 @@ struct KindRow {
     cost: f64,
 }
 
-fn of_kinds(plan: &KindPlan) -> Vec<KindRow> {
+fn kind_rows(plan: &KindPlan) -> Vec<KindRow> {
     let row = |level: &PlannedKind| KindRow {
         keys: level.level.keys,
         kind: match level.kind {
@@ -77,7 +77,7 @@ fn of_kinds(plan: &KindPlan) -> Vec<KindRow> {
     plan.levels().iter().map(row).collect()
 }
 
-fn of_bloom(plan: &Plan) -> Result<Vec<KindRow>, Failure> {
+fn bloom_rows(plan: &Plan) -> Result<Vec<KindRow>, Failure> {
     let row = |level: &PlannedLevel| {
         let bits = level.bits_per_key().min(MAX_BITS_PER_KEY);
         let alone = Plan::with_bits_per_key(&[level.level], bits);
@@ -102,9 +102,9 @@ pub(super) fn run_kinds(
 ) -> Result<(), Failure> {
     let plan = KindPlan::for_budget(levels, budget, ribbon_query_cost).map_err(Failure::new)?;
     let bloom_only = Plan::for_budget(levels, budget).map_err(Failure::new)?;
-    let bloom_rows = of_bloom(&bloom_only)?;
+    let bloom_rows = bloom_rows(&bloom_only)?;
     let (bytes, cost, rows) = match plan.expected_cost() <= bloom_only.expected_cost() {
-        true => (plan.bytes(), plan.expected_cost(), of_kinds(&plan)),
+        true => (plan.bytes(), plan.expected_cost(), kind_rows(&plan)),
         false => (bloom_only.bytes(), bloom_only.expected_cost(), bloom_rows),
     };
     if json {

@@ -150,7 +150,7 @@ fn standard_streams() {
 }
 
 #[test]
-fn no_keys() {
+fn rejects_empty_input() {
     let dir = Dir::new();
     dir.ok_with("build - -o empty", "");
     assert_eq!(dir.read("empty").len(), 128);

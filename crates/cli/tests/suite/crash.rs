@@ -311,7 +311,7 @@ fn as_nobody(dir: &Dir, args: &str) -> io::Result<Output> {
 }
 
 #[test]
-fn without_permission_nothing_changes() {
+fn a_missing_permission_changes_nothing() {
     let dir = Dir::new();
     let allow = |name: &str, mode: u32| {
         fs::set_permissions(dir.path(name), Permissions::from_mode(mode)).unwrap();
@@ -452,7 +452,7 @@ fn an_interrupt_while_writing_leaves_nothing() {
 /// Where a file cannot get its name by `/proc`, it has one from the start.
 #[cfg(target_os = "linux")]
 #[test]
-fn without_proc_a_file_has_its_name_from_the_start() {
+fn files_are_named_at_once_if_proc_is_missing() {
     let dir = Dir::new();
     dir.write("keys", lines("key", 10_000));
     dir.ok_with("build - -q -o f", "a\n");

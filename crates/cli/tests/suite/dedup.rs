@@ -736,12 +736,12 @@ fn no_more_memory_is_taken_than_was_stated() {
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         peak.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
     };
-    const OTHERS: u64 = 12 << 20;
+    const OVERHEAD: u64 = 12 << 20;
     for mib in [1, 16, 64] {
         let memory = format!("-q --count --memory {mib}MiB --state seen");
         // The second time from the state.
         for expected in ["1000000\n", "0\n"] {
-            let output = limited((mib << 10) + (OTHERS >> 10) as u32, &format!("{memory} keys"));
+            let output = limited((mib << 10) + (OVERHEAD >> 10) as u32, &format!("{memory} keys"));
             let found = text(output.stdout.clone());
             assert_eq!(output.status.code(), Some(0), "{mib}: {}", stderr(&output));
             assert!(found.len() == expected.len() || mib == 1, "{mib}: {found}");
@@ -752,7 +752,7 @@ fn no_more_memory_is_taken_than_was_stated() {
     }
     for mib in [4, 16, 64] {
         let most = peak(&format!("--memory {mib}MiB"));
-        assert!(most <= (mib << 20) + OTHERS, "{most} bytes for {mib} MiB");
+        assert!(most <= (mib << 20) + OVERHEAD, "{most} bytes for {mib} MiB");
         assert!(most >= mib << 20, "{most} bytes for {mib} MiB");
     }
     // A line without an end takes no more than the longest one.

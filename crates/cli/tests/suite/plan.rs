@@ -104,7 +104,7 @@ fn a_level_without_a_filter_says_why() {
 }
 
 #[test]
-fn what_makes_no_sense_is_an_error() {
+fn rejects_contradictory_options() {
     for (args, part) in [
         ("--levels 1M", "--budget"),
         ("--budget 1GiB", "--levels"),

@@ -47,7 +47,7 @@ fn filters_are_built_described_and_looked_up() {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error() {
+fn rejects_filters_that_do_not_fit() {
     let dir = Dir::new();
     dir.write("same", "key\n".repeat(65));
     assert_parts(

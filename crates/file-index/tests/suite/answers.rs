@@ -50,28 +50,28 @@ fn check(stored: &[u8], files: &[&File], random: &mut Random) {
         }
     }
     for _ in 0..12 {
-        let column = random.below(reading.columns.len());
+        let column = random.next_below(reading.columns.len());
         let mut wanted = random.hashes(1);
-        for _ in 0..[0, 1, 30][random.below(3)] {
-            let file = files[random.below(files.len())];
+        for _ in 0..[0, 1, 30][random.next_below(3)] {
+            let file = files[random.next_below(files.len())];
             let known = file.row_groups.iter().filter_map(|group| group[column].as_ref());
             let known: Vec<u64> = known.flatten().copied().collect();
-            wanted.extend((!known.is_empty()).then(|| known[random.below(known.len())]));
+            wanted.extend((!known.is_empty()).then(|| known[random.next_below(known.len())]));
         }
-        if random.below(8) == 0 {
+        if random.next_below(8) == 0 {
             wanted.clear();
         }
-        let wrong_type = if random.below(3) == 0 { TYPES[random.below(3)] } else { "" };
+        let wrong_type = if random.next_below(3) == 0 { TYPES[random.next_below(3)] } else { "" };
         let found = candidates(stored, column, |own| own != wrong_type, &wanted);
         let shape = reading.columns[column].shape;
         let mut count = 0;
         for (number, (file, entry)) in files.iter().zip(manifest.files()).enumerate() {
             let is_unknown = file.types[column].is_none_or(|own| own == wrong_type);
-            let may_have = |group: &Vec<Option<Vec<u64>>>| {
+            let may_contain = |group: &Vec<Option<Vec<u64>>>| {
                 let hashes = group[column].as_ref();
-                is_unknown || hashes.is_none_or(|hashes| shape.may_have(hashes, &wanted))
+                is_unknown || hashes.is_none_or(|hashes| shape.may_contain(hashes, &wanted))
             };
-            let expected: Vec<bool> = file.row_groups.iter().map(may_have).collect();
+            let expected: Vec<bool> = file.row_groups.iter().map(may_contain).collect();
             let here = entry.candidates(&found);
             assert!(here.iter().eq(expected.iter().copied()), "{file:?}, {wanted:x?}");
             if file.types[column] != Some(wrong_type) {
@@ -81,7 +81,7 @@ fn check(stored: &[u8], files: &[&File], random: &mut Random) {
             let pruned = manifest.prune(&found, &file.identity());
             match expected.contains(&true) {
                 // Of files of one name, the other may be meant.
-                false => assert_eq!(pruned, Pruned::Nothing),
+                false => assert_eq!(pruned, Pruned::Empty),
                 true => assert_eq!(pruned, Pruned::RowGroups(here)),
             }
         }
@@ -113,7 +113,7 @@ fn answers_are_those_of_the_definition() {
 }
 
 #[test]
-fn what_is_appended_and_compacted_answers_as_what_is_built_at_once() {
+fn an_appended_index_answers_like_a_rebuilt_one() {
     let mut random = Random(2);
     for part_values in [16, 100] {
         let options =
@@ -209,7 +209,7 @@ fn candidates_are_combined_row_group_by_row_group() {
 }
 
 #[test]
-fn what_is_of_another_index_is_an_error_or_unknown() {
+fn rejects_candidates_of_another_index() {
     let mut random = Random(5);
     let files = files(10, 1, 100, &mut random);
     let stored = build(&FileIndexOptions::new(columns(1), 1), &files);

@@ -80,14 +80,14 @@ fn every_change_is_an_error() {
     let mut random = Random(1);
     let mutated = (0..5_000).map(|_| {
         let mut copy = stored.clone();
-        for _ in 0..=random.below(4) {
-            let at = random.below(copy.len());
-            let length = (1 + random.below(16)).min(copy.len() - at);
-            let from = random.below(copy.len() - length + 1);
-            match random.below(3) {
+        for _ in 0..=random.next_below(4) {
+            let at = random.next_below(copy.len());
+            let length = (1 + random.next_below(16)).min(copy.len() - at);
+            let from = random.next_below(copy.len() - length + 1);
+            match random.next_below(3) {
                 0 => copy[at..at + length].fill(0),
                 1 => copy.copy_within(from..from + length, at),
-                _ => copy[at] ^= 1 << random.below(8),
+                _ => copy[at] ^= 1 << random.next_below(8),
             }
         }
         copy
@@ -272,7 +272,7 @@ fn tails_of_any_length_are_opened_or_refused() {
         }
     }
     // The bytes of an index that change under it.
-    let index = FileIndex::from_bytes(Changing(case.stored.clone())).unwrap();
+    let index = FileIndex::from_bytes(ShrinkingOwner(case.stored.clone())).unwrap();
     let lookup = index.manifest().lookup(0, KEY_HASH, |_| true, [1]).unwrap();
     assert!(index.candidates(&lookup).unwrap().damage().is_none());
     CHANGED.set(true);
@@ -292,9 +292,9 @@ std::thread_local! {
 }
 
 /// Lends fewer bytes once that is said.
-struct Changing(Vec<u8>);
+struct ShrinkingOwner(Vec<u8>);
 
-impl AsRef<[u8]> for Changing {
+impl AsRef<[u8]> for ShrinkingOwner {
     fn as_ref(&self) -> &[u8] {
         if CHANGED.get() { &self.0[1..] } else { &self.0 }
     }

@@ -39,7 +39,7 @@ fn a_file_is_known_if_nothing_differs_and_enough_is_equal() {
     let all = bare.with_etag("e").with_version("v").with_modified(5);
     let longer = FileIdentity::new("a", 11).with_etag("e").with_version("v").with_modified(5);
     let unknown = |why| Pruned::Unknown(why);
-    let nothing = Pruned::Nothing;
+    let nothing = Pruned::Empty;
     for (indexed, listed, by_tag, by_time, by_name) in [
         (bare, bare, unknown(NoTag), unknown(NoTag), nothing.clone()),
         (etag, etag, nothing.clone(), nothing.clone(), nothing.clone()),
@@ -80,8 +80,8 @@ fn a_file_is_known_if_nothing_differs_and_enough_is_equal() {
 fn a_file_that_was_indexed_again_is_known_as_it_is_now() {
     let [old, new, later] = ["e1", "e2", "e3"].map(|e| FileIdentity::new("a", 10).with_etag(e));
     let index = index(&[old, new]);
-    assert_eq!(prune(&index, SameFile::Tag, old), Pruned::Nothing);
-    assert_eq!(prune(&index, SameFile::Tag, new), Pruned::Nothing);
+    assert_eq!(prune(&index, SameFile::Tag, old), Pruned::Empty);
+    assert_eq!(prune(&index, SameFile::Tag, new), Pruned::Empty);
     let unknown = Pruned::Unknown(Unknown::OtherTag);
     assert_eq!(prune(&index, SameFile::Tag, later), unknown);
     assert_eq!(index.manifest().file(&new).unwrap().identity(), new);

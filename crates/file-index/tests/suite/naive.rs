@@ -21,7 +21,7 @@ impl Random {
         x ^ (x >> 31)
     }
 
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn next_below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
@@ -67,21 +67,24 @@ pub(crate) const TYPES: [&str; 3] = ["Int64", "Utf8", "Decimal128(9, 2)"];
 pub(crate) fn files(count: usize, columns: usize, most: usize, random: &mut Random) -> Vec<File> {
     let common = random.hashes(50);
     let file = |number| {
-        let types: Vec<_> = (0..columns)
-            .map(|_| if random.below(8) == 0 { None } else { Some(TYPES[random.below(3)]) })
-            .collect();
+        let types: Vec<_> =
+            (0..columns)
+                .map(|_| {
+                    if random.next_below(8) == 0 { None } else { Some(TYPES[random.next_below(3)]) }
+                })
+                .collect();
         let mut values = |is_known: bool| {
-            let count = match random.below(6) {
+            let count = match random.next_below(6) {
                 0 => 0,
-                1 => random.below(most + 1),
-                _ => random.below(most / 8 + 1),
+                1 => random.next_below(most + 1),
+                _ => random.next_below(most / 8 + 1),
             };
-            let value = |_| match random.below(4) {
-                0 => common[random.below(50)],
+            let value = |_| match random.next_below(4) {
+                0 => common[random.next_below(50)],
                 _ => random.next(),
             };
             let values: Vec<u64> = (0..count).map(value).collect();
-            (is_known && random.below(20) > 0).then_some(values)
+            (is_known && random.next_below(20) > 0).then_some(values)
         };
         let count = (number * 5 + 3) % 7;
         let row_groups =
@@ -173,7 +176,7 @@ impl Shape {
     }
 
     /// Whether a row group with these values may have one of some others.
-    pub(crate) fn may_have(&self, values: &[u64], wanted: &[u64]) -> bool {
+    pub(crate) fn may_contain(&self, values: &[u64], wanted: &[u64]) -> bool {
         let distinct: BTreeSet<u64> = values.iter().copied().collect();
         let parts = (distinct.len() as u64).div_ceil(self.part_values);
         wanted.iter().any(|&hash| {
@@ -248,14 +251,14 @@ impl Bytes<'_> {
     }
 }
 
-fn at(bytes: &[u8], offset: usize, length: usize) -> u64 {
+fn integer_at(bytes: &[u8], offset: usize, length: usize) -> u64 {
     (0..length).map(|i| u64::from(bytes[offset + i]) << (8 * i)).sum()
 }
 
 fn check_record(record: &[u8], magic: &[u8; 8]) {
     assert_eq!((&record[..8], record.len()), (&magic[..], 64));
-    assert_eq!(at(record, 8, 2), 1, "version");
-    assert_eq!(at(record, 56, 8), KeyHasher::default().hash(&record[..56]));
+    assert_eq!(integer_at(record, 8, 2), 1, "version");
+    assert_eq!(integer_at(record, 56, 8), KeyHasher::default().hash(&record[..56]));
 }
 
 /// The rows of planes.
@@ -263,8 +266,9 @@ fn read_planes(stored: &[u8]) -> Vec<BTreeSet<usize>> {
     let last = &stored[stored.len() - 64..];
     check_record(last, b"\x89BBPLNS\n");
     assert_eq!(last[13], 6, "the last record, and a short last group");
-    let (planes, rows) = (at(last, 14, 2) * at(last, 24, 4), at(last, 40, 8) as usize);
-    let group_rows = at(last, 28, 4) as usize;
+    let (planes, rows) =
+        (integer_at(last, 14, 2) * integer_at(last, 24, 4), integer_at(last, 40, 8) as usize);
+    let group_rows = integer_at(last, 28, 4) as usize;
     let (mut read, mut offset) = (vec![BTreeSet::new(); rows], 64);
     for first in (0..rows).step_by(group_rows) {
         let here = group_rows.min(rows - first);
@@ -289,10 +293,10 @@ impl Reading {
         check_record(first, b"\x89BBFIDX\n");
         assert_eq!(first[10..56], [0; 46]);
         check_record(trailer, b"\x89BBFIDX\n");
-        let [offset, length] = [16, 24].map(|field| at(trailer, field, 8) as usize);
+        let [offset, length] = [16, 24].map(|field| integer_at(trailer, field, 8) as usize);
         assert_eq!(offset + length + 64, stored.len());
         let manifest = &stored[offset..offset + length];
-        assert_eq!(at(trailer, 32, 8), KeyHasher::default().hash(manifest));
+        assert_eq!(integer_at(trailer, 32, 8), KeyHasher::default().hash(manifest));
 
         let mut bytes = Bytes(manifest);
         let mut columns = Vec::new();
@@ -301,12 +305,12 @@ impl Reading {
             let record = bytes.take(64);
             check_record(&record, b"\x89BBPLNS\n");
             let shape = Shape {
-                blocks: at(&record, 24, 4) as u32,
-                bits: at(&record, 14, 2) as u32,
+                blocks: integer_at(&record, 24, 4) as u32,
+                bits: integer_at(&record, 14, 2) as u32,
                 probes: record[12].into(),
                 part_values,
             };
-            let hash = (record[11], at(&record, 16, 8));
+            let hash = (record[11], integer_at(&record, 16, 8));
             let types = (0..bytes.number()).map(|_| bytes.text()).collect();
             columns.push(ReadColumn { name, field_id, shape, hash, types, rows: Vec::new() });
         }
@@ -356,7 +360,7 @@ impl Reading {
         if *own == 0 {
             return vec![true; read.row_groups as usize];
         }
-        let may_have = |&group: &Rows| {
+        let may_contain = |&group: &Rows| {
             let Some((first, values)) = group else { return true };
             let parts = values.div_ceil(column_of.shape.part_values);
             parts > 0
@@ -365,7 +369,7 @@ impl Reading {
                     column_of.shape.planes(hash).is_subset(row)
                 })
         };
-        groups.iter().map(may_have).collect()
+        groups.iter().map(may_contain).collect()
     }
 
     pub(crate) fn type_of(&self, file: usize, column: usize) -> Option<&str> {

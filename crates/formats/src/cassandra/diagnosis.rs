@@ -75,7 +75,7 @@ impl Diagnosis {
 /// let renamed = "me-1-big-Filter.db";
 /// let diagnosis = diagnose(bytes, &["apple", "banana", "cherry"])?;
 /// assert_eq!(diagnosis.layout(), Some(Layout::Since4));
-/// assert_ne!(diagnosis.layout(), Some(Layout::of_file_name(renamed)?));
+/// assert_ne!(diagnosis.layout(), Some(Layout::from_file_name(renamed)?));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn diagnose<K: AsRef<[u8]>>(

@@ -8,7 +8,7 @@ use core::fmt::{self, Display, Formatter};
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{CassandraError, Layout};
-/// let error = Layout::of_version("zz").unwrap_err();
+/// let error = Layout::from_version("zz").unwrap_err();
 /// assert_eq!(error, CassandraError::Version { found: "zz".to_owned() });
 /// assert!(error.to_string().starts_with("version \"zz\" is not known"));
 /// ```

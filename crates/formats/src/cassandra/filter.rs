@@ -119,7 +119,7 @@ impl<D: AsRef<[u8]>> CassandraFilter<D> {
     /// #     env!("CARGO_MANIFEST_DIR"),
     /// #     "/tests/fixtures/cassandra/nb-1-big-Filter.db"
     /// # ));
-    /// let layout = Layout::of_file_name("nb-1-big-Filter.db")?;
+    /// let layout = Layout::from_file_name("nb-1-big-Filter.db")?;
     /// let filter = CassandraFilter::from_bytes(bytes, layout)?;
     /// assert!(filter.contains("apple") && !filter.contains("granite"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -127,7 +127,7 @@ impl<D: AsRef<[u8]>> CassandraFilter<D> {
     pub fn from_bytes(bytes: D, layout: Layout) -> Result<Self, ClassicalError> {
         let header = Fields(bytes.as_ref());
         let shape = match header.is_empty() {
-            true => Shape::of(layout, 0, 0, 0),
+            true => Shape::from_parts(layout, 0, 0, 0),
             false => Shape::checked(layout, header.number(0)?, header.number(4)?)?,
         };
         Self::open(shape, bytes)

@@ -19,8 +19,8 @@ use super::error::CassandraError;
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::Layout;
-/// assert_eq!(Layout::of_version("me")?, Layout::Since3);
-/// assert_eq!(Layout::of_file_name("nb-1-big-Filter.db")?, Layout::Since4);
+/// assert_eq!(Layout::from_version("me")?, Layout::Since3);
+/// assert_eq!(Layout::from_file_name("nb-1-big-Filter.db")?, Layout::Since4);
 /// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ impl Layout {
     ///
     /// [`CassandraError::Version`] for anything else: older than `ic`, a major version unknown to
     /// this crate, other text.
-    pub fn of_version(version: &str) -> Result<Self, CassandraError> {
+    pub fn from_version(version: &str) -> Result<Self, CassandraError> {
         match version.as_bytes() {
             [b'i', b'c'..=b'z'] | [b'j'..=b'l', b'a'..=b'z'] => Ok(Layout::UpTo2),
             [b'm', b'a'..=b'z'] => Ok(Layout::Since3),
@@ -71,12 +71,12 @@ impl Layout {
     /// ```
     /// use blocked_bloom_formats::cassandra::Layout;
     /// let path = "/var/lib/cassandra/data/ks/t-1f/da-1-bti-Filter.db";
-    /// assert_eq!(Layout::of_file_name(path)?, Layout::Since4);
-    /// assert_eq!(Layout::of_file_name("Keyspace1-Standard1-jb-0-Filter.db")?, Layout::UpTo2);
-    /// assert!(Layout::of_file_name("nb-1-big-Data.db").is_err());
+    /// assert_eq!(Layout::from_file_name(path)?, Layout::Since4);
+    /// assert_eq!(Layout::from_file_name("Keyspace1-Standard1-jb-0-Filter.db")?, Layout::UpTo2);
+    /// assert!(Layout::from_file_name("nb-1-big-Data.db").is_err());
     /// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
     /// ```
-    pub fn of_file_name(path: &str) -> Result<Self, CassandraError> {
+    pub fn from_file_name(path: &str) -> Result<Self, CassandraError> {
         let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
         let mut words = name.rsplit('-');
         let mut word = || words.next().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Layout {
         if (format == "bti") != version.starts_with('d') {
             return Err(CassandraError::Version { found: String::from(version) });
         }
-        Self::of_version(version)
+        Self::from_version(version)
     }
 }
 

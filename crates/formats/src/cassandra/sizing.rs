@@ -54,7 +54,7 @@ impl Shape {
         fp_chance: f64,
     ) -> Result<Self, ClassicalError> {
         if fp_chance == 1.0 {
-            return Ok(Shape::of(layout, 0, 0, 0));
+            return Ok(Shape::from_parts(layout, 0, 0, 0));
         }
         check_rate(fp_chance)?;
         if fp_chance < LOWEST_CHANCE {

@@ -179,7 +179,7 @@ impl Number {
     }
 
     /// The number, if it is from `least` to `most`.
-    pub(crate) fn within(
+    pub(crate) fn check_range(
         self,
         field: &'static str,
         least: i64,

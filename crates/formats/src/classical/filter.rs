@@ -54,14 +54,14 @@ pub struct ClassicalFilter<S, D = Vec<u8>> {
 
 impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     /// A filter in bytes that are as many as the shape says.
-    pub(crate) fn of(shape: ClassicalShape<S>, bytes: D) -> Self {
+    pub(crate) fn from_parts(shape: ClassicalShape<S>, bytes: D) -> Self {
         ClassicalFilter { shape, bytes }
     }
 
     /// A filter in bytes if they are as many as the shape says.
     #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
     pub(crate) fn open(shape: ClassicalShape<S>, bytes: D) -> Result<Self, ClassicalError> {
-        let filter = ClassicalFilter::of(shape, bytes);
+        let filter = ClassicalFilter::from_parts(shape, bytes);
         filter.check_length()?;
         Ok(filter)
     }

@@ -133,9 +133,9 @@ impl<S: Words> ClassicalShape<S> {
         probes: Number,
         words: Number,
     ) -> Result<Self, ClassicalError> {
-        let probes = probes.within("probes", 1, S::MAX_PROBES.into())? as u32;
-        let bits = 64 * words.within("words", 1, i32::MAX.into())? as u64;
-        Ok(ClassicalShape::of(scheme, probes, bits, bits))
+        let probes = probes.check_range("probes", 1, S::MAX_PROBES.into())? as u32;
+        let bits = 64 * words.check_range("words", 1, i32::MAX.into())? as u64;
+        Ok(ClassicalShape::from_parts(scheme, probes, bits, bits))
     }
 
     /// Words of 64 bits.
@@ -156,7 +156,7 @@ impl<S: Words> ClassicalShape<S> {
 
 impl<S: Scheme> ClassicalShape<S> {
     /// Probes fall on the first `used` bits, 1 to 2^63, or 0 if there are no bits.
-    pub(crate) fn of(scheme: S, probes: u32, bits: u64, used: u64) -> Self {
+    pub(crate) fn from_parts(scheme: S, probes: u32, bits: u64, used: u64) -> Self {
         ClassicalShape { scheme, probes, bits, modulus: Modulus::new(used) }
     }
 

@@ -168,7 +168,7 @@ impl<D: AsRef<[u8]>> GuavaFilter<D> {
     pub fn from_bytes(bytes: D) -> Result<Self, ClassicalError> {
         let header = Fields(bytes.as_ref());
         let (kind, probes, words) = (header.byte(0)?, header.byte(1)?, header.number(2)?);
-        let strategy = match Number::stored(0, kind.cast_signed()).within("strategy", 0, 1)? {
+        let strategy = match Number::stored(0, kind.cast_signed()).check_range("strategy", 0, 1)? {
             0 => Strategy::Mitz32,
             _ => Strategy::Mitz64,
         };

@@ -214,7 +214,7 @@ mod tests {
     use super::{AllocError, ParquetError, SplitBlockError, ThriftError};
 
     #[test]
-    fn what_went_wrong_below_is_the_source() {
+    fn errors_have_their_cause_as_source() {
         for error in [
             ParquetError::from(AllocError::new(640)),
             ParquetError::from(ThriftError::Truncated { offset: 7 }),

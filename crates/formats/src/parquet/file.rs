@@ -11,7 +11,7 @@ use blocked_bloom_split::thrift::{BINARY, Field, I32, I64, LIST, Reader, STRUCT,
 use blocked_bloom_split::{SplitBlock, SplitBlockFilter};
 
 use super::error::ParquetError;
-use super::filter_at::within;
+use super::filter_at::read_filter_before;
 use super::neighbour::{self, Claim, Neighbour};
 use super::value::{PhysicalType, Value};
 use crate::ranges::FileRanges;
@@ -181,7 +181,7 @@ impl<'a> ParquetFile<'a> {
         if let Neighbour::Overlapping(other) = found.neighbour {
             return Err(ParquetError::Overlapping { offset, other });
         }
-        let (filter, end) = within(&self.file, self.end, offset, found.filter_length)?;
+        let (filter, end) = read_filter_before(&self.file, self.end, offset, found.filter_length)?;
         match found.neighbour {
             Neighbour::Next(other) if other.unsigned_abs() < end => {
                 Err(ParquetError::Overlapping { offset, other })

@@ -34,11 +34,11 @@ pub fn filter_at(
     length: Option<i32>,
 ) -> Result<SplitBlockFilter<&[SplitBlock]>, ParquetError> {
     let end = file.len() as u64;
-    within(&FileRanges::from(file), end, offset, length).map(|(filter, _)| filter)
+    read_filter_before(&FileRanges::from(file), end, offset, length).map(|(filter, _)| filter)
 }
 
 /// [`filter_at`] in a file whose filters lie before `end`; and where this one ends.
-pub(super) fn within<'a>(
+pub(super) fn read_filter_before<'a>(
     file: &FileRanges<'a>,
     end: u64,
     offset: i64,

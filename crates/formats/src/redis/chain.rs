@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use blocked_bloom::Bitmask;
 
-use super::error::{RedisError, in_range};
+use super::error::{RedisError, check_range};
 use super::hash::RedisHash;
 use super::link::{FORCE_64, Link, NO_ROUND, NO_SCALING};
 
@@ -13,7 +13,7 @@ use super::link::{FORCE_64, Link, NO_ROUND, NO_SCALING};
 const DISTANCE: usize = 16;
 
 /// Keys of a batch that go from link to link together.
-const AT_ONCE: usize = 1024;
+const CHUNK_KEYS: usize = 1024;
 
 /// A filter of RedisBloom: a chain of links, in memory of its own.
 ///
@@ -56,7 +56,7 @@ impl RedisFilter {
             None => (NO_SCALING, error_rate),
         };
         let growth = expansion.unwrap_or(2);
-        in_range(None, "expansion", growth.into(), 1, u32::MAX.into())?;
+        check_range(None, "expansion", growth.into(), 1, u32::MAX.into())?;
         if !(error_rate > 0.0 && error_rate < 1.0) {
             return Err(RedisError::Rate { offset: None, field: "error", found: error_rate });
         }
@@ -68,7 +68,7 @@ impl RedisFilter {
     /// The hashes of a key, of the width that this filter has.
     #[inline]
     pub fn hash_key(&self, key: impl AsRef<[u8]>) -> RedisHash {
-        RedisHash::of_key(key.as_ref(), self.options & FORCE_64 != 0)
+        RedisHash::hash(key.as_ref(), self.options & FORCE_64 != 0)
     }
 
     /// `BF.EXISTS`: whether the key may be present; false means certainly absent.
@@ -108,8 +108,8 @@ impl RedisFilter {
         words.fill(0);
         // Keys that no link so far may have, and their indices.
         let mut left: Vec<(u32, RedisHash)> = Vec::new();
-        let mut answers = [0; AT_ONCE / 64];
-        for words in words.chunks_mut(AT_ONCE / 64) {
+        let mut answers = [0; CHUNK_KEYS / 64];
+        for words in words.chunks_mut(CHUNK_KEYS / 64) {
             left.clear();
             left.extend((0..).zip(hashes.by_ref().take(64 * words.len())));
             for link in self.links.iter().rev() {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use blocked_bloom::AllocError;
 
 use super::chain::RedisFilter;
-use super::error::{RedisError, in_range};
+use super::error::{RedisError, check_range};
 use super::link::{ENTRIES_IS_BITS, FORCE_64, Facts, LINK_BYTES, NO_ROUND, NO_SCALING};
 use crate::ClassicalFilter;
 
@@ -77,7 +77,7 @@ impl RedisFilter {
             if let Some(link) = current
                 && link.stored_bytes() == bytes.len() as u64
             {
-                links.push(ClassicalFilter::of(link, core::mem::take(&mut bytes)));
+                links.push(ClassicalFilter::from_parts(link, core::mem::take(&mut bytes)));
                 current = facts.next();
             }
         }
@@ -114,7 +114,7 @@ impl RedisFilter {
             return Err(RedisError::Missing { found, expected });
         }
         let links = facts.into_iter().zip(links);
-        let links = links.map(|(facts, bits)| ClassicalFilter::of(facts, bits)).collect();
+        let links = links.map(|(facts, bits)| ClassicalFilter::from_parts(facts, bits)).collect();
         Ok(RedisFilter { options, growth, links })
     }
 
@@ -199,7 +199,7 @@ fn read_header(header: &[u8]) -> Result<(u32, u32, Vec<Facts>), RedisError> {
     let size = u64::from(number(0)) | u64::from(number(4)) << 32;
     let (count, options, growth) = (number(8), number(12), number(16));
     let check =
-        |offset, field, found, least, most| in_range(Some(offset), field, found, least, most);
+        |offset, field, found, least, most| check_range(Some(offset), field, found, least, most);
     check(8, "nfilters", count.into(), 1, u32::MAX.into())?;
     check(12, "options", options.into(), 0, OPTIONS.into())?;
     let expected = FIXED_BYTES as u64 + u64::from(count) * LINK_BYTES as u64;

@@ -100,7 +100,7 @@ impl Display for Place {
 }
 
 /// Checks that a number is from `least` to `most`.
-pub(super) fn in_range(
+pub(super) fn check_range(
     offset: Option<u64>,
     field: &'static str,
     found: u64,

@@ -38,7 +38,7 @@ impl RedisHash {
 
     /// Hashes of 64 bits if `is_64`, else of 32.
     #[inline]
-    pub(super) fn of_key(key: &[u8], is_64: bool) -> Self {
+    pub(super) fn hash(key: &[u8], is_64: bool) -> Self {
         if is_64 {
             let first = murmur2_64(key, 0xc6a4_a793_5bd1_e995);
             return RedisHash { first, second: murmur2_64(key, first) };

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use blocked_bloom::AllocError;
 
-use super::error::{RedisError, in_range};
+use super::error::{RedisError, check_range};
 use super::hash::RedisHash;
 use super::log::ln;
 use crate::classical::{Scheme, Walk};
@@ -75,12 +75,12 @@ impl Facts {
         if !(error > 0.0 && error < 1.0) {
             return Err(RedisError::Rate { offset: None, field: "error", found: error });
         }
-        in_range(None, "capacity", entries, 1, u64::MAX)?;
+        check_range(None, "capacity", entries, 1, u64::MAX)?;
         let bits_per_entry = -ln(error) / LN_2_SQUARED;
         let (mut entries, mut n2) = (entries, 0);
         let wanted = entries as f64 * bits_per_entry;
         let bits = if options & ENTRIES_IS_BITS != 0 {
-            in_range(None, "capacity", entries, 1, 62)?;
+            check_range(None, "capacity", entries, 1, 62)?;
             n2 = entries as u8;
             entries = ((1_u64 << n2) as f64 / bits_per_entry) as u64;
             1 << n2
@@ -115,7 +115,7 @@ impl Facts {
             u64::from_le_bytes(*bytes)
         };
         let check = |at: u64, field, found, least, most| {
-            in_range(Some(offset + at), field, found, least, most)
+            check_range(Some(offset + at), field, found, least, most)
         };
         let rate = |at: usize, field, most: f64| match f64::from_bits(number(at)) {
             found if found > 0.0 && found < most => Ok(found),
@@ -170,7 +170,7 @@ impl LinkScheme {
     /// `bits` is a multiple of 8, at most 2^63.
     fn with_bits(self, bits: u64) -> Facts {
         let used = if self.n2 == 0 { bits } else { 1 << self.n2 };
-        Facts::of(self, hashes(self.bits_per_entry), bits, used)
+        Facts::from_parts(self, hashes(self.bits_per_entry), bits, used)
     }
 }
 
@@ -186,7 +186,7 @@ impl Scheme for LinkScheme {
 
     #[inline]
     fn hash_key(self, key: &[u8]) -> RedisHash {
-        RedisHash::of_key(key, self.is_64)
+        RedisHash::hash(key, self.is_64)
     }
 
     #[inline]
@@ -222,7 +222,7 @@ impl<D> Link<D> {
     pub(super) fn check_entries(&self) -> Result<(), RedisError> {
         let LinkScheme { entries, bits_per_entry, .. } = self.shape.scheme;
         let most = ((self.shape.bits() as f64 + 64.0) / bits_per_entry) as u64;
-        in_range(None, "capacity", entries, 0, most)
+        check_range(None, "capacity", entries, 0, most)
     }
 
     /// Whether it holds as many keys as it was made for.

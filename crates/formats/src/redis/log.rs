@@ -5,40 +5,40 @@
 /// A number as the sum of two, of which the second is at most half a unit in the last place of the
 /// first.
 #[derive(Clone, Copy)]
-struct Double(f64, f64);
+struct DoubleDouble(f64, f64);
 
-impl Double {
+impl DoubleDouble {
     fn sum(a: f64, b: f64) -> Self {
         let sum = a + b;
         let part = sum - a;
-        Double(sum, (a - (sum - part)) + (b - part))
+        DoubleDouble(sum, (a - (sum - part)) + (b - part))
     }
 
     fn product(a: f64, b: f64) -> Self {
         let product = a * b;
-        Double(product, libm::fma(a, b, -product))
+        DoubleDouble(product, libm::fma(a, b, -product))
     }
 
     fn plus(self, other: Self) -> Self {
-        let sum = Double::sum(self.0, other.0);
-        Double::sum(sum.0, sum.1 + self.1 + other.1)
+        let sum = DoubleDouble::sum(self.0, other.0);
+        DoubleDouble::sum(sum.0, sum.1 + self.1 + other.1)
     }
 
     fn times(self, other: Self) -> Self {
-        let product = Double::product(self.0, other.0);
-        Double::sum(product.0, product.1 + self.0 * other.1 + self.1 * other.0)
+        let product = DoubleDouble::product(self.0, other.0);
+        DoubleDouble::sum(product.0, product.1 + self.0 * other.1 + self.1 * other.0)
     }
 
     fn quotient(dividend: f64, divisor: Self) -> Self {
         let quotient = dividend / divisor.0;
         let rest = libm::fma(-quotient, divisor.0, dividend) - quotient * divisor.1;
-        Double::sum(quotient, rest / divisor.0)
+        DoubleDouble::sum(quotient, rest / divisor.0)
     }
 }
 
 /// The logarithm of a number above 0 and below 1.
 pub(super) fn ln(x: f64) -> f64 {
-    const LN_2: Double = Double(core::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
+    const LN_2: DoubleDouble = DoubleDouble(core::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
     // x = mantissa * 2^exponent, the mantissa near 1.
     let (mut mantissa, mut exponent) = libm::frexp(x);
     if mantissa < core::f64::consts::FRAC_1_SQRT_2 {
@@ -46,12 +46,12 @@ pub(super) fn ln(x: f64) -> f64 {
     }
     // ln m = 2 (s + s^3 / 3 + s^5 / 5 + ...) with s = (m - 1) / (m + 1), which is 0.172 at most: 21
     // terms leave less than 2^-107.
-    let s = Double::quotient(mantissa - 1.0, Double::sum(mantissa, 1.0));
+    let s = DoubleDouble::quotient(mantissa - 1.0, DoubleDouble::sum(mantissa, 1.0));
     let square = s.times(s);
-    let term = |odd: u32| Double::quotient(1.0, Double(odd.into(), 0.0));
+    let term = |odd: u32| DoubleDouble::quotient(1.0, DoubleDouble(odd.into(), 0.0));
     let series = (0..20).rev().fold(term(41), |sum, i| sum.times(square).plus(term(2 * i + 1)));
-    let of_mantissa = s.times(series).times(Double(2.0, 0.0));
-    let result = LN_2.times(Double(exponent.into(), 0.0)).plus(of_mantissa);
+    let of_mantissa = s.times(series).times(DoubleDouble(2.0, 0.0));
+    let result = LN_2.times(DoubleDouble(exponent.into(), 0.0)).plus(of_mantissa);
     result.0 + result.1
 }
 

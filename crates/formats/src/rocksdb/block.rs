@@ -180,7 +180,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     fn read(bytes: D) -> Result<Self, (D, RocksdbError)> {
         // Decodes the bytes whose length was noted, even if the owner lends others the second time.
         let block = stored(bytes);
-        let kind = match FilterKind::of(block.bytes().unwrap_or_default()) {
+        let kind = match FilterKind::detect(block.bytes().unwrap_or_default()) {
             Ok(kind) => kind,
             Err(error) => return Err((block.into_inner(), error)),
         };
@@ -191,7 +191,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
                 Reader::Kernels(filter.expect("1 to 2^26 blocks and 1 to 30 probes are in range"))
             }
             FilterKind::LegacyBloom { probes, lines, line_bytes } => {
-                Reader::Scalar(Lines::of(Bits(block), lines, line_bytes, probes))
+                Reader::Scalar(Lines::from_parts(Bits(block), lines, line_bytes, probes))
             }
             FilterKind::Ribbon { .. } => match RibbonBlock::from_bytes(block.into_inner()) {
                 Ok(ribbon) => Reader::Ribbon(ribbon),
@@ -300,7 +300,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     /// The filter, if the core's kernels look it up and its owner still lends the blocks. Checked
     /// first, so that a lookup does not choose between them and [`full_block`].
     #[inline]
-    fn in_kernels(&self) -> Option<&BloomFilter<Blocks<D>>> {
+    fn kernel_filter(&self) -> Option<&BloomFilter<Blocks<D>>> {
         match &self.reader {
             Reader::Kernels(filter) if filter.holder().get().is_some() => Some(filter),
             _ => None,
@@ -314,12 +314,12 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         &self,
         keys: &[K],
         words: &mut [u64],
-        bytes: impl BytesOf<K>,
+        bytes: impl ReadKey<K>,
     ) -> Result<(), LengthError> {
-        let Some(filter) = self.in_kernels() else {
+        let Some(filter) = self.kernel_filter() else {
             return self.look_up_otherwise(keys, words, bytes);
         };
-        let hash = move |key: &K| bytes.with(key, |key| hash_key(key));
+        let hash = move |key: &K| bytes.with_bytes(key, |key| hash_key(key));
         if let ([key], [word]) = (keys, &mut *words) {
             // If the key panics when it is read, "maybe" is left.
             *word = 1;
@@ -341,10 +341,10 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         &self,
         keys: &[K],
         words: &mut [u64],
-        bytes: impl BytesOf<K>,
+        bytes: impl ReadKey<K>,
     ) -> Result<(), LengthError> {
         if let Reader::Scalar(lines) = &self.reader {
-            let hash = |key: &K| bytes.with(key, |key| legacy_hash_key(key)).into();
+            let hash = |key: &K| bytes.with_bytes(key, |key| legacy_hash_key(key)).into();
             return look_up_keys(keys, words, hash, None::<fn(u64)>, |hashes, words| {
                 let hit = |&hash: &u64| u64::from(lines.contains(hash as u32));
                 for (word, hashes) in words.iter_mut().zip(hashes.chunks(64)) {
@@ -354,7 +354,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
         // Not prefetched: to find what an equation of a Ribbon block reads takes as long as to test
         // it in a batch. With prefetching while hashing, lookups take 1.3 to 1.8 of the time.
-        let hash = |key: &K| bytes.with(key, |key| hash_key(key));
+        let hash = |key: &K| bytes.with_bytes(key, |key| hash_key(key));
         look_up_keys(keys, words, hash, None::<fn(u64)>, |hashes, words| {
             _ = self.look_up_hashes_otherwise(hashes, words);
         })
@@ -412,7 +412,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
 impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        match self.in_kernels() {
+        match self.kernel_filter() {
             Some(filter) => filter.contains_hash(hash),
             None => self.contains_hash_otherwise(hash),
         }
@@ -420,7 +420,7 @@ impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        match self.in_kernels() {
+        match self.kernel_filter() {
             Some(filter) => filter.contains_hashes_into(hashes, words),
             None => self.look_up_hashes_otherwise(hashes, words),
         }
@@ -448,7 +448,7 @@ impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
 
     #[inline]
     fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self.in_kernels() {
+        match self.kernel_filter() {
             Some(filter) => filter.contains_hash(hash_key(key)),
             None => self.contains_otherwise(key.as_ref()),
         }
@@ -460,39 +460,39 @@ impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        self.look_up(keys, words, Plain)
+        self.look_up(keys, words, ByteKeys)
     }
 
     #[inline]
     fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.look_up(keys, words, LittleEndian)
+        self.look_up(keys, words, IntegerKeys)
     }
 }
 
 /// How the bytes of a key are read.
-pub(super) trait BytesOf<K> {
+pub(super) trait ReadKey<K> {
     /// What `read` makes of the key's bytes.
-    fn with<R>(&self, key: &K, read: impl FnOnce(&[u8]) -> R) -> R;
+    fn with_bytes<R>(&self, key: &K, read: impl FnOnce(&[u8]) -> R) -> R;
 }
 
 /// Keys that lend their bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Plain;
+pub(super) struct ByteKeys;
 
-impl<K: AsRef<[u8]>> BytesOf<K> for Plain {
+impl<K: AsRef<[u8]>> ReadKey<K> for ByteKeys {
     #[inline]
-    fn with<R>(&self, key: &K, read: impl FnOnce(&[u8]) -> R) -> R {
+    fn with_bytes<R>(&self, key: &K, read: impl FnOnce(&[u8]) -> R) -> R {
         read(key.as_ref())
     }
 }
 
 /// Integers, whose bytes are little-endian.
 #[derive(Clone, Copy)]
-pub(super) struct LittleEndian;
+pub(super) struct IntegerKeys;
 
-impl BytesOf<u64> for LittleEndian {
+impl ReadKey<u64> for IntegerKeys {
     #[inline]
-    fn with<R>(&self, key: &u64, read: impl FnOnce(&[u8]) -> R) -> R {
+    fn with_bytes<R>(&self, key: &u64, read: impl FnOnce(&[u8]) -> R) -> R {
         read(&key.to_le_bytes())
     }
 }
@@ -500,7 +500,7 @@ impl BytesOf<u64> for LittleEndian {
 impl FilterKind {
     /// `BuiltinFilterPolicy::GetBuiltinFilterBitsReader` of RocksDB: what the last five bytes of a
     /// block say.
-    fn of(block: &[u8]) -> Result<Self, RocksdbError> {
+    fn detect(block: &[u8]) -> Result<Self, RocksdbError> {
         let found = block.len() as u64;
         let no_keys = RocksdbError::NoKeys { found };
         let Some((bits @ [_, ..], &trailer)) = block.split_last_chunk::<TRAILER_BYTES>() else {

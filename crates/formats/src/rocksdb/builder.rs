@@ -177,9 +177,9 @@ impl FilterBlockBuilder {
     }
 
     fn finish_fast(self) -> Result<Vec<u8>, RocksdbError> {
-        const MOST: u128 = 0xffff_ffc0;
+        const MAX_BITS: u128 = 0xffff_ffc0;
         let bits = self.hashes.len() as u128 * u128::from(self.millibits_per_key);
-        let lines = bits.div_ceil(8_000).min(MOST).div_ceil(BLOCK_BYTES as u128) as u64;
+        let lines = bits.div_ceil(8_000).min(MAX_BITS).div_ceil(BLOCK_BYTES as u128) as u64;
         let probes = probes(self.millibits_per_key);
         let mut block = zeroed(lines * BLOCK_BYTES as u64)?;
         if !self.hashes.is_empty() {
@@ -193,9 +193,9 @@ impl FilterBlockBuilder {
     }
 
     fn finish_legacy(self) -> Result<Vec<u8>, RocksdbError> {
-        const MOST: u128 = 0xffff_0000;
+        const MAX_BITS: u128 = 0xffff_0000;
         let bits_per_key = (self.millibits_per_key + 500) / 1_000;
-        let bits = (self.hashes.len() as u128 * u128::from(bits_per_key)).min(MOST) as u64;
+        let bits = (self.hashes.len() as u128 * u128::from(bits_per_key)).min(MAX_BITS) as u64;
         // An odd number, so that the remainder by it depends on every bit of a hash.
         let lines = if self.hashes.is_empty() { 0 } else { bits.div_ceil(512) | 1 };
         let probes = (bits_per_key * 69 / 100).clamp(1, 30) as u8;
@@ -221,9 +221,9 @@ fn zeroed(bytes: u64) -> Result<Vec<u8>, AllocError> {
 
 /// `FastLocalBloomImpl::ChooseNumProbes`.
 fn probes(millibits_per_key: u32) -> u32 {
-    const UP_TO: [u32; 12] =
+    const MAX_MILLIBITS: [u32; 12] =
         [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
-    match UP_TO.iter().position(|&most| millibits_per_key <= most) {
+    match MAX_MILLIBITS.iter().position(|&most| millibits_per_key <= most) {
         Some(index) => index as u32 + 1,
         None if millibits_per_key > 50_000 => 24,
         None => (millibits_per_key - 1) / 2_000 - 1,

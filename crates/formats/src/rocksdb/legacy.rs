@@ -31,7 +31,7 @@ impl<B: AsRef<[u8]>> Lines<B> {
     }
 
     /// For bits of which [`new`](Self::new) has found these numbers.
-    pub(super) fn of(bits: B, lines: u32, line_bytes: u32, probes: u8) -> Self {
+    pub(super) fn from_parts(bits: B, lines: u32, line_bytes: u32, probes: u8) -> Self {
         Lines { bits, lines, line_bytes, probes }
     }
 

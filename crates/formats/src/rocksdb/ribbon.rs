@@ -60,7 +60,7 @@ impl RibbonBlockBuilder {
     /// [`RocksdbError::BitsPerKey`] as [`FilterBlockBuilder::new`].
     pub fn new(bits_per_key: f64) -> Result<Self, RocksdbError> {
         let keys = FilterBlockBuilder::new(bits_per_key)?;
-        let options = RibbonBlockOptions::new(bits_per_key).map_err(of_ribbon)?;
+        let options = RibbonBlockOptions::new(bits_per_key).map_err(convert_error)?;
         Ok(RibbonBlockBuilder { options, keys })
     }
 
@@ -95,8 +95,8 @@ impl RibbonBlockBuilder {
     ///
     /// [`RocksdbError::Alloc`] if memory ran out.
     pub fn finish(self) -> Result<Vec<u8>, RocksdbError> {
-        let built = self.options.build(self.keys.hashes()?).map_err(of_ribbon)?;
-        self.or_bloom(built)
+        let built = self.options.build(self.keys.hashes()?).map_err(convert_error)?;
+        self.finish_or_bloom(built)
     }
 
     /// [`finish`](Self::finish), and then looks up every key that was added.
@@ -128,11 +128,11 @@ impl RibbonBlockBuilder {
     /// As `finish`.
     #[cfg(feature = "rayon")]
     pub fn par_finish(self) -> Result<Vec<u8>, RocksdbError> {
-        let built = self.options.par_build(self.keys.hashes()?).map_err(of_ribbon)?;
-        self.or_bloom(built)
+        let built = self.options.par_build(self.keys.hashes()?).map_err(convert_error)?;
+        self.finish_or_bloom(built)
     }
 
-    fn or_bloom(self, built: BuiltBlock) -> Result<Vec<u8>, RocksdbError> {
+    fn finish_or_bloom(self, built: BuiltBlock) -> Result<Vec<u8>, RocksdbError> {
         match built {
             BuiltBlock::Ribbon(block) => Ok(block),
             _ => self.keys.finish(),
@@ -141,7 +141,7 @@ impl RibbonBlockBuilder {
 }
 
 /// Building a block of hashes has no other errors.
-fn of_ribbon(error: RibbonError) -> RocksdbError {
+fn convert_error(error: RibbonError) -> RocksdbError {
     match error {
         RibbonError::Alloc(error) => error.into(),
         RibbonError::BitsPerKey { bits_per_key } => RocksdbError::BitsPerKey { bits_per_key },

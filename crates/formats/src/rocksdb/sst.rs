@@ -26,7 +26,7 @@ use self::properties::Properties;
 use self::separators::Separators;
 pub use self::table::SST_MAGICS;
 use self::table::Table;
-use super::block::{BytesOf, FilterBlock, LittleEndian, Plain};
+use super::block::{ByteKeys, FilterBlock, IntegerKeys, ReadKey};
 use super::checksum::ChecksumKind;
 use super::error::RocksdbError;
 use super::hash::{KEY_HASH, hash_key};
@@ -134,10 +134,10 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         hold: impl Fn(Block<'a>) -> BlockBytes<D>,
     ) -> Result<Self, RocksdbError> {
         let table = Table::open(file)?;
-        let names = Metaindex::of(table.block("metaindex", table.metaindex, 0)?)?;
+        let names = Metaindex::read(table.block("metaindex", table.metaindex, 0)?)?;
         let properties = match names.properties {
             None => Properties::default(),
-            Some(handle) => Properties::of(table.block_with_sequence_number(
+            Some(handle) => Properties::read(table.block_with_sequence_number(
                 "properties block",
                 handle,
                 Properties::sequence_number,
@@ -149,7 +149,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
             }
             Metaindex { partitioned: Some(handle), .. } => {
                 let index = table.block("partition index", handle, 0)?;
-                Filters::Partitioned(Partitions::of(&table, index, &properties, hold)?)
+                Filters::Partitioned(Partitions::open(&table, index, &properties, hold)?)
             }
             Metaindex { unread, .. } => Filters::Unread(unread),
         };
@@ -163,10 +163,10 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         &self,
         keys: &[K],
         words: &mut [u64],
-        bytes: impl BytesOf<K> + Copy,
+        bytes: impl ReadKey<K> + Copy,
     ) -> Result<(), LengthError> {
         check_words(keys.len(), words)?;
-        match self.of_whole_keys() {
+        match self.whole_key_filters() {
             Filters::Full(filter) => return filter.look_up(keys, words, bytes),
             Filters::Partitioned(partitions) => partitions.look_up(keys, words, bytes),
             Filters::Unread(_) => fill_with_hits(words, keys.len()),
@@ -175,7 +175,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     }
 
     /// The filters, if whole keys are in them.
-    fn of_whole_keys(&self) -> &Filters<D> {
+    fn whole_key_filters(&self) -> &Filters<D> {
         match self.properties.whole_keys {
             Some(true) => &self.filters,
             _ => &Filters::Unread(FilterLayout::None),
@@ -385,7 +385,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
 /// batches of keys are grouped by partition first, which allocates 16 bytes per key.
 impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
     fn contains_hash(&self, hash: u64) -> bool {
-        match self.of_whole_keys() {
+        match self.whole_key_filters() {
             Filters::Unread(_) => true,
             Filters::Full(filter) => filter.contains_hash(hash),
             Filters::Partitioned(partitions) => {
@@ -396,7 +396,7 @@ impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         check_words(hashes.len(), words)?;
-        match self.of_whole_keys() {
+        match self.whole_key_filters() {
             Filters::Full(filter) => return filter.contains_hashes_into(hashes, words),
             Filters::Partitioned(partitions) => partitions.look_up_hashes(hashes, words),
             Filters::Unread(_) => fill_with_hits(words, hashes.len()),
@@ -405,7 +405,7 @@ impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
     }
 
     fn prefetch_hash(&self, hash: u64) {
-        if let Filters::Full(_) | Filters::Partitioned(_) = self.of_whole_keys() {
+        if let Filters::Full(_) | Filters::Partitioned(_) = self.whole_key_filters() {
             self.filter_blocks().for_each(|filter| filter.prefetch_hash(hash));
         }
     }
@@ -420,7 +420,7 @@ impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
     }
 
     fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self.of_whole_keys() {
+        match self.whole_key_filters() {
             Filters::Unread(_) => true,
             Filters::Full(filter) => filter.contains(key),
             Filters::Partitioned(partitions) => partitions.contains(key.as_ref()),
@@ -432,11 +432,11 @@ impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        self.look_up(keys, words, Plain)
+        self.look_up(keys, words, ByteKeys)
     }
 
     fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.look_up(keys, words, LittleEndian)
+        self.look_up(keys, words, IntegerKeys)
     }
 }
 

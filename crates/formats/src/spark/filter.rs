@@ -112,8 +112,8 @@ impl Shape {
     /// [`ClassicalError::OutOfRange`] unless there is an item and a bit, as Spark throws then, and
     /// for more than 1,074 hash functions or 2^31 - 1 words.
     pub fn for_bits(version: Version, items: u64, bits: u64) -> Result<Self, ClassicalError> {
-        Number::given(items).within("items", 1, i64::MAX - 1)?;
-        Number::given(bits).within("bits", 1, i64::from(i32::MAX) * 64)?;
+        Number::given(items).check_range("items", 1, i64::MAX - 1)?;
+        Number::given(bits).check_range("bits", 1, i64::from(i32::MAX) * 64)?;
         let probes = libm::round(bits as f64 / items as f64 * core::f64::consts::LN_2).max(1.0);
         let words = Number::given(bits.div_ceil(64));
         Self::checked(version, Number::given(probes as i64), words)
@@ -170,7 +170,7 @@ impl<D: AsRef<[u8]>> SparkFilter<D> {
     /// ```
     pub fn from_bytes(bytes: D) -> Result<Self, ClassicalError> {
         let header = Fields(bytes.as_ref());
-        let version = match header.number(0)?.within("version", 1, 2)? {
+        let version = match header.number(0)?.check_range("version", 1, 2)? {
             1 => Version::V1,
             _ => Version::V2 { seed: header.number(8)?.value() as i32 },
         };

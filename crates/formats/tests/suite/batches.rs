@@ -279,7 +279,7 @@ fn blocks_of(keys: &[Vec<u8>]) -> [(&'static str, Vec<u8>, Hashes); 3] {
 }
 
 #[test]
-fn what_was_inserted_is_found_in_rocksdb_filters() {
+fn finds_every_key_in_rocksdb_filters() {
     let sorted = found::sorted();
     for (name, block, hashes) in blocks_of(&sorted) {
         let filter = FilterBlock::from_bytes(&block).unwrap();
@@ -302,7 +302,7 @@ fn what_was_inserted_is_found_in_rocksdb_filters() {
 }
 
 #[test]
-fn what_was_inserted_is_found_in_parquet_filters() {
+fn finds_every_key_in_parquet_filters() {
     let large = SplitBlockFilter::with_blocks(1 << 20).unwrap();
     for mut filter in [SplitBlockFilter::new(1_400, 0.01).unwrap(), large] {
         found::keys().iter().for_each(|key| assert!(filter.insert(key) || filter.contains(key)));
@@ -329,12 +329,12 @@ fn what_was_inserted_is_found_in_parquet_filters() {
 }
 
 /// Bytes that get shorter or longer when their owner is told to.
-struct Fickle {
+struct ResizingOwner {
     bytes: Vec<u8>,
     lent: Cell<usize>,
 }
 
-impl AsRef<[u8]> for &Fickle {
+impl AsRef<[u8]> for &ResizingOwner {
     fn as_ref(&self) -> &[u8] {
         &self.bytes[..self.lent.get()]
     }
@@ -344,7 +344,7 @@ macro_rules! check_owner {
     ($name:expr, $stored:expr, $hash:expr, $open:expr) => {{
         let length = $stored.len();
         let bytes = [$stored.to_vec(), vec![0; 70]].concat();
-        let fickle = Fickle { bytes, lent: Cell::new(length) };
+        let fickle = ResizingOwner { bytes, lent: Cell::new(length) };
         let filter = $open(&fickle);
         let looked_up = [keys("a", 300), keys("n", 500)].concat();
         let hashes: Vec<u64> = looked_up.iter().map($hash).collect();

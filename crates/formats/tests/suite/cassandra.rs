@@ -374,7 +374,7 @@ fn layouts_by_version_and_file_name() {
         [(UpTo2, "ic ja jb ka la lb"), (Since3, "ma mb mc md me"), (Since4, "na nb nc oa da")];
     for (layout, versions) in versions {
         for version in versions.split(' ') {
-            assert_eq!(Layout::of_version(version), Ok(layout), "{version}");
+            assert_eq!(Layout::from_version(version), Ok(layout), "{version}");
             let format = if version == "da" { "bti" } else { "big" };
             for name in [
                 format!("{version}-1-{format}-Filter.db"),
@@ -384,25 +384,25 @@ fn layouts_by_version_and_file_name() {
                 format!("C:\\data\\ks\\{version}-17-{format}-Filter.db"),
                 format!("tmp-{version}-17-{format}-Filter.db"),
             ] {
-                assert_eq!(Layout::of_file_name(&name), Ok(layout), "{name}");
+                assert_eq!(Layout::from_file_name(&name), Ok(layout), "{name}");
             }
             let other = if format == "bti" { "big" } else { "bti" };
             let error =
-                Layout::of_file_name(&format!("{version}-1-{other}-Filter.db")).unwrap_err();
+                Layout::from_file_name(&format!("{version}-1-{other}-Filter.db")).unwrap_err();
             assert!(matches!(error, CassandraError::Version { .. }), "{error}");
             if format == "big" {
                 for name in [
                     format!("Ks-Cf-{version}-0-Filter.db"),
                     format!("x/Ks-Cf.index-tmp-{version}-12-Filter.db"),
                 ] {
-                    assert_eq!(Layout::of_file_name(&name), Ok(layout), "{name}");
+                    assert_eq!(Layout::from_file_name(&name), Ok(layout), "{name}");
                 }
             }
         }
     }
     for version in ["", "a", "hf", "ia", "ib", "pa", "zz", "nbb", "NB", "n1", "n", "é", "aa"] {
         let expected = CassandraError::Version { found: version.into() };
-        assert_eq!(Layout::of_version(version), Err(expected));
+        assert_eq!(Layout::from_version(version), Err(expected));
     }
     for name in [
         "",
@@ -420,13 +420,13 @@ fn layouts_by_version_and_file_name() {
         "nb-1-big-filter.db",
         "Ks-Cf--1-Filter.db",
     ] {
-        let error = Layout::of_file_name(name).unwrap_err();
+        let error = Layout::from_file_name(name).unwrap_err();
         assert!(matches!(error, CassandraError::FileName { .. }), "{name}: {error}");
     }
     for name in
         ["pa-1-big-Filter.db", "aa-1-bti-Filter.db", "Ks-Cf-hf-3-Filter.db", "Ks-Cf-da-3-Filter.db"]
     {
-        let error = Layout::of_file_name(name).unwrap_err();
+        let error = Layout::from_file_name(name).unwrap_err();
         assert!(matches!(error, CassandraError::Version { .. }), "{name}: {error}");
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn handle([offset, size]: [u64; 2]) -> Vec<u8> {
 }
 
 /// Opens a file of which nothing is loaded but the ranges that were said to be needed.
-pub(crate) fn by_ranges(bytes: &[u8]) -> Result<SstFilter<&[u8]>, RocksdbError> {
+pub(crate) fn open_by_ranges(bytes: &[u8]) -> Result<SstFilter<&[u8]>, RocksdbError> {
     let mut ranges = FileRanges::new(bytes.len() as u64);
     loop {
         match SstFilter::open_ranges(&ranges) {

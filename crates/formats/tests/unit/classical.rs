@@ -42,7 +42,7 @@ impl Scheme for Watched {
 }
 
 fn shape(probes: u32, bytes: usize) -> ClassicalShape<Watched> {
-    ClassicalShape::of(Watched, probes, 8 * bytes as u64, 8 * bytes as u64)
+    ClassicalShape::from_parts(Watched, probes, 8 * bytes as u64, 8 * bytes as u64)
 }
 
 fn hashes(count: u64) -> Vec<u64> {
@@ -50,7 +50,7 @@ fn hashes(count: u64) -> Vec<u64> {
 }
 
 /// The lines of a key's probes.
-fn of_key(bytes: &[u8], probes: u32, hash: u64) -> Vec<usize> {
+fn probed_lines(bytes: &[u8], probes: u32, hash: u64) -> Vec<usize> {
     let walk = Watched.walk(hash);
     (0..u64::from(probes))
         .map(|i| walk.next.wrapping_add(i.wrapping_mul(walk.step)) % (8 * bytes.len() as u64) / 8)
@@ -81,7 +81,7 @@ fn batches_prefetch_group_by_group() {
                 let first = probes.min(2) as usize;
                 for i in 0..groups.len() + 2 {
                     for &hash in group(Some(i)) {
-                        let lines = of_key(&bytes, probes, hash);
+                        let lines = probed_lines(&bytes, probes, hash);
                         expected.extend(vec![POSITION; first]);
                         // A key's only line twice.
                         expected.extend([0, first - 1].map(|i| Event::Line(lines[i])));
@@ -90,7 +90,7 @@ fn batches_prefetch_group_by_group() {
                         continue;
                     }
                     for &hash in group(i.checked_sub(1)) {
-                        for &line in &of_key(&bytes, probes, hash)[first..] {
+                        for &line in &probed_lines(&bytes, probes, hash)[first..] {
                             expected.extend([POSITION, Event::Line(line)]);
                         }
                     }
@@ -112,12 +112,12 @@ fn batches_prefetch_group_by_group() {
 fn insertions_prefetch_the_lines_of_later_keys() {
     for count in [0, 1, 15, 16, 17, 100] {
         let (hashes, probes) = (hashes(count), 5);
-        let mut filter = ClassicalFilter::of(shape(probes, LARGE), vec![0; LARGE]);
+        let mut filter = ClassicalFilter::from_parts(shape(probes, LARGE), vec![0; LARGE]);
         let start = hashes.iter().take(16);
         let later = hashes.iter().skip(16).map(Some).chain([None; 16]).take(hashes.len());
         let mut expected = Vec::new();
         let prefetch = |expected: &mut Vec<Event>, hash: u64| {
-            for line in of_key(filter.as_bytes(), probes, hash) {
+            for line in probed_lines(filter.as_bytes(), probes, hash) {
                 expected.extend([POSITION, Event::Line(line)]);
             }
         };
@@ -128,7 +128,7 @@ fn insertions_prefetch_the_lines_of_later_keys() {
         }
         let found = events(|| filter.insert_hashes(&hashes));
         assert_eq!(found, expected, "{count} keys");
-        let mut filter = ClassicalFilter::of(shape(probes, SMALL), vec![0; SMALL]);
+        let mut filter = ClassicalFilter::from_parts(shape(probes, SMALL), vec![0; SMALL]);
         assert!(lines(&events(|| filter.insert_hashes(&hashes))).is_empty());
     }
 }

@@ -6,9 +6,11 @@ use blocked_bloom::Bitmask;
 use blocked_bloom_formats::cassandra::{CassandraError, CassandraFilter, Layout, diagnose};
 
 use crate::error::{Error, Warning};
-use crate::facts::{About, Facts, bits, sizes};
+use crate::facts::{Facts, Summary, bits, sizes};
 use crate::message::{LookupOption, Message};
-use crate::system::{Answers, Evidence, Format, Mark, Source, Stored, System, Wanted, answers};
+use crate::system::{
+    Answers, Evidence, Format, LookupContext, Mark, Source, Stored, System, answers,
+};
 use crate::value::object;
 
 impl Format {
@@ -36,7 +38,7 @@ fn open<'a>(source: &Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error> {
     let layout = source.layout.map_or_else(|| layout_of_name(source.name), Ok);
     let layout = layout.map_err(Error::Options)?;
     let layout_given = source.layout.is_some();
-    let filter = CassandraFilter::from_bytes(source.all()?, layout);
+    let filter = CassandraFilter::from_bytes(source.bytes()?, layout);
     source.boxed(filter.map(|filter| Cassandra { filter, layout_given }))
 }
 
@@ -53,7 +55,7 @@ pub fn is_cassandra_name(name: &str) -> bool {
 ///
 /// ```
 /// use blocked_bloom_inspect::{Layout, version_of};
-/// assert_eq!(Layout::of_version(version_of(Layout::Since4)), Ok(Layout::Since4));
+/// assert_eq!(Layout::from_version(version_of(Layout::Since4)), Ok(Layout::Since4));
 /// ```
 pub fn version_of(layout: Layout) -> &'static str {
     match layout {
@@ -74,7 +76,7 @@ pub fn version_of(layout: Layout) -> &'static str {
 /// assert_eq!(layout_of_version("nb"), Ok(Layout::Since4));
 /// ```
 pub fn layout_of_version(version: &str) -> Result<Layout, Message> {
-    Layout::of_version(version).map_err(|error| Message::new(text_of(&error)))
+    Layout::from_version(version).map_err(|error| Message::new(text_of(&error)))
 }
 
 /// The layout of the version in the file's name.
@@ -89,7 +91,7 @@ pub fn layout_of_version(version: &str) -> Result<Layout, Message> {
 /// ```
 pub fn layout_of_name(path: &str) -> Result<Layout, Message> {
     let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
-    Layout::of_file_name(&name).map_err(|error| {
+    Layout::from_file_name(&name).map_err(|error| {
         let before = format!("{}; or give ", text_of(&error));
         Message::naming(before, LookupOption::Layout, ", such as nb or me")
     })
@@ -117,7 +119,7 @@ struct Cassandra<'a> {
 }
 
 impl Stored for Cassandra<'_> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let filter = &self.filter;
         let shape = (!filter.is_pass_all()).then(|| filter.shape());
         let (probes, words) = (shape.map(|shape| shape.probes()), shape.map(|shape| shape.words()));
@@ -155,9 +157,9 @@ impl Stored for Cassandra<'_> {
         Facts::new(about, json, rows)
     }
 
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         if self.filter.is_pass_all() {
-            wanted.warnings.push(Warning::of_pass_all("the file is empty"));
+            wanted.warnings.push(Warning::pass_all("the file is empty"));
         }
         answers(|keys, hits| self.filter.contains_batch(keys, hits))
     }
@@ -174,13 +176,13 @@ impl Stored for Cassandra<'_> {
             let after = ", such as 0000002a for the int 42";
             Warning::new(Message::naming(text, LookupOption::Encoded, after), false)
         });
-        let layout = if hits.count_hits() == 0 { other_layout(&self.filter, keys) } else { None };
+        let layout = if hits.count_hits() == 0 { suggest_layout(&self.filter, keys) } else { None };
         number.into_iter().chain(layout).collect()
     }
 }
 
 /// Whether the keys, none of which was found, are all in the file if it is read in another layout.
-fn other_layout(filter: &CassandraFilter<&[u8]>, keys: &[&[u8]]) -> Option<Warning> {
+fn suggest_layout(filter: &CassandraFilter<&[u8]>, keys: &[&[u8]]) -> Option<Warning> {
     let layout = filter.shape().scheme();
     let keys = &keys[..keys.len().min(DIAGNOSED)];
     let found = diagnose(filter.as_bytes(), keys).ok().and_then(|diagnosis| diagnosis.layout());

@@ -3,14 +3,14 @@
 
 use blocked_bloom_formats::ClassicalError;
 
-use crate::facts::{About, Bits, Facts, sizes};
+use crate::facts::{Bits, Facts, Summary, sizes};
 use crate::system::{Evidence, Mark};
 use crate::value::Value;
 
 /// Facts of a filter: those of its header, each with a name for programs and one for people, and
 /// those of its bits.
 pub(super) fn facts(
-    about: &About,
+    about: &Summary,
     header: Vec<(&'static str, &'static str, Value)>,
     bits: &Bits,
 ) -> Facts {

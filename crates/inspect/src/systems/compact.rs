@@ -7,8 +7,8 @@ use blocked_bloom::{BloomFilter, KeyHash, Stored as Blocks};
 use super::classical;
 use crate::blocks::Part;
 use crate::error::Error;
-use crate::facts::{About, Facts, bits};
-use crate::system::{Answers, Format, Stored, System, Wanted, answers};
+use crate::facts::{Facts, Summary, bits};
+use crate::system::{Answers, Format, LookupContext, Stored, System, answers};
 
 impl Format {
     /// A Bloom filter of this project without a header, for containers that have a checksum of
@@ -19,14 +19,14 @@ impl Format {
         "has no mark: it is what its user says",
         |source| {
             source.boxed(
-                BloomFilter::from_compact_bytes(source.all()?, KeyHash::default()).map(Compact),
+                BloomFilter::from_compact_bytes(source.bytes()?, KeyHash::default()).map(Compact),
             )
         },
     ));
 }
 
 /// Whether a file with these last bytes and this length may be such a filter.
-pub(crate) fn may_be((tail, length): (&[u8], u64)) -> bool {
+pub(crate) fn is_candidate((tail, length): (&[u8], u64)) -> bool {
     let trailer = matches!(tail, [.., 0xbc, 1, 1..=30, 1 | 5, _, _, _, _]);
     trailer && length > 8 && (length - 8).is_multiple_of(64)
 }
@@ -34,7 +34,7 @@ pub(crate) fn may_be((tail, length): (&[u8], u64)) -> bool {
 struct Compact<'a>(BloomFilter<Blocks<&'a [u8]>>);
 
 impl Stored for Compact<'_> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let params = self.0.params();
         let header = vec![
             ("pass_all", "pass-all", params.is_pass_all().into()),
@@ -50,7 +50,7 @@ impl Stored for Compact<'_> {
         Some(self.0.key_hash())
     }
 
-    fn lookup<'o>(&'o self, _: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, _: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         answers(|keys, hits| self.0.contains_batch(keys, hits))
     }
 

@@ -7,10 +7,10 @@ use blocked_bloom_file_index::{Candidates, FileEntry, FileIndex, MAGIC, Manifest
 use blocked_bloom_formats::parquet::{PhysicalType, Value as Typed};
 
 use crate::error::{BadKey, Error, Warning};
-use crate::facts::{About, Facts, List, hash_parts, sizes};
+use crate::facts::{Facts, List, Summary, hash_parts, sizes};
 use crate::message::{LookupOption, Message};
 use crate::options::LookupOptions;
-use crate::system::{Answers, Format, FoundFile, Stored, System, Wanted, pass_all};
+use crate::system::{Answers, Format, FoundFile, LookupContext, Stored, System, pass_all};
 use crate::typed::value_of;
 use crate::value::{Value, object};
 
@@ -18,8 +18,8 @@ impl Format {
     /// The index of the files of a data set, of `blocked-bloom-file-index`.
     pub const FILE_INDEX: Format = Format::new(&System {
         options: &[LookupOption::Column, LookupOption::ValueType],
-        ..System::own("file-index", "The index of the files of a data set", MAGIC, |source| {
-            source.boxed(FileIndex::from_bytes(source.all()?))
+        ..System::native("file-index", "The index of the files of a data set", MAGIC, |source| {
+            source.boxed(FileIndex::from_bytes(source.bytes()?))
         })
     });
 }
@@ -39,23 +39,23 @@ const FILES_SHOWN: usize = 10;
 const FILES_LISTED: usize = 1_000;
 
 /// What is known of a column in all files together.
-struct Total {
+struct ColumnTotals {
     known: u64,
     unknown: u64,
     values: u64,
 }
 
-impl Total {
-    fn of(manifest: &Manifest, column: usize) -> Self {
+impl ColumnTotals {
+    fn new(manifest: &Manifest, column: usize) -> Self {
         let known: Vec<u64> =
             manifest.files().flat_map(|file| file.values(column).flatten()).collect();
         let (count, values) = (known.len() as u64, known.iter().sum());
-        Total { known: count, unknown: manifest.row_groups() - count, values }
+        ColumnTotals { known: count, unknown: manifest.row_groups() - count, values }
     }
 }
 
 impl Stored for FileIndex<&[u8]> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let manifest = self.manifest();
         let heads = [
             "column",
@@ -70,7 +70,7 @@ impl Stored for FileIndex<&[u8]> {
         let mut list = List::new(3, &heads);
         let mut columns = Vec::new();
         for (number, column) in manifest.columns().enumerate() {
-            let Total { known, unknown, values } = Total::of(manifest, number);
+            let ColumnTotals { known, unknown, values } = ColumnTotals::new(manifest, number);
             let types: Vec<&str> = manifest.types(number).collect();
             let bytes = manifest.column_bytes(number);
             let bits = (values > 0).then(|| 8.0 * bytes as f64 / values as f64);
@@ -132,21 +132,21 @@ impl Stored for FileIndex<&[u8]> {
     }
 
     /// Values in any row group of any file.
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         let manifest = self.manifest();
         let column = chosen(manifest, wanted.options.column.as_deref())?;
         let keys = keys(manifest, column, wanted.options)?;
-        let unknown = Total::of(manifest, column).unknown;
+        let unknown = ColumnTotals::new(manifest, column).unknown;
         if unknown > 0 {
             let problem = format!("values of {unknown} row groups are not known");
-            wanted.warnings.push(Warning::of_pass_all(problem));
+            wanted.warnings.push(Warning::pass_all(problem));
             return pass_all();
         }
         let Some(key_hash) = manifest.columns().nth(column).map(|column| column.key_hash()) else {
             return pass_all();
         };
         let Ok(hasher) = key_hash.hasher() else {
-            wanted.warnings.push(Warning::of_pass_all(format_args!("a column of {key_hash}")));
+            wanted.warnings.push(Warning::pass_all(format_args!("a column of {key_hash}")));
             return pass_all();
         };
         let text = "the answers are of the files as they were when they were indexed";

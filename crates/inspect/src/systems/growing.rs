@@ -5,23 +5,23 @@ use blocked_bloom_scalable::{LinkBytes, MAGIC, ScalableBloomFilter};
 
 use crate::blocks::Part;
 use crate::error::Error;
-use crate::facts::{About, Facts, List, hash_parts, kernel, kernels, sizes};
+use crate::facts::{Facts, List, Summary, hash_parts, kernel, kernels, sizes};
 use crate::numbers::percent;
-use crate::system::{Answers, Format, Stored, System, Wanted, answers};
+use crate::system::{Answers, Format, LookupContext, Stored, System, answers};
 use crate::value::{Value, object};
 
 impl Format {
     /// A filter that grows, a chain of native ones, of `blocked-bloom-scalable`.
-    pub const GROWING: Format = Format::new(&System::own(
+    pub const GROWING: Format = Format::new(&System::native(
         "growing",
         "A filter that grows, a chain of filters",
         MAGIC,
-        |source| source.boxed(ScalableBloomFilter::from_bytes_any_hash(source.all()?)),
+        |source| source.boxed(ScalableBloomFilter::from_bytes_any_hash(source.bytes()?)),
     ));
 }
 
 impl Stored for ScalableBloomFilter<Blocks<LinkBytes<&[u8]>>> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let (hash, seed, tag) = hash_parts(self.key_hash());
         let (predicted, estimated) =
             (self.expected_false_positive_rate(), self.estimated_false_positive_rate());
@@ -84,7 +84,7 @@ impl Stored for ScalableBloomFilter<Blocks<LinkBytes<&[u8]>>> {
         Some(self.key_hash())
     }
 
-    fn lookup<'o>(&'o self, _: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, _: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         answers(|keys, hits| self.contains_batch(keys, hits))
     }
 

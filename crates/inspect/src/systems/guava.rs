@@ -4,8 +4,8 @@ use blocked_bloom_formats::guava::{GuavaFilter, Strategy};
 
 use super::classical;
 use crate::error::Error;
-use crate::facts::{About, Facts, bits};
-use crate::system::{Answers, Format, Stored, System, Wanted, answers};
+use crate::facts::{Facts, Summary, bits};
+use crate::system::{Answers, Format, LookupContext, Stored, System, answers};
 
 impl Format {
     /// What `writeTo` of Guava's `BloomFilter` wrote.
@@ -15,13 +15,13 @@ impl Format {
             "guava",
             "What writeTo of Guava's BloomFilter wrote",
             "has as many bytes as its first numbers say",
-            |source| source.boxed(GuavaFilter::from_bytes(source.all()?)),
+            |source| source.boxed(GuavaFilter::from_bytes(source.bytes()?)),
         )
     });
 }
 
 impl Stored for GuavaFilter<&[u8]> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let shape = self.shape();
         let strategy = match shape.scheme() {
             Strategy::Mitz32 => "MURMUR128_MITZ_32",
@@ -37,7 +37,7 @@ impl Stored for GuavaFilter<&[u8]> {
         classical::facts(about, header, &bits)
     }
 
-    fn lookup<'o>(&'o self, _: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, _: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         answers(|keys, hits| self.contains_batch(keys, hits))
     }
 }

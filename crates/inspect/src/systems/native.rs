@@ -8,11 +8,11 @@ use blocked_bloom::{
 use super::sealed::{self, Sealed};
 use crate::blocks::Part;
 use crate::error::{Damage, Error, Warning};
-use crate::facts::{About, Facts, bits, hash_parts, hex, kernel, kernels, sizes};
+use crate::facts::{Facts, Summary, bits, hash_parts, hex, kernel, kernels, sizes};
 use crate::message::{LookupOption, Message};
 use crate::numbers::percent;
 use crate::options::Prefix;
-use crate::system::{Answers, Format, Source, Stored, System, Wanted, answers};
+use crate::system::{Answers, Format, LookupContext, Source, Stored, System, answers};
 use crate::value::object;
 
 impl Format {
@@ -20,13 +20,13 @@ impl Format {
     pub const NATIVE: Format = Format::new(&System {
         length: Some(|head| sealed::length(BloomFilter::from_bytes_trusted_any_hash(head).err())),
         options: &[LookupOption::Prefix],
-        ..System::own("native", "A Bloom filter of this project", MAGIC, open)
+        ..System::native("native", "A Bloom filter of this project", MAGIC, open)
     });
 }
 
 fn open<'a>(source: &Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error> {
     let opened: Result<Native<'a>, _> = Sealed::open(
-        source.all()?,
+        source.bytes()?,
         BloomFilter::from_bytes_any_hash,
         BloomFilter::from_bytes_trusted_any_hash,
     );
@@ -41,7 +41,7 @@ const PROBE_SCHEME: usize = 10;
 type Native<'a> = Sealed<'a, BloomFilter<Blocks<&'a [u8]>>>;
 
 impl Stored for Native<'_> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         describe(about, self)
     }
 
@@ -53,7 +53,7 @@ impl Stored for Native<'_> {
         Some(self.filter.key_hash())
     }
 
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         let filter = &self.filter;
         if let Some(warning) = unanswered(filter.contents(), wanted.options.prefix.as_ref())?
             && !filter.is_pass_all()
@@ -85,7 +85,7 @@ pub(super) fn unanswered(
     let looked_up = match prefix {
         None if contents.whole_keys() => return Ok(None),
         None => "keys".to_owned(),
-        Some(Prefix::Own) => {
+        Some(Prefix::FromFile) => {
             return Err(Error::Options(Message::new(
                 "the filter has no more than a hash of its rule's name: give the rule that it was \
                  built with, not own",
@@ -95,10 +95,10 @@ pub(super) fn unanswered(
         Some(Prefix::Rule(rule)) => format!("prefixes by {rule} (extractor {:016x})", rule.id()),
     };
     let problem = format_args!("the filter holds {contents}, not {looked_up}");
-    Ok(Some(Warning::of_pass_all(problem)))
+    Ok(Some(Warning::pass_all(problem)))
 }
 
-fn describe(about: &About, sealed: &Native<'_>) -> Facts {
+fn describe(about: &Summary, sealed: &Native<'_>) -> Facts {
     let filter = &sealed.filter;
     let (params, contents) = (filter.params(), filter.contents());
     // The header was verified when the filter was opened.

@@ -12,11 +12,13 @@ use blocked_bloom_split::{SplitBlock, SplitBlockFilter};
 use super::parquet_filter::{Hashes, Values};
 use crate::blocks::Part;
 use crate::error::{ADVICE, BadKey, Error, Warning};
-use crate::facts::{About, DAMAGED, Facts, List, kernel, sizes};
+use crate::facts::{DAMAGED, Facts, List, Summary, kernel, sizes};
 use crate::message::{LookupOption, Message};
 use crate::numbers::percent;
 use crate::options::LookupOptions;
-use crate::system::{Answers, Evidence, Format, Mark, Source, Stored, System, Wanted, pass_all};
+use crate::system::{
+    Answers, Evidence, Format, LookupContext, Mark, Source, Stored, System, pass_all,
+};
 use crate::typed::value_of;
 use crate::value::{Value, object};
 
@@ -47,7 +49,7 @@ fn open<'a>(source: &Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error> {
 }
 
 impl Stored for ParquetFile<'_> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let heads =
             ["column", "type", "row group", "offset", "bytes", "blocks", "fill", "false positives"];
         let mut list = List::new(2, &heads);
@@ -60,7 +62,7 @@ impl Stored for ParquetFile<'_> {
                 filters += 1;
                 bytes += 32 * filter.blocks().len() as u64;
             }
-            if columns.len() < MOST_CHUNKS {
+            if columns.len() < MAX_CHUNKS {
                 list.lines.push(cells(row_group, column, &filter));
                 columns.push(column_json(row_group, column, &filter));
             } else {
@@ -104,7 +106,7 @@ impl Stored for ParquetFile<'_> {
         Facts { list: Some(list), damage, ..Facts::new(about, json, rows) }
     }
 
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         let Some(name) = &wanted.options.column else {
             let after = format!(": columns with filters are {}", columns_with_filters(self));
             return Err(Error::Options(Message::naming("give ", LookupOption::Column, after)));
@@ -305,7 +307,7 @@ impl ColumnFilters<'_> {
         keys: &[K],
         encoded: bool,
     ) -> Result<Vec<usize>, BadKey> {
-        let hashes = Hashes::of(keys, self.physical_type, Some(&self.column), encoded)?;
+        let hashes = Hashes::new(keys, self.physical_type, Some(&self.column), encoded)?;
         let all = hashes.with_zeros();
         let mut hits = Bitmask::new();
         let mut may_have = |at: &usize| {
@@ -419,10 +421,10 @@ impl Display for ColumnNames {
 }
 
 /// Names of columns that a message lists.
-const MOST_NAMES: usize = 20;
+const MAX_NAMES: usize = 20;
 
 /// Chunks of columns that a description lists.
-const MOST_CHUNKS: usize = 10_000;
+const MAX_CHUNKS: usize = 10_000;
 
 pub(crate) fn columns_with_filters(file: &ParquetFile<'_>) -> ColumnNames {
     let columns = chunks(file).map(|(group, at)| &file.row_groups()[group].columns()[at]);
@@ -430,18 +432,18 @@ pub(crate) fn columns_with_filters(file: &ParquetFile<'_>) -> ColumnNames {
     let mut seen = BTreeSet::new();
     let mut names: Vec<String> =
         with.map(Column::name).filter(|name| seen.insert(name.clone())).collect();
-    let more = names.len().saturating_sub(MOST_NAMES);
-    names.truncate(MOST_NAMES);
+    let more = names.len().saturating_sub(MAX_NAMES);
+    names.truncate(MAX_NAMES);
     ColumnNames { names, more }
 }
 
-type Found<'a> = Result<Option<SplitBlockFilter<&'a [SplitBlock]>>, ParquetError>;
+type ChunkFilter<'a> = Result<Option<SplitBlockFilter<&'a [SplitBlock]>>, ParquetError>;
 
-fn is_not_loaded(filter: &Found<'_>) -> bool {
+fn is_not_loaded(filter: &ChunkFilter<'_>) -> bool {
     matches!(filter, Err(ParquetError::NotLoaded { .. }))
 }
 
-fn cells(row_group: usize, column: &Column<'_>, filter: &Found<'_>) -> Vec<String> {
+fn cells(row_group: usize, column: &Column<'_>, filter: &ChunkFilter<'_>) -> Vec<String> {
     let dash = || "-".to_owned();
     let found = filter.as_ref().ok().and_then(|filter| filter.as_ref());
     let none = match filter {
@@ -464,7 +466,7 @@ fn cells(row_group: usize, column: &Column<'_>, filter: &Found<'_>) -> Vec<Strin
     ]
 }
 
-fn column_json(row_group: usize, column: &Column<'_>, filter: &Found<'_>) -> Value {
+fn column_json(row_group: usize, column: &Column<'_>, filter: &ChunkFilter<'_>) -> Value {
     let found = filter.as_ref().ok().and_then(|filter| filter.as_ref());
     let is_loaded = !is_not_loaded(filter);
     object! {

@@ -6,12 +6,12 @@ use blocked_bloom_split::{SplitBlock, SplitBlockError, SplitBlockFilter};
 
 use crate::blocks::Part;
 use crate::error::{BadKey, Error};
-use crate::facts::{About, Facts, kernel, sizes};
+use crate::facts::{Facts, Summary, kernel, sizes};
 use crate::message::{LookupOption, Message};
 use crate::numbers::percent;
 use crate::options::LookupOptions;
-use crate::system::{Answers, Evidence, Format, Mark, Stored, System, Wanted};
-use crate::typed::{other_zero, value_of};
+use crate::system::{Answers, Evidence, Format, LookupContext, Mark, Stored, System};
+use crate::typed::{opposite_zero, value_of};
 use crate::value::object;
 
 impl Format {
@@ -28,7 +28,7 @@ impl Format {
             "parquet-filter",
             "A Bloom filter of Parquet, without the file around it",
             "begins with its header",
-            |source| source.boxed(SplitBlockFilter::from_bytes(source.all()?)),
+            |source| source.boxed(SplitBlockFilter::from_bytes(source.bytes()?)),
         )
     });
 }
@@ -40,7 +40,7 @@ fn recognise(file: &Evidence<'_>) -> Option<Mark> {
 }
 
 impl<D: AsRef<[SplitBlock]> + Send + Sync> Stored for SplitBlockFilter<D> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let (fill_ratio, rate) = (self.fill_ratio(), self.estimated_false_positive_rate());
         let blocks = self.blocks().len();
         let json = object! {
@@ -68,7 +68,7 @@ impl<D: AsRef<[SplitBlock]> + Send + Sync> Stored for SplitBlockFilter<D> {
         Facts::new(about, json, rows)
     }
 
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         let physical_type = wanted.options.value_type.ok_or_else(|| {
             Error::Options(Message::naming(
                 "give ",
@@ -103,7 +103,7 @@ pub(super) struct Hashes {
 
 impl Hashes {
     /// Zeros that are given as text are looked up with both signs.
-    pub(super) fn of<K: AsRef<[u8]>>(
+    pub(super) fn new<K: AsRef<[u8]>>(
         keys: &[K],
         physical_type: PhysicalType,
         column: Option<&Column<'_>>,
@@ -119,7 +119,7 @@ impl Hashes {
                 }
                 None => value.hash(),
             });
-            let other = if encoded { None } else { other_zero(value) };
+            let other = if encoded { None } else { opposite_zero(value) };
             zeros.extend(other.map(|zero| (index, zero.hash())));
         }
         Ok(Hashes { hashes, zeros })
@@ -146,7 +146,7 @@ impl<'o> Values<'o> {
 
     fn contains_batch(&self, keys: &[&[u8]], hits: &mut Bitmask) -> Result<(), BadKey> {
         let Hashes { hashes, zeros } =
-            Hashes::of(keys, self.physical_type, self.column.as_ref(), self.encoded)?;
+            Hashes::new(keys, self.physical_type, self.column.as_ref(), self.encoded)?;
         let mut found = Bitmask::new();
         hits.write(keys.len(), |words| {
             words.fill(0);

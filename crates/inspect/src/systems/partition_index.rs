@@ -8,11 +8,13 @@ use blocked_bloom_lsm::{INDEX_MAGIC, PartitionError, PartitionIndex, PartitionLo
 use super::native::unanswered;
 use crate::blocks::Part;
 use crate::error::{Damage, Error, Warning};
-use crate::facts::{About, DAMAGED, Facts, hash_parts, hex, sizes};
+use crate::facts::{DAMAGED, Facts, Summary, hash_parts, hex, sizes};
 use crate::message::{LookupOption, Message};
 use crate::numbers::percent;
 use crate::options::{LookupOptions, Prefix};
-use crate::system::{Answers, Format, Stored, System, Wanted, answers, one_by_one, pass_all};
+use crate::system::{
+    Answers, Format, LookupContext, Stored, System, answers, look_up_singly, pass_all,
+};
 use crate::value::object;
 
 impl Format {
@@ -20,11 +22,11 @@ impl Format {
     /// filters of their own: [`Opened::partitioned`](crate::Opened::partitioned) takes both.
     pub const PARTITION_INDEX: Format = Format::new(&System {
         options: &[LookupOption::Prefix],
-        ..System::own(
+        ..System::native(
             "partition-index",
             "The index of a filter in partitions",
             INDEX_MAGIC,
-            |source| source.boxed(PartitionIndex::from_bytes_any_hash(source.all()?)),
+            |source| source.boxed(PartitionIndex::from_bytes_any_hash(source.bytes()?)),
         )
     });
 }
@@ -32,21 +34,21 @@ impl Format {
 type Index<'a> = PartitionIndex<&'a [u8]>;
 
 impl Stored for Index<'_> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let kind = "the index of a filter in partitions, which are elsewhere";
         describe(about, self, kind, None, "ok".to_owned())
     }
 
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         let problem = "the index of a partitioned filter, without its partitions";
-        wanted.warnings.push(Warning::of_pass_all(problem));
+        wanted.warnings.push(Warning::pass_all(problem));
         pass_all()
     }
 }
 
 /// `rate`: of false positives, where the partitions are there.
 fn describe(
-    about: &About,
+    about: &Summary,
     index: &Index<'_>,
     kind: &str,
     rate: Option<f64>,
@@ -112,7 +114,7 @@ impl<'a> Partitioned<'a> {
 
     /// What `lookup` says of the only partition that can hold the key; "maybe" if it cannot be
     /// used.
-    fn may_have(
+    fn contains_in_partition(
         &self,
         key: &[u8],
         lookup: impl FnOnce(&BloomFilter<Blocks<&'a [u8]>>) -> bool,
@@ -137,7 +139,7 @@ impl<'a> Partitioned<'a> {
 }
 
 impl Stored for Partitioned<'_> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let rates = self.partitions.iter().map(|partition| match partition {
             Ok(filter) => filter.estimated_false_positive_rate(),
             Err(_) => 1.0,
@@ -151,7 +153,7 @@ impl Stored for Partitioned<'_> {
         };
         let kind = "a filter in partitions";
         let facts = describe(about, &self.index, kind, Some(rate), checksums);
-        let damage = unusable.map(|(_, text)| Format::PARTITION_INDEX.damaged(Damage::of(text)));
+        let damage = unusable.map(|(_, text)| Format::PARTITION_INDEX.damaged(Damage::new(text)));
         Facts { damage, ..facts }
     }
 
@@ -159,7 +161,7 @@ impl Stored for Partitioned<'_> {
         Some(self.index.key_hash())
     }
 
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         let prefix = wanted.options.prefix.clone();
         wanted.warnings.extend(unanswered(self.index.contents(), prefix.as_ref())?);
         if let Some((unusable, text)) = self.unusable() {
@@ -169,12 +171,14 @@ impl Stored for Partitioned<'_> {
         }
         match prefix {
             Some(Prefix::Rule(rule)) => answers(move |keys, hits| {
-                one_by_one(keys, hits, |start| {
-                    self.may_have(start, |filter| filter.contains_prefix(&rule, start))
+                look_up_singly(keys, hits, |start| {
+                    self.contains_in_partition(start, |filter| filter.contains_prefix(&rule, start))
                 });
             }),
             _ => answers(|keys, hits| {
-                one_by_one(keys, hits, |key| self.may_have(key, |filter| filter.contains(key)));
+                look_up_singly(keys, hits, |key| {
+                    self.contains_in_partition(key, |filter| filter.contains(key))
+                });
             }),
         }
     }

@@ -6,15 +6,17 @@ use blocked_bloom::{Bitmask, KeyHash, KeyHasher};
 use blocked_bloom_planes::{MAGIC, Planes, PlanesOptions, Query, TextRows};
 
 use crate::error::Error;
-use crate::facts::{About, Facts, hash_parts, sizes};
-use crate::system::{Answers, Format, Stored, System, Wanted, answers, one_by_one, pass_all};
+use crate::facts::{Facts, Summary, hash_parts, sizes};
+use crate::system::{
+    Answers, Format, LookupContext, Stored, System, answers, look_up_singly, pass_all,
+};
 use crate::value::object;
 
 impl Format {
     /// Bit planes, a skip index, of `blocked-bloom-planes`.
     pub const PLANES: Format =
-        Format::new(&System::own("planes", "Bit planes, a skip index", MAGIC, |source| {
-            source.boxed(Planes::from_bytes_any_hash(source.all()?))
+        Format::new(&System::native("planes", "Bit planes, a skip index", MAGIC, |source| {
+            source.boxed(Planes::from_bytes_any_hash(source.bytes()?))
         }));
 }
 
@@ -45,7 +47,7 @@ pub fn queries(options: &PlanesOptions, hasher: KeyHasher, phrase: &[u8]) -> Vec
 }
 
 impl Stored for Planes<&[u8]> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let (layout, shape) = (self.layout(), self.shape());
         let options = layout.options();
         let text = options.text();
@@ -95,11 +97,11 @@ impl Stored for Planes<&[u8]> {
     }
 
     /// Phrases in any row.
-    fn lookup<'o>(&'o self, _: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, _: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         let Ok(hasher) = self.hasher() else { return pass_all() };
         answers(move |keys, hits| {
             let mut rows = Bitmask::new();
-            one_by_one(keys, hits, |phrase| {
+            look_up_singly(keys, hits, |phrase| {
                 queries(self.layout().options(), hasher, phrase).iter().any(|query| {
                     self.query(query, &mut rows);
                     rows.count_hits() > 0

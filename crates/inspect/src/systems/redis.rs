@@ -4,9 +4,9 @@ use blocked_bloom_formats::redis::RedisFilter;
 
 use super::classical;
 use crate::error::Error;
-use crate::facts::{About, Bits, Facts, List};
+use crate::facts::{Bits, Facts, List, Summary};
 use crate::numbers::percent;
-use crate::system::{Answers, Evidence, Format, Mark, Stored, System, Wanted, answers};
+use crate::system::{Answers, Evidence, Format, LookupContext, Mark, Stored, System, answers};
 use crate::value::{Value, object};
 
 impl Format {
@@ -17,7 +17,7 @@ impl Format {
             "redisbloom",
             "A file of the replies of RedisBloom's BF.SCANDUMP",
             "begins with as many links as its length says",
-            |source| source.boxed(RedisFilter::from_bytes(source.all()?)),
+            |source| source.boxed(RedisFilter::from_bytes(source.bytes()?)),
         )
     });
 }
@@ -35,7 +35,7 @@ fn recognise(file: &Evidence<'_>) -> Option<Mark> {
 }
 
 impl Stored for RedisFilter {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let bits: u64 = self.links().iter().map(|link| link.shape().bits()).sum();
         let set = self.links().iter().map(|link| link.fill_ratio() * link.shape().bits() as f64);
         let fill_ratio = set.sum::<f64>() / bits as f64;
@@ -84,7 +84,7 @@ impl Stored for RedisFilter {
         facts
     }
 
-    fn lookup<'o>(&'o self, _: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, _: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         answers(|keys, hits| self.contains_batch(keys, hits))
     }
 }

@@ -5,9 +5,9 @@ use blocked_bloom_removable::{MAGIC, RemovableFilter};
 
 use super::sealed::{self, Sealed};
 use crate::error::{Damage, Error};
-use crate::facts::{About, Facts, hash_parts, hex, kernel, kernels, sizes};
+use crate::facts::{Facts, Summary, hash_parts, hex, kernel, kernels, sizes};
 use crate::numbers::percent;
-use crate::system::{Answers, Format, Source, Stored, System, Wanted, answers};
+use crate::system::{Answers, Format, LookupContext, Source, Stored, System, answers};
 use crate::value::object;
 
 impl Format {
@@ -16,13 +16,13 @@ impl Format {
         length: Some(|head| {
             sealed::length(RemovableFilter::from_bytes_trusted_any_hash(head).err())
         }),
-        ..System::own("removable", "A filter that keys can be removed from", MAGIC, open)
+        ..System::native("removable", "A filter that keys can be removed from", MAGIC, open)
     });
 }
 
 fn open<'a>(source: &Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error> {
     let opened: Result<Removable<'a>, _> = Sealed::open(
-        source.all()?,
+        source.bytes()?,
         RemovableFilter::from_bytes_any_hash,
         RemovableFilter::from_bytes_trusted_any_hash,
     );
@@ -34,7 +34,7 @@ const VERSION: u16 = 1;
 type Removable<'a> = Sealed<'a, RemovableFilter<Blocks<&'a [u8]>>>;
 
 impl Stored for Removable<'_> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let filter = &self.filter;
         let bits_per_key = (!filter.is_empty())
             .then(|| filter.lines().len() as f64 * 512.0 / filter.keys_inserted() as f64);
@@ -88,7 +88,7 @@ impl Stored for Removable<'_> {
         Some(self.filter.key_hash())
     }
 
-    fn lookup<'o>(&'o self, _: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, _: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         answers(|keys, hits| self.filter.contains_batch(keys, hits))
     }
 }

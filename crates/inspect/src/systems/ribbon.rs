@@ -5,9 +5,9 @@ use blocked_bloom::{Filter, KeyHash};
 use blocked_bloom_ribbon::{MAGIC, RibbonError, RibbonFilter};
 
 use crate::error::Error;
-use crate::facts::{About, Facts, hash_parts, kernel, kernels, sizes};
+use crate::facts::{Facts, Summary, hash_parts, kernel, kernels, sizes};
 use crate::numbers::percent;
-use crate::system::{Answers, Format, Stored, System, Wanted, answers};
+use crate::system::{Answers, Format, LookupContext, Stored, System, answers};
 use crate::value::object;
 
 impl Format {
@@ -17,17 +17,17 @@ impl Format {
             RibbonError::Header(HeaderError::Length { expected, .. }) => Some(expected),
             _ => None,
         }),
-        ..System::own(
+        ..System::native(
             "ribbon",
             "A static filter of this project, smaller and slower",
             MAGIC,
-            |source| source.boxed(RibbonFilter::from_bytes_any_hash(source.all()?)),
+            |source| source.boxed(RibbonFilter::from_bytes_any_hash(source.bytes()?)),
         )
     });
 }
 
 impl Stored for RibbonFilter<&[u8]> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let (hash, seed, tag) = hash_parts(self.key_hash());
         let json = object! {
             "hash": hash,
@@ -61,7 +61,7 @@ impl Stored for RibbonFilter<&[u8]> {
         Some(self.key_hash())
     }
 
-    fn lookup<'o>(&'o self, _: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, _: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         answers(|keys, hits| self.contains_batch(keys, hits))
     }
 }

@@ -8,12 +8,13 @@ use blocked_bloom_formats::rocksdb::{
 
 use crate::blocks::Part;
 use crate::error::{Error, Warning};
-use crate::facts::{About, Bits, Facts, List, bits, kernel, sizes};
+use crate::facts::{Bits, Facts, List, Summary, bits, kernel, sizes};
 use crate::message::{LookupOption, Message};
 use crate::numbers::percent;
 use crate::options::{LookupOptions, Prefix};
 use crate::system::{
-    Answers, Evidence, Format, Mark, Source, Stored, System, Wanted, answers, one_by_one, pass_all,
+    Answers, Evidence, Format, LookupContext, Mark, Source, Stored, System, answers,
+    look_up_singly, pass_all,
 };
 use crate::value::{Value, object};
 
@@ -26,7 +27,7 @@ impl Format {
             "A filter block of RocksDB, without the SST file around it",
             "ends with ff 00 k 00 00 after a multiple of 64 bytes; LegacyBloom and Ribbon have no \
              mark",
-            |source| source.boxed(FilterBlock::from_bytes(source.all()?)),
+            |source| source.boxed(FilterBlock::from_bytes(source.bytes()?)),
         )
     });
     /// An SST file of RocksDB, with the filter in it.
@@ -53,16 +54,16 @@ fn recognise_block(file: &Evidence<'_>) -> Option<Mark> {
 }
 
 impl Stored for FilterBlock<&[u8]> {
-    fn describe(&self, about: &About) -> Facts {
-        let block = Block::of(self);
+    fn describe(&self, about: &Summary) -> Facts {
+        let block = Block::new(self);
         let mut rows = vec![("format", about.format.to_owned())];
         rows.extend(block.rows());
         rows.push(("checksum", "none: it is in the SST file".to_owned()));
         Facts::new(about, block.json(), rows)
     }
 
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
-        wanted.warnings.extend(without_answers([self].into_iter()));
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
+        wanted.warnings.extend(warn_pass_all_blocks([self].into_iter()));
         answers(|keys, hits| self.contains_batch(keys, hits))
     }
 
@@ -93,8 +94,8 @@ fn open_sst<'a>(source: &Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error> 
 }
 
 impl Stored for SstFilter<&[u8]> {
-    fn describe(&self, about: &About) -> Facts {
-        let blocks: Vec<Block> = self.filter_blocks().map(Block::of).collect();
+    fn describe(&self, about: &Summary) -> Facts {
+        let blocks: Vec<Block> = self.filter_blocks().map(Block::new).collect();
         let bytes: u64 = blocks.iter().map(|block| block.bytes).sum();
         let entries = self.filter_entries();
         let bits_per_entry = match entries {
@@ -178,16 +179,16 @@ impl Stored for SstFilter<&[u8]> {
         Facts { list, ..Facts::new(about, json, rows) }
     }
 
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         if let Some(warning) = unanswered(self, wanted.options.prefix.as_ref()) {
             wanted.warnings.push(warning);
             return pass_all();
         }
-        wanted.warnings.extend(without_answers(self.filter_blocks()));
+        wanted.warnings.extend(warn_pass_all_blocks(self.filter_blocks()));
         match wanted.options.prefix {
             None => answers(|keys, hits| self.contains_batch(keys, hits)),
             Some(_) => answers(|keys, hits| {
-                one_by_one(keys, hits, |start| self.contains_prefix(start));
+                look_up_singly(keys, hits, |start| self.contains_prefix(start));
             }),
         }
     }
@@ -228,8 +229,8 @@ fn unanswered(filter: &SstFilter<&[u8]>, prefix: Option<&Prefix>) -> Option<Warn
         }
         (None, None) => "the file does not say whether whole keys are in its filter".to_owned(),
         (Some(_), None) => "the filter has no prefixes".to_owned(),
-        (Some(Prefix::Own), Some(_)) if filter.knows_its_extractor() => return None,
-        (Some(Prefix::Own), Some(_)) => {
+        (Some(Prefix::FromFile), Some(_)) if filter.knows_its_extractor() => return None,
+        (Some(Prefix::FromFile), Some(_)) => {
             format!("the filter has prefixes by {extractor}, which is not known here")
         }
         (Some(Prefix::Rule(rule)), Some(own))
@@ -241,7 +242,7 @@ fn unanswered(filter: &SstFilter<&[u8]>, prefix: Option<&Prefix>) -> Option<Warn
             format!("the filter has prefixes by {extractor}, not by {rule}")
         }
     };
-    Some(Warning::of_pass_all(problem))
+    Some(Warning::pass_all(problem))
 }
 
 /// RocksDB's name of a rule of this crate.
@@ -255,7 +256,7 @@ fn name_in_rocksdb(rule: &str) -> Option<String> {
 }
 
 /// The warning for blocks that answer "maybe" for every key, if there are any.
-fn without_answers<'a, D: AsRef<[u8]> + 'a>(
+fn warn_pass_all_blocks<'a, D: AsRef<[u8]> + 'a>(
     filters: impl Iterator<Item = &'a FilterBlock<D>>,
 ) -> Option<Warning> {
     use FilterKind::{FastLocalBloom, LegacyBloom, NoKeys};
@@ -264,12 +265,12 @@ fn without_answers<'a, D: AsRef<[u8]> + 'a>(
         all += 1;
         let is_bloom = matches!(block.kind(), FastLocalBloom { .. } | LegacyBloom { .. } | NoKeys);
         if !is_bloom && block.ribbon().is_none() {
-            (blocks, kind) = (blocks + 1, Block::of(block).kind);
+            (blocks, kind) = (blocks + 1, Block::new(block).kind);
         }
     }
     match (blocks, all) {
         (0, _) => None,
-        (1, 1) => Some(Warning::of_pass_all(format_args!("the filter is {kind}"))),
+        (1, 1) => Some(Warning::pass_all(format_args!("the filter is {kind}"))),
         _ => {
             let text = format!(
                 "{blocks} of {all} partitions are {kind}: their answer is \"maybe\" for every key"
@@ -296,7 +297,7 @@ struct Block {
 }
 
 impl Block {
-    fn of<D: AsRef<[u8]>>(block: &FilterBlock<D>) -> Self {
+    fn new<D: AsRef<[u8]>>(block: &FilterBlock<D>) -> Self {
         let kind = |kind| Block {
             kind,
             bytes: block.as_bytes().len() as u64,
@@ -482,7 +483,7 @@ mod tests {
         let bytes = builder.finish().unwrap();
         let block = FilterBlock::from_bytes(&bytes[..]).unwrap();
         let rows = |blocks: &[FilterBlock<&[u8]>]| {
-            let blocks: Vec<Block> = blocks.iter().map(Block::of).collect();
+            let blocks: Vec<Block> = blocks.iter().map(Block::new).collect();
             summary(&blocks).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
         };
         let keys = block.view().unwrap().estimated_keys().unwrap();

@@ -5,9 +5,9 @@ use blocked_bloom_formats::spark::{SparkFilter, SparkHash, Version};
 
 use super::classical;
 use crate::error::{BadKey, Error};
-use crate::facts::{About, Facts, bits};
+use crate::facts::{Facts, Summary, bits};
 use crate::message::{LookupOption, Message};
-use crate::system::{Answers, Format, Stored, System, Wanted};
+use crate::system::{Answers, Format, LookupContext, Stored, System};
 use crate::typed::{type_name, value_of};
 
 impl Format {
@@ -20,7 +20,7 @@ impl Format {
             "spark",
             "What writeTo of Spark's BloomFilter wrote",
             "has as many bytes as its first numbers say",
-            |source| source.boxed(SparkFilter::from_bytes(source.all()?)),
+            |source| source.boxed(SparkFilter::from_bytes(source.bytes()?)),
         )
     });
 }
@@ -75,7 +75,7 @@ pub fn spark_hash(
 }
 
 impl Stored for SparkFilter<&[u8]> {
-    fn describe(&self, about: &About) -> Facts {
+    fn describe(&self, about: &Summary) -> Facts {
         let shape = self.shape();
         let version = shape.scheme();
         let header = vec![
@@ -88,7 +88,7 @@ impl Stored for SparkFilter<&[u8]> {
         classical::facts(about, header, &bits)
     }
 
-    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+    fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         let physical_type = spark_type(wanted.options.value_type).map_err(Error::Options)?;
         let (version, encoded) = (self.shape().scheme(), wanted.options.encoded);
         Ok(Box::new(move |keys, hits| {

@@ -9,7 +9,7 @@ use blocked_bloom_inspect::{
 use blocked_bloom_split::SplitBlockFilter;
 
 use crate::fixtures::committed;
-use crate::stored::{StoredFilter, all, encoded, key};
+use crate::stored::{StoredFilter, all_filters, encoded, key};
 
 /// Whether the file says what the systems answered, and not only what is compared.
 fn is_recorded(stored: &StoredFilter) -> bool {
@@ -40,7 +40,7 @@ pub(crate) fn check_answers(filters: &[StoredFilter]) -> (usize, usize) {
 
 #[test]
 fn every_filter_answers_as_its_system_does() {
-    let (filters, answers) = check_answers(&all());
+    let (filters, answers) = check_answers(&all_filters());
     assert!(filters >= 39 && answers > 118_000, "{filters} filters, {answers} answers");
 }
 
@@ -49,7 +49,7 @@ fn every_filter_answers_as_its_system_does() {
 #[test]
 fn row_groups_are_those_whose_filters_may_have_a_value() {
     let mut skipped = 0;
-    for stored in all().iter().filter(|stored| stored.format == Format::PARQUET) {
+    for stored in all_filters().iter().filter(|stored| stored.format == Format::PARQUET) {
         let opened = stored.open().unwrap();
         for (options, answers) in &stored.lookups {
             let (name, [group]) = (options.column.as_deref().unwrap(), &options.row_groups[..])
@@ -152,8 +152,8 @@ fn zeros_are_looked_up_with_both_signs_unless_they_are_encoded() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_maybe_with_a_warning() {
-    let filters = all();
+fn unanswerable_lookups_warn_and_answer_maybe() {
+    let filters = all_filters();
     let of = |name: &str| filters.iter().find(|stored| stored.name.ends_with(name)).unwrap();
     let maybe = |lookup: &Lookup<'_>| {
         assert!(lookup.warnings().iter().any(Warning::is_pass_all), "{:?}", lookup.warnings());
@@ -177,7 +177,7 @@ fn what_cannot_be_answered_is_maybe_with_a_warning() {
     maybe(&of("bloom_b10_n5000_str.sst").open().unwrap().lookup(&prefix).unwrap());
     let both = of("bloom_b10_n3000_whole_and_prefix4.sst").open().unwrap();
     maybe(&both.lookup(&prefix).unwrap());
-    prefix.prefix = Some(Prefix::Own);
+    prefix.prefix = Some(Prefix::FromFile);
     assert_eq!(both.lookup(&prefix).unwrap().contains(&["p000", "zzzz"]).unwrap(), [true, false]);
     let error = of("native").open().unwrap().lookup(&prefix).unwrap_err();
     assert!(error.to_string().contains("give the rule that it was built with"), "{error}");
@@ -235,7 +235,8 @@ fn an_opened_filter_can_be_shared_and_sent() {
     fn shorter<'long: 'short, 'short>(opened: Opened<'long>) -> Opened<'short> {
         opened
     }
-    let bytes = all().into_iter().find(|stored| stored.format == Format::NATIVE).unwrap().bytes;
+    let bytes =
+        all_filters().into_iter().find(|stored| stored.format == Format::NATIVE).unwrap().bytes;
     let opened = Opened::new("f", &FileRanges::from(&bytes[..]), Format::NATIVE, None).unwrap();
     let opened = shorter(opened);
     shared(&opened);

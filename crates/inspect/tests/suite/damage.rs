@@ -3,7 +3,7 @@
 
 use blocked_bloom_inspect::{Error, Format, LookupOptions, Opened};
 
-use crate::stored::{StoredFilter, all, format_of};
+use crate::stored::{StoredFilter, all_filters, format_of};
 
 /// Does everything with bytes that may be damaged. The answers, if there are any.
 fn exercise(stored: &StoredFilter, bytes: &[u8], options: &LookupOptions) -> Option<Vec<bool>> {
@@ -48,7 +48,7 @@ pub(crate) fn check_flipped_bits(filters: &[StoredFilter]) -> (usize, usize) {
 
 #[test]
 fn flipped_bits_lose_no_key_where_there_are_checksums() {
-    let (opened, rejected) = check_flipped_bits(&all());
+    let (opened, rejected) = check_flipped_bits(&all_filters());
     assert!(opened > 1_000 && rejected > 1_000, "{opened} opened, {rejected} rejected");
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn check_truncated(filters: &[StoredFilter]) -> usize {
 
 #[test]
 fn a_truncated_filter_is_an_error() {
-    let truncated = check_truncated(&all());
+    let truncated = check_truncated(&all_filters());
     assert!(truncated > 3_000, "{truncated}");
 }
 
@@ -90,7 +90,7 @@ fn a_truncated_filter_is_an_error() {
 /// and not looked up in.
 #[test]
 fn damaged_blocks_are_described_and_not_looked_up() {
-    for stored in &all() {
+    for stored in &all_filters() {
         if ![Format::NATIVE, Format::REMOVABLE].contains(&stored.format) {
             continue;
         }

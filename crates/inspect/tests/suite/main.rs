@@ -7,9 +7,9 @@ mod stored;
 
 mod answers;
 mod damage;
+mod external;
 mod file_index;
 mod numbers;
-mod outside;
 mod partitions;
 mod pictures;
 mod ranges;

@@ -135,7 +135,7 @@ fn partitions_of_another_table_answer_maybe() {
 }
 
 #[test]
-fn other_bytes_are_an_error() {
+fn rejects_other_bytes() {
     let (index, file) = build(&options(), 0..KEYS);
     for other in [&file[..file.len() - 64], &[&file[..], &[0; 64]].concat(), &[], &index] {
         let error = Opened::partitioned("f.index", &index, other).unwrap_err();
@@ -169,6 +169,6 @@ fn prefixes_are_looked_up_where_a_scan_would_start() {
     let lookup = opened.lookup(&options).unwrap();
     assert!(lookup.warnings()[0].is_pass_all(), "{:?}", lookup.warnings());
     assert!(lookup.contains(&starts).unwrap().iter().all(|&hit| hit));
-    options.prefix = Some(Prefix::Own);
+    options.prefix = Some(Prefix::FromFile);
     assert!(matches!(opened.lookup(&options), Err(Error::Options(_))));
 }

@@ -6,7 +6,7 @@ use blocked_bloom_inspect::{BlockLoads, FileRanges, Format, LookupOptions, Opene
 use blocked_bloom_scalable::ScalableBloomFilter;
 use blocked_bloom_split::SplitBlockFilter;
 
-use crate::stored::{KEYS, all, encoded, key};
+use crate::stored::{KEYS, all_filters, encoded, key};
 
 fn loads(format: Format, bytes: &[u8]) -> BlockLoads {
     let opened = Opened::new("f", &FileRanges::from(bytes), format, None).unwrap();
@@ -88,7 +88,7 @@ fn one_block_and_full_ones() {
 #[test]
 fn probes_say_what_lookups_answer() {
     let (mut probed, mut hits) = (0, 0);
-    for stored in &all() {
+    for stored in &all_filters() {
         let opened = stored.open().unwrap();
         for (options, answers) in &stored.lookups {
             let others = (0..40).map(|i| key(KEYS + i)).filter(|_| options.column.is_none());
@@ -139,7 +139,7 @@ fn the_bits_of_a_split_block_are_counted_through_its_words() {
 /// Each link of a growing filter is a part of its own, with its own blocks and answers.
 #[test]
 fn parts_of_a_growing_filter_are_its_links() {
-    let stored = all().into_iter().find(|stored| stored.format == Format::GROWING).unwrap();
+    let stored = all_filters().into_iter().find(|stored| stored.format == Format::GROWING).unwrap();
     let chain = ScalableBloomFilter::from_bytes_any_hash(&stored.bytes[..]).unwrap();
     let opened = stored.open().unwrap();
     let links = chain.links();
@@ -171,7 +171,7 @@ fn parts_of_a_growing_filter_are_its_links() {
 #[test]
 fn a_key_is_probed_in_its_partition_of_an_sst() {
     let mut partitioned = 0;
-    for stored in all().iter().filter(|stored| stored.format == Format::ROCKSDB_SST) {
+    for stored in all_filters().iter().filter(|stored| stored.format == Format::ROCKSDB_SST) {
         let opened = stored.open().unwrap();
         let (parts, options) = (opened.parts(), encoded());
         if parts < 3 || stored.name.contains("matrix") {

@@ -2,12 +2,12 @@
 
 use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
 
-use crate::stored::{StoredFilter, all};
+use crate::stored::{StoredFilter, all_filters};
 
 /// Opens by ranges, and loads the filters of a column, or of all. The second value is the bytes
 /// that were loaded. An SST file takes up to five ranges, however many partitions it has, since
 /// these are next to each other.
-fn by_ranges<'b>(
+fn open_by_ranges<'b>(
     stored: &StoredFilter,
     bytes: &'b [u8],
     column: Option<Option<&str>>,
@@ -38,7 +38,7 @@ fn by_ranges<'b>(
 pub(crate) fn check_ranges(filters: &[StoredFilter]) {
     for stored in filters {
         let whole = stored.open().unwrap();
-        let (opened, loaded) = by_ranges(stored, &stored.bytes, Some(None)).unwrap();
+        let (opened, loaded) = open_by_ranges(stored, &stored.bytes, Some(None)).unwrap();
         assert_eq!(opened.describe(), whole.describe(), "{}", stored.name);
         let is_container = [Format::ROCKSDB_SST, Format::PARQUET].contains(&stored.format);
         let length = stored.bytes.len() as u64;
@@ -61,23 +61,23 @@ pub(crate) fn check_ranges(filters: &[StoredFilter]) {
 
 #[test]
 fn every_filter_is_the_same_by_ranges() {
-    check_ranges(&all());
+    check_ranges(&all_filters());
 }
 
 /// The filters of one column are enough to look it up; the others are said not to be loaded, and
 /// are no damage.
 #[test]
 fn a_column_is_looked_up_without_the_others() {
-    for stored in all().iter().filter(|stored| stored.format == Format::PARQUET) {
+    for stored in all_filters().iter().filter(|stored| stored.format == Format::PARQUET) {
         for (options, answers) in &stored.lookups {
             let name = options.column.as_deref().unwrap();
-            let (opened, _) = by_ranges(stored, &stored.bytes, Some(Some(name))).unwrap();
+            let (opened, _) = open_by_ranges(stored, &stored.bytes, Some(Some(name))).unwrap();
             let keys: Vec<&[u8]> = answers.iter().map(|(key, _)| &key[..]).collect();
             let expected: Vec<bool> = answers.iter().map(|answer| answer.1).collect();
             assert_eq!(opened.lookup(options).unwrap().contains(&keys).unwrap(), expected);
             assert!(opened.describe().damage.is_none());
         }
-        let (opened, footer) = by_ranges(stored, &stored.bytes, None).unwrap();
+        let (opened, footer) = open_by_ranges(stored, &stored.bytes, None).unwrap();
         assert!(footer < stored.bytes.len() as u64);
         let (options, answers) = &stored.lookups[0];
         let error = opened.lookup(options).unwrap_err();
@@ -102,7 +102,7 @@ pub(crate) fn check_damage_by_ranges(filters: &[StoredFilter]) -> usize {
             bytes[at] ^= 1 << (at % 8);
             for bytes in [&bytes[..], &stored.bytes[..at]] {
                 let whole = stored.open_bytes(bytes).map(|opened| opened.describe());
-                let ranged = by_ranges(stored, bytes, Some(None));
+                let ranged = open_by_ranges(stored, bytes, Some(None));
                 let ranged = ranged.map(|(opened, _)| opened.describe());
                 assert_eq!(ranged, whole, "{}, byte {at}", stored.name);
                 errors += usize::from(whole.is_err());
@@ -114,7 +114,7 @@ pub(crate) fn check_damage_by_ranges(filters: &[StoredFilter]) -> usize {
 
 #[test]
 fn damage_is_the_same_by_ranges() {
-    let errors = check_damage_by_ranges(&all());
+    let errors = check_damage_by_ranges(&all_filters());
     assert!(errors > 1_000, "{errors}");
 }
 

@@ -2,7 +2,7 @@
 
 use blocked_bloom_inspect::{EVIDENCE_BYTES, Format, Unrecognised, begins_as_filter, recognise};
 
-use crate::stored::{StoredFilter, all, format_of};
+use crate::stored::{StoredFilter, all_filters, format_of};
 
 pub(crate) fn check_marks(filters: &[StoredFilter]) {
     for stored in filters {
@@ -40,21 +40,21 @@ pub(crate) fn check_lengths(filters: &[StoredFilter]) {
 
 #[test]
 fn every_filter_is_recognised_or_has_no_mark() {
-    check_marks(&all());
+    check_marks(&all_filters());
 }
 
 #[test]
 fn streams_are_recognised_by_their_heads() {
-    check_heads(&all());
+    check_heads(&all_filters());
 }
 
 #[test]
 fn headers_give_lengths() {
-    check_lengths(&all());
+    check_lengths(&all_filters());
 }
 
 #[test]
-fn what_is_not_recognised_is_guessed_at() {
+fn suggests_formats_for_unrecognised_files() {
     let guess = |name: &str, bytes: &[u8]| {
         recognise(name, bytes, bytes, Some(bytes.len() as u64)).unwrap_err()
     };
@@ -64,7 +64,8 @@ fn what_is_not_recognised_is_guessed_at() {
     assert_eq!(guess("a.parquet", &[7; 64]), Unrecognised::Container { extension: "parquet" });
     assert_eq!(guess("f", &[7; 64]), Unrecognised::Unknown);
     assert_eq!(recognise("f.sst", &[7; 64], &[], None), Err(Unrecognised::Stream));
-    let compact = all().into_iter().find(|stored| stored.format == Format::COMPACT).unwrap();
+    let compact =
+        all_filters().into_iter().find(|stored| stored.format == Format::COMPACT).unwrap();
     let tail = &compact.bytes[compact.bytes.len() - 64..];
     let length = Some(compact.bytes.len() as u64);
     assert_eq!(recognise("f", &compact.bytes[..64], tail, length), Err(Unrecognised::LooksCompact));
@@ -72,8 +73,8 @@ fn what_is_not_recognised_is_guessed_at() {
 
 /// Formats that are known by their length alone are not when there is a byte more or less.
 #[test]
-fn another_length_is_no_mark() {
-    let filters = all();
+fn an_unexpected_length_is_not_a_mark() {
+    let filters = all_filters();
     for stored in filters.iter().filter(|of| [Format::GUAVA, Format::SPARK].contains(&of.format)) {
         let longer = [&stored.bytes[..], &[0]].concat();
         for bytes in [&longer[..], &stored.bytes[..stored.bytes.len() - 1]] {

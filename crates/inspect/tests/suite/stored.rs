@@ -83,7 +83,7 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     files
 }
 
-fn of_file(path: &Path, format: Format) -> StoredFilter {
+fn read_file(path: &Path, format: Format) -> StoredFilter {
     let bytes = fs::read(path).unwrap();
     StoredFilter {
         name: path.display().to_string(),
@@ -102,12 +102,12 @@ fn hex_answers(csv: &Path, key: usize, answer: usize) -> Answers {
 
 fn rocksdb(all: &mut Vec<StoredFilter>) {
     for path in files(&committed("rocksdb"), ".sst") {
-        let mut stored = of_file(&path, Format::ROCKSDB_SST);
+        let mut stored = read_file(&path, Format::ROCKSDB_SST);
         stored.lookups.push((encoded(), hex_answers(&path.with_extension("csv"), 0, 2)));
         all.push(stored);
     }
     for path in files(&committed("rocksdb/matrix"), ".sst") {
-        let mut stored = of_file(&path, Format::ROCKSDB_SST);
+        let mut stored = read_file(&path, Format::ROCKSDB_SST);
         let absent = (0..200).map(|i| (format!("nobody {i}").into_bytes(), false)).collect();
         // Whether whole keys are looked up differs: what matters is that all ways of reading agree.
         stored.lookups.push((encoded(), absent));
@@ -119,7 +119,7 @@ fn rocksdb(all: &mut Vec<StoredFilter>) {
         if name.contains("_n0_") {
             continue; // Five bytes, which are an error.
         }
-        let mut stored = of_file(&folder.join(format!("{name}.filter")), Format::ROCKSDB_BLOCK);
+        let mut stored = read_file(&folder.join(format!("{name}.filter")), Format::ROCKSDB_BLOCK);
         stored.is_unmarked = name.contains("ribbon") || name.contains("legacy");
         let keys = fs::read_to_string(folder.join(format!("keys_{family}_absent.hex"))).unwrap();
         let keys = keys.lines().map(unhex).zip(row[4].bytes().map(|answer| answer == b'1'));
@@ -130,7 +130,7 @@ fn rocksdb(all: &mut Vec<StoredFilter>) {
 
 fn parquet(all: &mut Vec<StoredFilter>) {
     for path in files(&committed("parquet"), ".parquet") {
-        let mut stored = of_file(&path, Format::PARQUET);
+        let mut stored = read_file(&path, Format::PARQUET);
         let rows = rows(&path.with_extension("csv"));
         let mut columns: Vec<&str> = rows.iter().map(|row| &row[1][..]).collect();
         columns.dedup();
@@ -151,7 +151,7 @@ fn parquet(all: &mut Vec<StoredFilter>) {
     }
     for path in files(&committed("parquet/raw"), ".sbbf") {
         if path.to_string_lossy().contains("arrowrs") {
-            let mut stored = of_file(&path, Format::PARQUET_FILTER);
+            let mut stored = read_file(&path, Format::PARQUET_FILTER);
             let mut options = encoded();
             options.value_type = Some(PhysicalType::ByteArray);
             let keys = (0..100_u32).map(|i| (format!("key {i}").into_bytes(), true)).collect();
@@ -165,12 +165,12 @@ fn parquet(all: &mut Vec<StoredFilter>) {
 
 fn java(all: &mut Vec<StoredFilter>) {
     for path in files(&committed("guava"), ".bin") {
-        let mut stored = of_file(&path, Format::GUAVA);
+        let mut stored = read_file(&path, Format::GUAVA);
         stored.lookups.push((encoded(), hex_answers(&path.with_extension("csv"), 0, 2)));
         all.push(stored);
     }
     for path in files(&committed("spark"), ".bin") {
-        let mut stored = of_file(&path, Format::SPARK);
+        let mut stored = read_file(&path, Format::SPARK);
         let rows = rows(&path.with_extension("csv"));
         let of = |kind: &str| rows.iter().filter(move |row| row[0] == kind).collect::<Vec<_>>();
         let bytes = of("bin").iter().map(|row| (unhex(&row[1]), row[3] == "1")).collect();
@@ -187,7 +187,7 @@ fn java(all: &mut Vec<StoredFilter>) {
         all.push(stored);
     }
     let path = committed("cassandra").join("nb-1-big-Filter.db");
-    let mut stored = of_file(&path, Format::CASSANDRA);
+    let mut stored = read_file(&path, Format::CASSANDRA);
     let keys = fs::read_to_string(path.with_file_name("keys.txt")).unwrap();
     stored.lookups.push((
         LookupOptions::default(),
@@ -203,7 +203,7 @@ pub(crate) fn key(i: u32) -> Vec<u8> {
     format!("key {i:06}").into_bytes()
 }
 
-fn own(all: &mut Vec<StoredFilter>) {
+fn native_filters(all: &mut Vec<StoredFilter>) {
     let keys: Vec<Vec<u8>> = (0..KEYS).map(key).collect();
     let options = FilterOptions::new(Sizing::BitsPerKey(12.0));
     let mut add = |name: &str, format, bytes: Vec<u8>| {
@@ -269,20 +269,20 @@ fn own(all: &mut Vec<StoredFilter>) {
 }
 
 /// Those outside of the repository, which are files of Cassandra and RedisBloom.
-pub(crate) fn outside() -> Vec<StoredFilter> {
+pub(crate) fn external_filters() -> Vec<StoredFilter> {
     let mut outside = Vec::new();
     let folder = external("cassandra/generated").expect("the folder of fixtures");
     for path in files(&folder, "-Filter.db") {
         let name = path.display().to_string();
         let (stem, version) = name.strip_suffix("-Filter.db").unwrap().rsplit_once('-').unwrap();
-        let mut stored = of_file(&path, Format::CASSANDRA);
-        stored.layout = Some(Layout::of_version(version).unwrap());
+        let mut stored = read_file(&path, Format::CASSANDRA);
+        stored.layout = Some(Layout::from_version(version).unwrap());
         stored.lookups.push((encoded(), hex_answers(format!("{stem}.csv").as_ref(), 0, 2)));
         outside.push(stored);
     }
     let folder = external("redisbloom").expect("the folder of fixtures");
     for path in files(&folder, ".scandump") {
-        let mut stored = of_file(&path, Format::REDISBLOOM);
+        let mut stored = read_file(&path, Format::REDISBLOOM);
         stored.lookups.push((encoded(), hex_answers(&path.with_extension("csv"), 0, 2)));
         outside.push(stored);
     }
@@ -290,12 +290,12 @@ pub(crate) fn outside() -> Vec<StoredFilter> {
 }
 
 /// All that the repository itself contains.
-pub(crate) fn all() -> Vec<StoredFilter> {
+pub(crate) fn all_filters() -> Vec<StoredFilter> {
     let mut all = Vec::new();
     rocksdb(&mut all);
     parquet(&mut all);
     java(&mut all);
-    own(&mut all);
+    native_filters(&mut all);
     assert!(all.len() > 70, "only {}", all.len());
     all
 }

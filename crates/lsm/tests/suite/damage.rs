@@ -1,9 +1,9 @@
-//! The campaign of damage of the core's tests, over an index and over the partitions that it is
-//! for: all damage is an error unless the test mends the checksums; then the answers are those of a
-//! naive reading of the index as it stands.
+//! The damage campaign of the core's tests, on an index and its partitions. All damage is an error
+//! unless the test repairs the checksums; then the answers are those of a naive reader of the
+//! index.
 //!
-//! The tables are printed:
-//! `cargo test -p blocked-bloom-lsm --test suite damage:: -- --nocapture --test-threads 1`.
+//! It prints its tables: `cargo test -p blocked-bloom-lsm --test suite damage:: -- --nocapture
+//! --test-threads 1`.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use blocked_bloom_lsm::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::partitions::{grouped, seal};
+use crate::partitions::{group_by_partition, seal};
 
 use self::campaign::{Case, Expected, Outcome};
 use self::naive::{Filter, u16_at, u32_at, u64_at};
@@ -30,16 +30,16 @@ fn keys(set: &str, numbers: Range<u32>) -> Vec<Vec<u8>> {
 }
 
 fn options(set: &str) -> FilterOptions {
-    // Another set, another seed: a splice mixes hashes, too.
+    // Each set has its own seed, so that a splice also mixes hashes.
     let seed = u64::from(set.as_bytes()[0]);
     FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed })
 }
 
-/// "Index of a partitioned filter" of `docs/format.md`, read once more without the crate.
+/// "Index of a partitioned filter" of `docs/format.md`, read independently of the crate.
 struct Index<'a> {
     seed: u64,
     flags: u8,
-    /// Checksum of the partition's header, its begin and end, and its separator.
+    /// Checksum of the partition's header, its start and end, and its separator.
     entries: Vec<(u64, u64, u64, &'a [u8])>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// An index, and the partitions one behind the other.
+/// An index, and its partitions one after another.
 fn partitioned(set: &str) -> (Vec<u8>, Vec<u8>) {
     let mut partitions = Vec::new();
     let mut builder = PartitionedFilterBuilder::new(options(set), 128).unwrap();
@@ -120,14 +120,14 @@ fn partitioned(set: &str) -> (Vec<u8>, Vec<u8>) {
     (index, partitions)
 }
 
-/// The bytes of a partition, if they are there.
+/// The bytes of a partition, if they exist.
 fn load<'p>(partitions: &'p [u8], at: &PartitionLocation) -> Option<&'p [u8]> {
     let end = usize::try_from(at.offset + at.length).ok()?;
     partitions.get(usize::try_from(at.offset).ok()?..end)
 }
 
-/// As an engine looks up a batch, and some of the keys one by one. A partition that cannot be
-/// opened is an error, and its keys are answered "maybe".
+/// Looks up a batch like an engine, and some keys one by one. A partition that cannot be opened is
+/// an error, and its keys are "maybe".
 fn look_up_index(index: &[u8], partitions: &[u8], keys: &[Vec<u8>]) -> Outcome {
     let index = match PartitionIndex::from_bytes_any_hash(index) {
         Ok(index) => index,
@@ -142,10 +142,10 @@ fn look_up_index(index: &[u8], partitions: &[u8], keys: &[Vec<u8>]) -> Outcome {
         };
     let (mut error, mut answers, mut hits) = (false, vec![true; keys.len()], Bitmask::new());
     if !index.contents().whole_keys() {
-        // The index says so: nothing need be loaded.
+        // The index knows it: nothing needs to be loaded.
         return Outcome::answers(answers);
     }
-    for (at, positions) in grouped(&index, keys) {
+    for (at, positions) in group_by_partition(&index, keys) {
         match open(&at) {
             Ok(filter) => {
                 let group: Vec<&Vec<u8>> = positions.iter().map(|&i| &keys[i]).collect();
@@ -187,14 +187,14 @@ fn partitions() {
         naive: &|bytes| naive(bytes, &partitions),
     }
     .run();
-    // Nearly all values are rejected, some open, and answer as described.
+    // Nearly all values are rejected; some open, and answer as described.
     assert!(report.all_refused());
     assert!(report.header.refused > 5_000 && report.header.harmless + report.header.wrong > 500);
     assert!(report.sealed.refused > 1_000);
     assert!(report.sealed.harmless + report.sealed.wrong > 200);
 
-    // Damage of one partition is an error beside the answers. Mended, it still is: the index knows
-    // the header's checksum.
+    // Damage of one partition is an error in addition to the answers. It stays an error with
+    // repaired checksums, because the index knows the header's checksum.
     let header = 0..48;
     let seal = |bytes: &mut [u8]| bytes.chunks_mut(128).for_each(seal);
     let report = Case {

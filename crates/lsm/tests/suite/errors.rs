@@ -1,6 +1,5 @@
-//! What errors of partitions say: the values that they carry, where, and which error they come
-//! from. Each is provoked through the public interface, but for those of failing memory and of 2^32
-//! partitions, which are made.
+//! Texts of the errors: their values, their offsets, and their sources. All are caused through the
+//! public interface, except those for failing memory and 2^32 partitions.
 
 use std::error::Error;
 
@@ -14,27 +13,26 @@ use blocked_bloom_lsm::{
 const NO_MEMORY: &str = "no memory for 640 bytes";
 const PROBES: &str = "31 probes: give 1 to 30";
 
-/// Catches a text that lost a value, a case that prints nothing, and a chain of causes that breaks
-/// off.
+/// Fails if a text loses a value, if a case prints nothing, or if a chain of sources breaks off.
 fn check(error: impl Error + 'static, text: &str, source: Option<&str>) {
     let error: Box<dyn Error> = Box::new(error);
     assert_eq!(error.to_string(), text);
     assert_eq!(error.source().map(ToString::to_string), source.map(String::from), "{text}");
 }
 
-/// Begins with `start`: what follows advises, and may be said better one day.
+/// The text begins with `start`. The advice that follows may change.
 fn begins(error: impl Error, start: &str) {
     assert!(error.to_string().starts_with(start), "{error}: not {start}");
     assert!(error.source().is_none(), "{error}");
 }
 
-/// As [`begins`], of an error of a header, which is its source.
+/// As [`begins`], for an error whose source is a header error.
 fn begins_in_header(error: PartitionError, start: &str) {
     assert!(error.to_string().starts_with(start), "{error}: not {start}");
     assert_eq!(error.source().unwrap().to_string(), error.to_string());
 }
 
-/// What a slot or a manifest prints of a filter that it refuses.
+/// The text for a filter that a slot or manifest rejects.
 #[test]
 fn identities() {
     let [none, owned]: [TableFilter; 2] =
@@ -78,7 +76,7 @@ fn partitions() {
     begins(builder.insert("a").unwrap_err(), "key 3 is less than the previous key");
     begins(Build::TooManyPartitions, "more than 4294967295 partitions");
 
-    // A partition that cannot be finished, and what comes after.
+    // A partition that cannot be finished, and the calls after it.
     let mut builder = PartitionedFilterBuilder::new(options().with_memory_limit(8), 128).unwrap();
     let error = (0..130_u8).find_map(|key| builder.insert([key]).err()).unwrap();
     let text = "the hashes of 51 keys do not fit the limit of 8 bytes: ";
@@ -92,7 +90,7 @@ fn partitions() {
 
 #[test]
 fn indexes_of_partitions() {
-    // Of three partitions.
+    // Three partitions.
     let Built { index, partitions, .. } = &Built::new(options(), 128, (0..130_u8).map(|key| [key]));
     let first = &partitions[0];
     let changed = |at: usize, field: &[u8]| {

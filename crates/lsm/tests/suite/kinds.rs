@@ -1,4 +1,4 @@
-//! Bloom or Ribbon: budgets are kept, no better choice is left, and prices decide.
+//! Bloom or Ribbon: plans keep their budget, no other choice is better, and prices decide.
 
 use blocked_bloom::{FilterOptions, Sizing};
 use blocked_bloom_lsm::{FilterKind, KindPlan, Level, Plan, PlanError};
@@ -30,8 +30,8 @@ fn the_prices_of_queries_decide() {
         let plan = KindPlan::for_budget(&tree(), 100 << 20, cost).unwrap();
         plan.levels().iter().filter(|level| is_ribbon(level.kind)).count()
     };
-    // As cheap as Bloom, Ribbon is better everywhere; at 3.2 times its price where the keys are;
-    // dearer than a read, nowhere.
+    // If queries are as cheap as Bloom's, Ribbon is better on all levels; at 3.2 times the cost, on
+    // those with the most keys; above the cost of a read, on none.
     assert_eq!((kinds(0.001), kinds(2.0)), (4, 0));
     assert!((1..4).contains(&kinds(0.0032)), "{}", kinds(0.0032));
 }
@@ -57,7 +57,7 @@ fn the_price_of_memory_decides() {
 }
 
 #[test]
-fn what_is_planned_can_be_built() {
+fn planned_filters_can_be_built() {
     let levels = [Level::new(20_000).tables(4), Level::new(0), Level::new(5).lookups(0.0)];
     let plan = KindPlan::for_budget(&levels, 20_000, 0.001).unwrap();
     let FilterKind::Ribbon { false_positive_rate } = plan.levels()[0].kind else { panic!() };
@@ -70,7 +70,7 @@ fn what_is_planned_can_be_built() {
 }
 
 #[test]
-fn numbers_out_of_range() {
+fn out_of_range_numbers_are_errors() {
     for cost in [-1.0, f64::NAN, f64::INFINITY] {
         let error = KindPlan::for_budget(&tree(), 1, cost).unwrap_err();
         assert!(matches!(error, PlanError::RibbonQueryCost { .. }));

@@ -1,5 +1,5 @@
-//! The counters: exact whatever threads do, rates that follow from them, and a warning that chance
-//! does not raise.
+//! The counters: exact with several threads, the rates that follow, and a warning that chance does
+//! not cause.
 
 use std::sync::Barrier;
 use std::thread;
@@ -87,7 +87,7 @@ fn snapshots_never_go_back_while_threads_record() {
                 seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             }
         });
-        // Until the other thread has looked often enough.
+        // Until the other thread has read often enough.
         let mut recorded = 0;
         while seen.load(std::sync::atomic::Ordering::Relaxed) < 1_000 || recorded < 1_000 {
             metrics.record_batch(100, 1);
@@ -105,7 +105,7 @@ fn rates_follow_from_the_counters() {
     let nothing_absent = counted(50, 50, 50);
     assert_eq!(nothing_absent.observed_false_positive_rate(), None);
     assert_eq!(nothing_absent.check(0.0), None);
-    // Fed back twice, or of queries that were not recorded.
+    // Recorded twice, or for queries that were not recorded.
     let too_many = counted(1_000, 30, 31);
     assert_eq!(too_many.false_positives(), 0);
     assert_eq!(too_many.observed_false_positive_rate(), Some(0.0));
@@ -114,7 +114,7 @@ fn rates_follow_from_the_counters() {
 }
 
 #[test]
-fn a_difference_of_snapshots_is_what_came_between() {
+fn a_difference_of_snapshots_has_the_counts_between_them() {
     let metrics = FilterMetrics::new();
     metrics.record_batch(500, 40);
     metrics.record_pass_all(7);
@@ -158,18 +158,18 @@ fn the_warning_needs_twice_the_rate_and_evidence() {
         }
         warning.is_some()
     };
-    // A great deal of evidence: only the factor counts.
+    // With much evidence, only the factor counts.
     assert!(!warned(10_000_000, 200_000, 0.01));
     assert!(warned(10_000_000, 200_001, 0.01));
-    // Far beyond the factor: only the evidence counts. At twice the rate 78 are needed, at ten
-    // times 11.
+    // Far above the factor, only the evidence counts: 78 are needed at twice the rate, 11 at ten
+    // times.
     assert!(!warned(1_000, 20, 0.01) && !warned(1_000, 26, 0.01));
     assert!(warned(1_000, 40, 0.01));
     assert!(!warned(1_000, 10, 0.001) && warned(1_000, 11, 0.001));
     assert!(!warned(0, 0, 0.01) && !warned(1, 1, 0.01) && !warned(2, 2, 0.01));
-    // Nothing may pass an empty filter.
+    // No key may pass an empty filter.
     assert!(warned(5, 1, 0.0) && !warned(5, 0, 0.0) && warned(5, 1, -1.0));
-    // A pass-all filter lets all pass, as predicted.
+    // All keys pass a pass-all filter, as predicted.
     assert!(!warned(1_000_000, 1_000_000, 1.0) && !warned(1_000_000, 1_000_000, 2.0));
     for rate in [f64::NAN, f64::INFINITY] {
         assert!(!warned(1_000_000, 1_000_000, rate), "{rate}");
@@ -184,8 +184,8 @@ fn the_warning_needs_twice_the_rate_and_evidence() {
     );
 }
 
-/// A filter as it was predicted is not warned about, at any moment of a long run; one with three
-/// times the keys is.
+/// A filter at its predicted rate never causes a warning during a long run; one with three times
+/// the keys does.
 #[test]
 fn real_filters_are_warned_about_when_they_are_overfull() {
     let params = Sizing::BitsPerKey(10.0).params(20_000).unwrap();
@@ -205,7 +205,7 @@ fn real_filters_are_warned_about_when_they_are_overfull() {
 }
 
 #[test]
-fn what_is_printed_has_the_names_of_rocksdb() {
+fn snapshots_print_the_names_of_rocksdb_tickers() {
     assert_eq!(
         counted(1_000, 30, 20).to_string(),
         "bloom.filter.queries COUNT : 1000\nbloom.filter.useful COUNT : 970\n\
@@ -220,8 +220,7 @@ fn what_is_printed_has_the_names_of_rocksdb() {
     );
 }
 
-/// Of a level whose filters are as predicted but for some tables that lost theirs, and of one whose
-/// filters are bad besides.
+/// A level with good filters and some tables without one, and a level with bad filters as well.
 #[test]
 fn the_warning_says_whether_pass_all_tables_are_the_cause() {
     let checked = |false_positives: usize, pass_all: usize| {
@@ -255,7 +254,7 @@ fn the_warning_says_whether_pass_all_tables_are_the_cause() {
         format!("{filters}; 5000 of 115000 lookups went to pass-all tables, which save no read");
     assert_eq!(checked(3_000, 5_000), Some((false, both)));
 
-    // Nothing but pass-all tables; a level that is planned to have none else is as predicted.
+    // Pass-all tables only. A level that is planned without filters is as predicted.
     let metrics = FilterMetrics::new();
     metrics.record_pass_all(1_000);
     let counts = metrics.snapshot();
@@ -264,7 +263,7 @@ fn the_warning_says_whether_pass_all_tables_are_the_cause() {
     assert_eq!((warning.observed_rate, warning.filters_are_as_predicted), (0.0, true));
 }
 
-/// Lookups of pass-all tables hide no bad filter.
+/// Lookups of pass-all tables do not hide a bad filter.
 #[test]
 fn more_pass_all_lookups_never_end_a_warning() {
     let mut random = Random(7);

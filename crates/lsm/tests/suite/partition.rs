@@ -1,10 +1,10 @@
-//! Partitioned filters: never a wrong "absent", whatever the cuts, the batches and what was loaded;
-//! bytes as the document says.
+//! Partitioned filters: never a wrong "absent", for any cuts, batches and loaded bytes; the bytes
+//! follow the document.
 
 use std::collections::BTreeSet;
 
 use crate::common::Random;
-use crate::partitions::{Built, grouped, numbers, options, seal, separate};
+use crate::partitions::{Built, group_by_partition, numbers, options, seal, separate};
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
     Bitmask, BloomFilter, BuildError, Filter, FilterContents, FilterOptions, FormatError, KeyHash,
@@ -18,8 +18,8 @@ use proptest::prelude::*;
 
 type Key = Vec<u8>;
 
-/// Few letters, so that keys share prefixes and many are the beginning of others; zero and 255 are
-/// the ends of the order.
+/// Few letters, so that keys share prefixes and many are prefixes of others. 0 and 255 are the ends
+/// of the order.
 fn key() -> impl Strategy<Value = Key> {
     proptest::collection::vec(prop_oneof![Just(0), Just(b'/'), Just(b'a'), Just(255_u8)], 0..6)
 }
@@ -38,13 +38,12 @@ fn extractors() -> Vec<PrefixExtractor> {
     ]
 }
 
-/// Filters that hold few keys a partition, so that there are many cuts: at 100 bits a key, 5 fill a
-/// block.
+/// Filters with few keys per partition, and so many cuts: at 100 bits per key, 5 keys fill a block.
 fn small_partitions() -> FilterOptions {
     FilterOptions::new(Sizing::BitsPerKey(100.0))
 }
 
-/// The checksum that ends the header of a stored filter.
+/// The checksum at the end of a stored filter's header.
 fn header_checksum(stored: &[u8]) -> u64 {
     u64::from_le_bytes(stored[56..64].try_into().unwrap())
 }
@@ -53,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn no_key_is_lost_and_batches_answer_as_single_keys_do(
+    fn no_key_is_lost_and_batches_match_single_lookups(
         keys in proptest::collection::btree_set(key(), 0..120),
         others in proptest::collection::vec(key(), 0..150),
         seed in any::<u64>(),
@@ -69,7 +68,7 @@ proptest! {
         let queries: Vec<Key> = keys.iter().cloned().chain(others).collect();
         let hasher = options.hasher().unwrap();
         let mut hits = Bitmask::new();
-        for (at, positions) in &grouped(&index, &queries) {
+        for (at, positions) in &group_by_partition(&index, &queries) {
             prop_assert_eq!(index.location(at.partition), Some(*at));
             let filter = index.open(at, built.load(at).to_vec()).unwrap();
             prop_assert_eq!(&filter, &index.open_trusted(at, built.load(at)).unwrap());
@@ -87,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn separators_are_shortest_and_each_key_is_in_its_partition(
+    fn separators_are_shortest_and_locate_every_key(
         keys in proptest::collection::btree_set(key(), 1..120),
     ) {
         let built = Built::new(small_partitions(), 128, &keys);
@@ -98,7 +97,7 @@ proptest! {
         };
         let mut kept = 0;
         for partition in 0..index.partitions() {
-            // The filter has exactly the keys that the index sends to it.
+            // The filter contains exactly the keys that the index locates in it.
             let filter = BloomFilter::from_bytes_any_hash(&built.partitions[partition]).unwrap();
             prop_assert_eq!(filter.keys_inserted(), of_partition(partition).count() as u64);
             prop_assert!(of_partition(partition).all(|key| filter.contains(key)));
@@ -114,10 +113,10 @@ proptest! {
         prop_assert_eq!(kept, keys.len() as u64);
     }
 
-    /// What a missing neighbour's prefix at a cut would break: each scan and each place to go on
-    /// from, against the keys.
+    /// Fails if a neighbour's prefix is missing at a cut: each scan and each place to continue,
+    /// compared with the keys.
     #[test]
-    fn no_scan_that_would_find_a_key_is_ruled_out(
+    fn scans_that_find_a_key_are_never_ruled_out(
         keys in proptest::collection::btree_set(key(), 0..60),
         starts in proptest::collection::vec(key(), 0..20),
         only in any::<bool>(),
@@ -131,8 +130,8 @@ proptest! {
                 false => options.with_prefixes(extractor.clone()),
             };
             let mut built = Built::new(options, 128, &keys);
-            // The shortest separators, those right behind the last key of a partition, and the
-            // first keys.
+            // The shortest separators, those just after the last key of a partition, and the first
+            // keys.
             match separators {
                 0 => {}
                 1 => built.index = separate(&built.index, &keys, |last, _| [last, &[0]].concat()),
@@ -154,12 +153,12 @@ proptest! {
     }
 }
 
-/// The cuts themselves, with any separator that may be between two partitions: a scan begins in one
-/// and finds its first key in the other.
+/// The cuts themselves, with any separator between two partitions: a scan starts in one and finds
+/// its first key in the other.
 #[test]
-fn scans_that_begin_at_a_cut_find_what_is_on_the_other_side() {
+fn scans_at_a_cut_find_keys_on_the_other_side() {
     let tenant = PrefixExtractor::fixed(1);
-    // Each key is a tenant of its own.
+    // Each key is a separate tenant.
     let keys: BTreeSet<Key> = (1..200).map(|tenant| vec![tenant, 100]).collect();
     let built = Built::new(small_partitions().with_prefixes(tenant.clone()), 128, &keys);
     assert!(built.open().partitions() > 50);
@@ -184,11 +183,11 @@ fn scans_that_begin_at_a_cut_find_what_is_on_the_other_side() {
     }
 }
 
-/// Prefixes of neighbours are hashed with the seed of the keys, whatever it is.
+/// Prefixes of neighbours are hashed with the seed of the keys.
 #[test]
-fn both_partitions_at_a_cut_have_the_prefix_of_the_other_ones_key() {
+fn partitions_contain_the_prefixes_of_their_neighbours() {
     let tenant = PrefixExtractor::fixed(1);
-    // Each key is a tenant of its own.
+    // Each key is a separate tenant.
     let keys: Vec<[u8; 2]> = (1..200).map(|tenant| [tenant, 100]).collect();
     for seed in [0, 7, u64::MAX] {
         let options = small_partitions().with_key_hash(KeyHash::Xxh3 { seed });
@@ -196,7 +195,7 @@ fn both_partitions_at_a_cut_have_the_prefix_of_the_other_ones_key() {
         let index = built.open();
         let mut cuts = 0;
         for (last, first) in keys.iter().zip(&keys[1..]) {
-            let [before, behind] = [last, first].map(|key| built.partition_of(key));
+            let [before, behind] = [last, first].map(|key| built.partition_for(key));
             if before == behind {
                 continue;
             }
@@ -208,10 +207,10 @@ fn both_partitions_at_a_cut_have_the_prefix_of_the_other_ones_key() {
     }
 }
 
-/// A prefix may begin many partitions before the bytes from which its scan goes on, and an engine
-/// loads one partition: that in which the scan finds its next key, or the one in front of it.
+/// A prefix may start many partitions before the place where its scan continues. An engine loads
+/// one partition: that of the scan's next key, or the one before it.
 #[test]
-fn scans_are_located_by_their_start_and_not_by_their_prefix() {
+fn scans_are_located_by_their_start() {
     let tenant = PrefixExtractor::fixed(1);
     // A small tenant, a large one, another small one.
     let small = |tenant: u8| (0..7).map(move |number| vec![tenant, number]);
@@ -222,7 +221,7 @@ fn scans_are_located_by_their_start_and_not_by_their_prefix() {
     let of_prefix = index.locate([2]).partition;
     let mut passed = BTreeSet::new();
     for number in 0..200 {
-        // From a key, and from behind it.
+        // From a key, and from just after it.
         for start in [vec![2, number], vec![2, number, 0]] {
             let at = index.locate(&start);
             let next = keys.range(start.clone()..).next().unwrap();
@@ -236,9 +235,9 @@ fn scans_are_located_by_their_start_and_not_by_their_prefix() {
     assert!(passed.len() >= 40 && passed.iter().all(|&partition| partition >= of_prefix));
 }
 
-/// The index is most of what a builder of many partitions holds.
+/// The index is most of the memory of a builder with many partitions.
 #[test]
-fn a_builder_counts_the_memory_of_its_index() {
+fn memory_bytes_include_the_index() {
     let mut builder = PartitionedFilterBuilder::new(small_partitions(), 128).unwrap();
     let empty = builder.memory_bytes();
     for key in 0..9_000_u32 {
@@ -249,22 +248,22 @@ fn a_builder_counts_the_memory_of_its_index() {
     assert!((index - 100..=2 * index + 2_000).contains(&held), "{held} bytes, an index of {index}");
 }
 
-/// The index says what the partitions hold, so that an engine need not load one for nothing;
-/// whoever loads it gets "maybe".
+/// The index knows the contents of the partitions, so that an engine need not load one in vain.
+/// Loaded anyway, the answer is "maybe".
 #[test]
-fn entries_of_a_kind_not_added_answer_maybe() {
+fn missing_contents_are_maybe() {
     let rule = PrefixExtractor::fixed(2);
     let keys = numbers(300);
     let built = Built::new(options().with_only_prefixes(rule.clone()), 256, &keys);
     assert_eq!(built.open().contents(), FilterContents::Prefixes { extractor: rule.id() });
     assert!(built.contains(b"no key"));
     let mut hits = Bitmask::new();
-    for (at, positions) in grouped(&built.open(), &numbers(70)) {
+    for (at, positions) in group_by_partition(&built.open(), &numbers(70)) {
         let group: Vec<[u8; 4]> = positions.iter().map(|&i| numbers(70)[i]).collect();
         built.open().open(&at, built.load(&at)).unwrap().contains_batch(&group, &mut hits);
         assert_eq!(hits.count_hits(), group.len());
     }
-    // Another rule, a scan of more than one prefix, a filter without prefixes.
+    // Another rule, a scan of several prefixes, a filter without prefixes.
     assert!(built.contains_prefix(&PrefixExtractor::fixed(3), b"xyz"));
     assert!(built.contains_prefix(&rule, b"x"));
     let whole = Built::new(options(), 256, &keys);
@@ -276,7 +275,7 @@ fn entries_of_a_kind_not_added_answer_maybe() {
 }
 
 #[test]
-fn partitions_are_of_the_size_that_was_asked_for() {
+fn partitions_have_the_requested_size() {
     for sizing in [
         Sizing::BitsPerKey(10.0),
         Sizing::BitsPerKey(0.7),
@@ -284,7 +283,7 @@ fn partitions_are_of_the_size_that_was_asked_for() {
         Sizing::FalsePositiveRate(0.001),
     ] {
         for bytes in [128, 1_000, 4_096] {
-            // Without prefixes, with one for some 36 keys, and with one for each.
+            // Without prefixes, with one for about 36 keys, and with one for each key.
             for prefix in [None, Some(3), Some(4)] {
                 let options = FilterOptions::new(sizing);
                 let options = match prefix {
@@ -309,25 +308,25 @@ fn partitions_are_of_the_size_that_was_asked_for() {
             }
         }
     }
-    // No filter at all: one partition, whatever the number of keys.
+    // No filter: one partition for any number of keys.
     let none = Built::new(FilterOptions::new(Sizing::BitsPerKey(0.0)), 128, numbers(5_000));
     assert_eq!((none.partitions.len(), none.partitions[0].len()), (1, 128));
     assert!(none.contains(b"any key"));
-    // No key: certainly absent.
+    // No keys: certainly absent.
     let empty = Built::new(options(), 4_096, numbers(0));
     assert_eq!(empty.open().partitions(), 1);
     assert!(!empty.contains(b"any key"));
 }
 
-/// Real keys: none is lost, and absent ones pass at the rate that the sizing predicts.
+/// Real keys: none is lost, and absent keys pass at the predicted rate.
 #[test]
-fn words_are_found_and_others_pass_at_the_predicted_rate() {
+fn words_are_found_and_absent_keys_pass_at_the_predicted_rate() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/keys/words.txt");
     let text = std::fs::read_to_string(path).unwrap();
     let words: BTreeSet<&str> = text.lines().collect();
     let built = Built::new(options(), 4_096, &words);
     assert!(built.partitions.len() > 20);
-    // Out of order, as a MultiGet may come.
+    // Out of order, as in a MultiGet.
     let mut queries: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     queries.extend(words.iter().map(|word| format!("{word}~")));
     queries.sort_by_key(|key| blocked_bloom::KeyHasher::default().hash(key));
@@ -335,7 +334,7 @@ fn words_are_found_and_others_pass_at_the_predicted_rate() {
     let (mut loads, mut absent, mut passed) = (0, 0, 0);
     for batch in queries.chunks(4_096) {
         let mut answered = 0;
-        for (at, positions) in grouped(&index, batch) {
+        for (at, positions) in group_by_partition(&index, batch) {
             loads += 1;
             let group: Vec<&String> = positions.iter().map(|&i| &batch[i]).collect();
             index.open(&at, built.load(&at)).unwrap().contains_batch(&group, &mut hits);
@@ -365,7 +364,7 @@ fn equal_keys_count_once_and_are_never_cut_apart() {
 }
 
 #[test]
-fn building_refuses_what_it_cannot_do() {
+fn unusable_options_are_rejected() {
     use PartitionBuildError as Error;
     let new = |options, bytes| PartitionedFilterBuilder::new(options, bytes).map(drop);
     let caller = options().with_key_hash(KeyHash::Caller { tag: 5 });
@@ -389,10 +388,10 @@ fn building_refuses_what_it_cannot_do() {
     assert_eq!(new(options().with_probes(31), 4_096), Err(Error::Build(error.into())));
 }
 
-/// Out of order, at the first key of a partition too: the key is rejected, and the others make the
-/// filter that they make without it.
+/// Also at the first key of a partition: the key is rejected, and the filter is the same as without
+/// it.
 #[test]
-fn a_key_out_of_order_is_refused_and_the_builder_goes_on() {
+fn a_key_out_of_order_is_rejected_and_the_builder_continues() {
     for keys in [2, 51, 52, 103] {
         let mut builder = PartitionedFilterBuilder::new(options(), 128).unwrap();
         let mut partitions = Vec::new();
@@ -410,7 +409,7 @@ fn a_key_out_of_order_is_refused_and_the_builder_goes_on() {
     }
 }
 
-/// The keys of a partition that cannot be finished are lost, so nothing more goes.
+/// The keys of a partition that cannot be finished are lost, so every further call fails.
 #[test]
 fn a_partition_that_cannot_be_finished_ends_the_build() {
     let small = options().with_memory_limit(100);
@@ -430,10 +429,10 @@ fn a_partition_that_cannot_be_finished_ends_the_build() {
     assert_eq!(builder.finish().unwrap_err(), PartitionBuildError::Build(limit));
 }
 
-/// A partition that cannot be loaded or opened is "maybe" for its keys, with a typed error; the
+/// A partition that cannot be loaded or opened is "maybe" for its keys, with a typed error. The
 /// other partitions still answer.
 #[test]
-fn partitions_that_fail_are_maybe_and_the_others_answer() {
+fn failed_partitions_are_maybe_and_the_others_answer() {
     let keys = numbers(500);
     let absent: Vec<[u8; 4]> = (0..500_u32).map(|number| (number * 7 + 3).to_be_bytes()).collect();
     let is_damaged = |error: &PartitionError| match *error {
@@ -446,7 +445,7 @@ fn partitions_that_fail_are_maybe_and_the_others_answer() {
     let index = built.open();
     let last = index.partitions() - 1;
     assert!(last >= 4);
-    // None: it cannot be loaded.
+    // `None` cannot be loaded.
     let mut loaded: Vec<Option<Vec<u8>>> = built.partitions.iter().cloned().map(Some).collect();
     loaded[0] = None;
     loaded[1].as_mut().unwrap()[100] ^= 4;
@@ -454,10 +453,10 @@ fn partitions_that_fail_are_maybe_and_the_others_answer() {
     loaded[3].as_mut().unwrap().truncate(190);
     let bytes_of = |at: &PartitionLocation| loaded[at.partition].as_deref();
     for queries in [&absent, &keys] {
-        // Until a partition says otherwise.
+        // Until a partition answers.
         let mut answers = vec![true; queries.len()];
         let mut failed = Vec::new();
-        for (at, positions) in grouped(&index, queries) {
+        for (at, positions) in group_by_partition(&index, queries) {
             match bytes_of(&at).map(|bytes| index.open(&at, bytes)) {
                 Some(Ok(filter)) => {
                     positions.into_iter().for_each(|i| answers[i] = filter.contains(queries[i]));
@@ -486,10 +485,9 @@ fn partitions_that_fail_are_maybe_and_the_others_answer() {
             assert_eq!(opened.is_none_or(|filter| filter.contains(key)), answer);
         }
     }
-    // Blocks are not read if they are trusted, but a swapped partition and a header still are
-    // noticed.
+    // Trusted blocks are not read, but swapped partitions and damaged headers are still detected.
     let mut failed = Vec::new();
-    for (at, _) in grouped(&index, &keys) {
+    for (at, _) in group_by_partition(&index, &keys) {
         match bytes_of(&at).map(|bytes| index.open_trusted(&at, bytes)) {
             Some(Ok(_)) => {}
             _ => failed.push(at.partition),
@@ -498,9 +496,9 @@ fn partitions_that_fail_are_maybe_and_the_others_answer() {
     assert_eq!(failed, [0, 2, 3]);
 }
 
-/// Of no partition, of one that the table does not have, and bytes that are no filter at all.
+/// Locations without a partition or of another table, and bytes that are not a filter.
 #[test]
-fn bytes_that_are_no_partition_are_refused() {
+fn bytes_that_are_not_the_partition_are_rejected() {
     let built = Built::new(options(), 192, numbers(500));
     let index = built.open();
     for partition in 0..index.partitions() {
@@ -553,10 +551,9 @@ fn swapped_partitions_never_answer() {
     }
 }
 
-/// The index of a writer who is wrong about the seed: its partitions would answer "absent" about
-/// their keys.
+/// The index of a writer with the wrong seed: its partitions would answer "absent" for their keys.
 #[test]
-fn partitions_of_another_seed_than_the_index_says_are_refused() {
+fn partitions_with_another_seed_are_rejected() {
     let built = Built::new(options(), 192, numbers(500));
     let mut index = built.index.clone();
     index[16] = 9;
@@ -575,10 +572,10 @@ fn partitions_of_another_seed_than_the_index_says_are_refused() {
     }
 }
 
-/// A reader who hashes with seed 0 keys of partitions of seed 7 would find nearly all of them
-/// absent: it says which hash it has when it opens the index.
+/// Partitions of seed 7 would answer "absent" for nearly all hashes of seed 0: the reader passes
+/// its hash when it opens the index.
 #[test]
-fn an_index_of_another_hash_than_the_reader_s_is_refused() {
+fn an_index_with_another_hash_is_rejected() {
     let found = KeyHash::Xxh3 { seed: 7 };
     let built = Built::new(options().with_key_hash(found), 192, numbers(500));
     let index = |expected| PartitionIndex::from_bytes(&built.index[..], expected);
@@ -595,9 +592,9 @@ fn an_index_of_another_hash_than_the_reader_s_is_refused() {
     }
 }
 
-/// An owner that lends other bytes later, shorter ones, longer ones and equally long ones.
+/// An owner that later returns other bytes: shorter, longer and of the same length.
 #[test]
-fn an_index_that_changes_opens_no_partition() {
+fn a_changed_index_opens_no_partition() {
     struct Fickle(Vec<u8>, Vec<u8>, std::cell::Cell<bool>);
     impl AsRef<[u8]> for Fickle {
         fn as_ref(&self) -> &[u8] {

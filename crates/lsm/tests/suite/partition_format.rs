@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::common::Random;
-use crate::partitions::{Built, grouped, numbers, options, seal};
+use crate::partitions::{Built, group_by_partition, numbers, options, seal};
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_lsm::{PartitionError, PartitionIndex};
@@ -28,7 +28,7 @@ fn specimens() -> Vec<Built> {
 }
 
 #[test]
-fn every_truncation_and_extension_is_refused() {
+fn every_truncation_and_extension_is_rejected() {
     for Built { index, .. } in specimens() {
         for length in 0..index.len() {
             let error = PartitionIndex::from_bytes_any_hash(&index[..length]).unwrap_err();
@@ -50,7 +50,7 @@ fn every_truncation_and_extension_is_refused() {
 }
 
 #[test]
-fn every_flipped_bit_is_refused() {
+fn every_flipped_bit_is_rejected() {
     for Built { index, .. } in specimens() {
         for bit in 0..index.len() * 8 {
             let mut damaged = index.clone();
@@ -68,9 +68,9 @@ fn every_flipped_bit_is_refused() {
     }
 }
 
-/// Lies that carry matching checksums: rejected by name and place, whatever they claim.
+/// Wrong fields with matching checksums are rejected, with name and offset.
 #[test]
-fn sealed_lies_are_named() {
+fn wrong_fields_with_right_checksums_are_named() {
     use PartitionError as Error;
     let Built { index, .. } = &specimens()[1];
     assert_eq!(index.len(), 64 + 4 * 24 + 3 * 4, "four partitions, separators of four bytes");
@@ -85,7 +85,7 @@ fn sealed_lies_are_named() {
         );
         error
     };
-    // A field that has this value: its offset, and what was found.
+    // The offset and the value of the wrong field.
     let field = |error: Error| match error {
         Error::Header(HeaderError::Field { offset, found, .. }) => (offset, found),
         other => panic!("{other}"),
@@ -93,7 +93,7 @@ fn sealed_lies_are_named() {
     let length = |found, expected| Error::Header(HeaderError::Length { found, expected });
     let version = HeaderError::Version { found: 258, supported: 1 };
     assert_eq!(open_with(8, &[2, 1]), Error::Header(version));
-    // 0, the caller's hash, is one that filters have and indexes do not.
+    // Filters may use 0, the caller's hash, but indexes may not.
     for hash in [0, 2, 255] {
         assert_eq!(field(open_with(10, &[hash])), (10, hash.into()));
     }
@@ -104,7 +104,7 @@ fn sealed_lies_are_named() {
     assert_eq!(field(open_with(11, &[3])), (40, 0), "no extractor");
     assert_eq!(field(open_with(40, &[7])), (40, 7), "an extractor, and no prefixes");
     assert_eq!(field(open_with(12, &[0])), (12, 0), "no partition");
-    // Absurd counts allocate nothing.
+    // Huge counts allocate nothing.
     let expected = 64 + 24 * u64::from(u32::MAX) + 12;
     assert_eq!(open_with(12, &[255; 4]), length(172, expected));
     assert_eq!(open_with(32, &[255; 8]), length(172, u64::MAX));
@@ -124,7 +124,7 @@ fn sealed_lies_are_named() {
     assert_eq!(field(open_with(88 + 16, &[255; 8])), (88 + 16, u64::MAX));
     assert_eq!(field(open_with(112 + 16, &[3])), (112 + 16, 3));
     assert_eq!(field(open_with(136 + 16, &[11])), (136 + 16, 11));
-    // An empty one, one twice, one in front of the one before.
+    // An empty separator, a repeated one, and one less than the previous.
     assert_eq!(field(open_with(88 + 16, &[0])), (88 + 16, 0));
     let first: Vec<u8> = index[160..164].to_vec();
     assert_eq!(field(open_with(164, &first)), (112 + 16, 8));
@@ -133,13 +133,13 @@ fn sealed_lies_are_named() {
     assert_eq!(field(error), (136 + 16, 12));
 }
 
-/// At the front, in between and at the end: those behind it begin beyond 2^38.
+/// First, in between and last: the partitions after it start above 2^38.
 #[test]
-fn a_partition_of_the_most_blocks_opens_and_one_of_a_block_more_does_not() {
+fn the_largest_partition_opens_and_a_larger_one_does_not() {
     const MOST: u64 = 64 + 64 * u32::MAX as u64;
     let Built { index, .. } = &specimens()[1];
     for partition in 0..4 {
-        // The index with another length of this partition, which was 128 bytes as the others are.
+        // The index with another length for this partition, which had 128 bytes like the others.
         let open_with = |length: u64| {
             let mut changed = index.clone();
             for at in (partition..4).map(|behind| 64 + 24 * behind + 8) {
@@ -160,9 +160,9 @@ fn a_partition_of_the_most_blocks_opens_and_one_of_a_block_more_does_not() {
     }
 }
 
-/// Whatever opens is queried: no panic, and a partition or an error for each key.
+/// Every index that opens is queried: no panic, and a partition or an error for each key.
 #[test]
-fn sealed_mutations_open_or_are_refused_and_never_panic() {
+fn mutations_with_right_checksums_never_panic() {
     let mut random = Random(5);
     let mut opened = 0;
     let specimens = specimens();
@@ -181,7 +181,7 @@ fn sealed_mutations_open_or_are_refused_and_never_panic() {
         opened += 1;
         let keys = numbers(5);
         let mut answered = 0;
-        for (at, positions) in grouped(&index, &keys) {
+        for (at, positions) in group_by_partition(&index, &keys) {
             assert!(at.length >= 128 && at.length % 64 == 0 && at.partition < index.partitions());
             answered += positions.len();
             let Some(bytes) = built.partitions.get(at.partition) else { continue };
@@ -194,14 +194,14 @@ fn sealed_mutations_open_or_are_refused_and_never_panic() {
 }
 
 #[test]
-fn arbitrary_bytes_are_refused() {
+fn arbitrary_bytes_are_rejected() {
     let mut random = Random(10);
     for length in (0..200).chain([4_096]) {
         let bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
         assert!(PartitionIndex::from_bytes_any_hash(&bytes).is_err());
         assert!(PartitionIndex::from_bytes_any_hash(vec![0; length]).is_err());
     }
-    // A filter is no index, an index no filter.
+    // A filter is not an index, and an index is not a filter.
     let built = &specimens()[1];
     assert!(matches!(
         PartitionIndex::from_bytes_any_hash(&built.partitions[0]),
@@ -210,7 +210,7 @@ fn arbitrary_bytes_are_refused() {
     assert!(BloomFilter::from_bytes_any_hash(&built.index).is_err());
 }
 
-/// Reads both tables of the document and checks each row against an index.
+/// Reads both tables of the document and compares each row with an index.
 #[test]
 fn the_document_matches_the_code() {
     let document = include_str!("../../../../docs/format.md");
@@ -272,9 +272,9 @@ fn the_document_matches_the_code() {
     }
 }
 
-/// Never update these: a change breaks the files of everyone who stored a partitioned filter.
+/// Never update these files: a change breaks the stored partitioned filters of all users.
 #[test]
-fn golden_files_are_built_again_and_answer() {
+fn golden_files_are_reproduced_and_answer() {
     let rule = PrefixExtractor::fixed(3);
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
     for (name, built) in [

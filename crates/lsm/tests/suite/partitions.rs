@@ -1,4 +1,4 @@
-//! Partitioned filters to test with, and their index taken apart without the crate.
+//! Partitioned filters for the tests, and their index parsed without the crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ pub(crate) fn options() -> FilterOptions {
     FilterOptions::new(Sizing::BitsPerKey(10.0))
 }
 
-/// A built filter: the index, each partition's bytes, and all of them one behind the other, as a
-/// file has them.
+/// A built filter: the index, the bytes of each partition, and all partitions one after another, as
+/// in a file.
 pub(crate) struct Built {
     pub(crate) index: Vec<u8>,
     pub(crate) partitions: Vec<Vec<u8>>,
@@ -38,29 +38,30 @@ impl Built {
         PartitionIndex::from_bytes_any_hash(&self.index[..]).unwrap()
     }
 
-    /// From the file.
+    /// Reads from the file.
     pub(crate) fn load(&self, at: &PartitionLocation) -> &[u8] {
         &self.file[at.offset as usize..(at.offset + at.length) as usize]
     }
 
-    /// The partition that has a key, if any has.
-    pub(crate) fn partition_of(&self, key: &[u8]) -> BloomFilter<Stored<&[u8]>> {
+    /// The partition that contains a key, if any does.
+    pub(crate) fn partition_for(&self, key: &[u8]) -> BloomFilter<Stored<&[u8]>> {
         let index = self.open();
         let at = index.locate(key);
         index.open(&at, self.load(&at)).unwrap()
     }
 
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
-        self.partition_of(key).contains(key)
+        self.partition_for(key).contains(key)
     }
 
     pub(crate) fn contains_prefix(&self, extractor: &PrefixExtractor, start: &[u8]) -> bool {
-        self.partition_of(start).contains_prefix(extractor, start)
+        self.partition_for(start).contains_prefix(extractor, start)
     }
 }
 
-/// A batch by partition: where each that is needed is, and the positions of the keys that need it.
-pub(crate) fn grouped<B: AsRef<[u8]>, K: AsRef<[u8]>>(
+/// Groups a batch by partition: the location of each needed partition, and the positions of its
+/// keys.
+pub(crate) fn group_by_partition<B: AsRef<[u8]>, K: AsRef<[u8]>>(
     index: &PartitionIndex<B>,
     keys: &[K],
 ) -> Vec<(PartitionLocation, Vec<usize>)> {
@@ -77,7 +78,7 @@ pub(crate) fn numbers(count: u32) -> Vec<[u8; 4]> {
     (0..count).map(|number| (number * 7).to_be_bytes()).collect()
 }
 
-/// The index with other separators: `between` the last key of a partition and the first of the
+/// The index with other separators: `between` the last key of a partition and the first key of the
 /// next.
 pub(crate) fn separate(
     index: &[u8],
@@ -102,7 +103,7 @@ pub(crate) fn separate(
     bytes
 }
 
-/// Makes both checksums fit again, as a hostile or buggy writer would.
+/// Recomputes both checksums, as a hostile or buggy writer would.
 pub(crate) fn seal(index: &mut [u8]) {
     let sum = xxh3_64(&index[64..]);
     index[48..56].copy_from_slice(&sum.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Plans against brute force, their invariants (budget, order, uniform sizes), and inputs at and
-//! past every limit.
+//! Plans compared with brute force, their invariants (budget, order, uniform sizes), and inputs at
+//! and above every limit.
 
 use blocked_bloom::{MAX_BITS_PER_KEY, Sizing};
 use blocked_bloom_lsm::{Level, Plan, PlanError, PlannedLevel, SkipReason};
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// What a level costs per lookup with filters of this many blocks, 0 for none: written anew from
-/// the definition.
+/// The cost of a level per lookup with filters of this many blocks, 0 for none, computed from the
+/// definition.
 fn cost(level: &Level, blocks: u32) -> f64 {
     if level.keys == 0 {
         return 0.0;
@@ -30,7 +30,7 @@ fn bytes(level: &Level, blocks: u32) -> u64 {
     if blocks == 0 { 0 } else { filters * (64 + 64 * u64::from(blocks)) }
 }
 
-/// The least cost of any choice of blocks.
+/// The lowest cost of any choice of blocks.
 fn brute_force(costs: &[Vec<f64>], levels: &[Level], budget: u64) -> f64 {
     let Some((level, levels)) = levels.split_first() else {
         return 0.0;
@@ -52,8 +52,7 @@ fn small_level() -> impl Strategy<Value = Level> {
     )
 }
 
-/// Random levels and what brute force and the plan make of them, with budgets of a few bits per
-/// key.
+/// Compares plans of random levels with brute force, for budgets of a few bits per key.
 fn compare(
     levels: impl Strategy<Value = Vec<Level>>,
     budgets: std::ops::Range<u64>,
@@ -81,15 +80,15 @@ fn blocks(planned: &PlannedLevel) -> u32 {
     if planned.skipped.is_some() { 0 } else { planned.params.blocks() }
 }
 
-/// What a plan has of numbers that are not whole.
+/// The numbers of a planned level that are not integers.
 #[cfg(feature = "serde")]
 fn numbers(planned: &PlannedLevel) -> [f64; 4] {
     let Sizing::BitsPerKey(bits) = planned.sizing else { panic!("{planned:?}") };
     [bits, planned.level.lookups, planned.level.cost, planned.level.present]
 }
 
-/// A share that is a step too large, a filter that should have been left out, a cost that is not
-/// the one that is documented.
+/// Fails for a step that is too large, a filter that should have been left out, or a cost that
+/// differs from the documented one.
 #[test]
 fn plans_are_as_good_as_brute_force() {
     let compared = compare(prop::collection::vec(small_level(), 1..=3), 0..4_000, 400);
@@ -98,7 +97,7 @@ fn plans_are_as_good_as_brute_force() {
     for (plan, gap, _) in &compared {
         assert!(*gap < 0.12, "{plan}: {gap} of all reads more than the best");
     }
-    // Where every level has a filter of which one can pay, only a block of each is left to place.
+    // If every level that can pay has a filter, only one block of each remains to be placed.
     let is_served = |plan: &Plan| {
         let could_pay = |level: &Level| cost(level, 60) < cost(level, 0);
         let is_missing =
@@ -110,7 +109,7 @@ fn plans_are_as_good_as_brute_force() {
     }
 }
 
-/// They grow together, and what is left when a step does not fit all of them is shared out.
+/// Equal levels grow together, and share the rest if a step does not fit for all of them.
 #[test]
 fn plans_of_equal_levels_are_as_good_as_brute_force() {
     let equal = (small_level(), 2_usize..=3).prop_map(|(level, count)| vec![level; count]);
@@ -138,7 +137,7 @@ fn level() -> impl Strategy<Value = Level> {
     )
 }
 
-/// Some of them several times: equal levels are planned together.
+/// Some levels repeat: equal levels are planned together.
 fn levels() -> impl Strategy<Value = Vec<Level>> {
     let repeated = (level(), prop_oneof![3 => Just(1), 1 => 2_usize..5]);
     prop::collection::vec(repeated, 0..8).prop_map(|levels| {
@@ -146,12 +145,12 @@ fn levels() -> impl Strategy<Value = Vec<Level>> {
     })
 }
 
-/// Mostly in range, so that something is planned.
+/// Mostly in range, so that there is a plan.
 fn number() -> impl Strategy<Value = f64> {
     prop_oneof![10 => 0.0..=1.0, 1 => any::<f64>(), 1 => Just(1e15)]
 }
 
-/// From nothing to a hundred bits per key of the largest.
+/// From nothing to a hundred bits per key of the largest level.
 fn budget() -> impl Strategy<Value = u64> {
     (0.0..38.0).prop_map(|log: f64| log.exp2() as u64)
 }
@@ -171,7 +170,7 @@ proptest! {
             prop_assert_eq!(plan.levels().len(), levels.len());
             for (planned, level) in plan.levels().iter().zip(&levels) {
                 prop_assert_eq!(planned.level, *level);
-                // What a builder will make of it.
+                // The filters that a builder will create.
                 let filters = u64::from(level.runs) * u64::from(level.tables);
                 let params = planned.sizing.params(level.keys.div_ceil(filters)).unwrap();
                 prop_assert_eq!(params, planned.params);
@@ -185,11 +184,10 @@ proptest! {
         prop_assert!(plan.to_string().lines().count() == levels.len() + 2);
     }
 
-    /// Also where the text rounds the last bit of a number, which `serde_json` does unless it is
-    /// told not to.
+    /// Also if the text rounds the last bit of a number, which `serde_json` does by default.
     #[cfg(feature = "serde")]
     #[test]
-    fn a_plan_that_was_written_is_read_with_the_same_filters(
+    fn a_stored_plan_is_read_with_the_same_filters(
         levels in levels(),
         budget in budget(),
     ) {
@@ -205,8 +203,7 @@ proptest! {
         }
     }
 
-    /// But by what steps taken in order may lose to the best plan, which the comparisons with brute
-    /// force limit.
+    /// Except for the loss of taking steps in order, which the comparisons with brute force bound.
     #[test]
     fn more_memory_is_never_worse(levels in levels(), budget in budget(), more in budget()) {
         let cost = |bytes| Plan::for_budget(&levels, bytes).unwrap().expected_cost();
@@ -229,8 +226,8 @@ proptest! {
         prop_assert_eq!(shape(&levels), shape(&shuffled));
     }
 
-    /// Where a filter for each would cost more than it saves, some have none, and the next one what
-    /// is left.
+    /// If a filter for each level would cost more than it saves, some levels get none, and the next
+    /// one gets the rest.
     #[test]
     fn equal_levels_get_equal_filters(level in level(), count in 1_usize..6, bits in 1.5..100.0) {
         let levels = vec![level; count];
@@ -249,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn absurd_numbers_end_in_a_plan_or_an_error(
+    fn any_numbers_give_a_plan_or_an_error(
         levels in prop::collection::vec(
             (any::<u64>(), any::<u32>(), any::<u32>(), number(), number(), number()),
             0..5,
@@ -272,7 +269,7 @@ proptest! {
 }
 
 #[test]
-fn memory_goes_where_a_byte_saves_most() {
+fn memory_goes_to_the_levels_that_save_most_per_byte() {
     let tree: Vec<Level> =
         [90_000, 900_000, 9_000_000, 90_000_000, 900_000_000].map(Level::new).into();
     let plan = Plan::for_budget(&tree, 1 << 30).unwrap();
@@ -292,8 +289,8 @@ fn memory_goes_where_a_byte_saves_most() {
     let bits: Vec<f64> = plan.levels().iter().map(PlannedLevel::bits_per_key).collect();
     assert!(bits.is_sorted_by(|small, large| small > large), "{bits:?}");
 
-    // A level that is queried half as often, or whose reads cost half, gets less; one of four runs
-    // more.
+    // A level with half of the queries, or half of the read cost, gets less; a level of four runs
+    // gets more.
     let pair = |other: Level| {
         let plan = Plan::for_budget(&[Level::new(1_000_000), other], 2_500_000).unwrap();
         plan.levels()[0].bits_per_key() - plan.levels()[1].bits_per_key()
@@ -304,7 +301,7 @@ fn memory_goes_where_a_byte_saves_most() {
     assert!(pair(same.present(0.5)) > 1.0 && pair(same.runs(4)) < -2.0);
 }
 
-/// A block too many for one of them exceeds the budget, one too few wastes it.
+/// One block too many exceeds the budget, and one too few wastes it.
 #[test]
 fn equal_levels_share_the_blocks_that_are_left() {
     for count in 1..=6_usize {
@@ -321,7 +318,7 @@ fn equal_levels_share_the_blocks_that_are_left() {
 }
 
 #[test]
-fn what_gets_no_filter_has_a_reason() {
+fn skipped_levels_have_a_reason() {
     let skipped =
         |level: Level, budget| Plan::for_budget(&[level], budget).unwrap().levels()[0].skipped;
     let level = Level::new(1_000_000);
@@ -339,9 +336,9 @@ fn what_gets_no_filter_has_a_reason() {
     );
     assert_eq!(skipped(level, 127), Some(SkipReason::Saturated));
     assert_eq!(skipped(level, 4_096), Some(SkipReason::Saturated));
-    // Under a bit per key, and yet all that can be done with the bytes.
+    // Less than a bit per key, but the best use of the bytes.
     assert_eq!(skipped(level, 64 << 10), None);
-    // Where another level makes more of them, nothing.
+    // Nothing, if another level makes better use of the bytes.
     let levels = [Level::new(10_000), Level::new(1_000_000)];
     let plan = Plan::for_budget(&levels, 30_000).unwrap();
     assert_eq!(plan.levels()[1].skipped, Some(SkipReason::Saturated));
@@ -366,7 +363,7 @@ fn budgets_of_every_size() {
 }
 
 #[test]
-fn numbers_out_of_range_are_named() {
+fn out_of_range_numbers_are_named() {
     let error = |level: Level| Plan::for_budget(&[Level::new(1), level], 1 << 20).unwrap_err();
     let level = Level::new(1_000);
     for bad in [-1.0, f64::NAN, f64::INFINITY, 1e16] {
@@ -398,18 +395,18 @@ mod stored {
     }
 
     #[test]
-    fn a_plan_is_written_with_its_figures_and_read_by_its_sizings() {
+    fn a_stored_plan_is_read_by_its_sizings() {
         let levels = [Level::new(1_000_000).runs(4), Level::new(1_000).present(1.0)];
         let plan = Plan::for_budget(&levels, 1 << 20).unwrap();
         let mut written = serde_json::to_value(&plan).unwrap();
         assert_eq!(written["levels"][1]["skipped"], "MostlyPresent");
         assert_eq!(written["levels"][0]["params"]["expected_items"], 250_000);
         assert_eq!(serde_json::from_value::<Plan>(written.clone()).unwrap(), plan);
-        // A figure that contradicts the sizing does not count.
+        // A figure that contradicts the sizing is ignored.
         written["levels"][0]["params"]["blocks"] = 1.into();
         written["levels"][0]["skipped"] = "NoKeys".into();
         assert_eq!(serde_json::from_value::<Plan>(written).unwrap(), plan);
-        // Of whatever kind the sizing is.
+        // For every kind of sizing.
         let level = json!({ "keys": 1_000 });
         let sizings = [json!({ "MaxBytes": 1_024 }), json!({ "FalsePositiveRate": 1.0 })];
         let [bytes, none] = sizings.map(|sizing| json!({ "level": level, "sizing": sizing }));
@@ -419,7 +416,7 @@ mod stored {
     }
 
     #[test]
-    fn a_plan_that_cannot_be_is_an_error() {
+    fn an_impossible_stored_plan_is_an_error() {
         let level = |level: Value, bits: f64| {
             json!([{ "level": { "keys": 1 }, "sizing": { "BitsPerKey": 8.0 } },
             { "level": level, "sizing": { "BitsPerKey": bits } }])

@@ -1,4 +1,4 @@
-//! What a policy hands out is what it was told, on every level.
+//! A policy returns its settings for every level.
 
 use blocked_bloom::{BloomFilter, BuildError, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_lsm::{
@@ -34,9 +34,9 @@ fn each_level_gets_its_planned_size() {
     }
 }
 
-/// A level that a plan skips must get no filter, not one that passes everything.
+/// A level skipped by a plan gets no filter, instead of a pass-all filter.
 #[test]
-fn a_skipped_level_gets_none() {
+fn a_skipped_level_gets_no_filter() {
     let levels = [Level::new(1_000), Level::new(1_000_000_000).present(1.0)];
     let plan = Plan::for_budget(&levels, 100_000).unwrap();
     assert!(plan.levels()[1].skipped.is_some());
@@ -123,20 +123,20 @@ fn partitions_begin_above_their_limit_and_find_every_key() {
 }
 
 #[test]
-fn what_cannot_be_cut_into_partitions_stays_whole() {
+fn unpartitionable_filters_stay_whole() {
     for options in [
         FilterOptions::new(Sizing::MaxBytes(1 << 20)),
         TEN_BITS.with_key_hash(KeyHash::Caller { tag: 1 }),
     ] {
         whole(&FilterPolicy::new(options).with_partitions(1_000, 1_000), 0, 1_000_000);
     }
-    // A sizing that is none is the builder's to report.
+    // The builder reports an invalid sizing.
     let absurd = FilterPolicy::new(FilterOptions::new(Sizing::BitsPerKey(-1.0)));
     let absurd = whole(&absurd.with_partitions(0, 1_000), 0, 1);
     assert!(matches!(absurd.builder().finish(), Err(BuildError::Params(_))));
 }
 
-/// Without the number, a builder that reaches its limit could make no filter.
+/// Without the expected keys, a builder that reaches its limit could not build a filter.
 #[test]
 fn a_builder_with_a_limit_sizes_for_the_expected_keys() {
     let policy = FilterPolicy::new(TEN_BITS.with_memory_limit(8 << 10));
@@ -146,10 +146,9 @@ fn a_builder_with_a_limit_sizes_for_the_expected_keys() {
     assert_eq!(filter.params().blocks(), TEN_BITS.params(3_000).unwrap().blocks());
 }
 
-/// Engines record these names beside their tables: a name that changes makes filters look
-/// unreadable.
+/// Engines record these names with their tables: a changed name makes filters look unreadable.
 #[test]
-fn names_tell_what_filters_must_agree_on() {
+fn names_contain_everything_filters_must_agree_on() {
     let fixed = PrefixExtractor::fixed(4);
     for (options, name) in [
         (TEN_BITS, "blocked-bloom:v1:scheme1:xxh3-0:keys"),
@@ -172,7 +171,7 @@ fn names_tell_what_filters_must_agree_on() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn a_policy_is_read_as_it_was_written() {
+fn a_policy_survives_serialization() {
     let ribbon = FilterKind::Ribbon { false_positive_rate: 0.01 };
     let levels = [Sizing::BitsPerKey(20.0).into(), ribbon, FilterKind::None];
     let options = TEN_BITS.with_prefixes(PrefixExtractor::delimiter(b'/', 2));
@@ -181,7 +180,7 @@ fn a_policy_is_read_as_it_was_written() {
     assert_eq!(serde_json::from_str::<FilterPolicy>(&text).unwrap(), policy);
     let short = r#"{ "options": { "key_hash": { "Xxh3": { "seed": 0 } } } }"#;
     assert_eq!(serde_json::from_str::<FilterPolicy>(short).unwrap(), FilterPolicy::new(TEN_BITS));
-    // A setting that is spelled otherwise must not be one that was left out.
+    // A misspelled setting must not count as left out.
     for (name, misspelled) in [("levels", "level"), ("partitions", "partition"), ("above", "over")]
     {
         let wrong = text.replacen(&format!("\"{name}\":"), &format!("\"{misspelled}\":"), 1);

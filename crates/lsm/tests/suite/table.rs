@@ -1,5 +1,5 @@
-//! One opened filter whatever its kind: found by its bytes, answering as the filter itself, and
-//! "maybe" where nothing is known.
+//! Opened filters of any kind: recognised by their bytes, with the filter's own answers, and
+//! "maybe" for everything unknown.
 
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
@@ -41,15 +41,15 @@ fn index(options: &FilterOptions) -> Vec<u8> {
     builder.finish().unwrap().1
 }
 
-/// Hashes of all keys, and of as many others.
+/// Hashes of all keys, and of as many absent keys.
 fn hashes(options: &FilterOptions) -> Vec<u64> {
     let hasher = options.hasher().unwrap();
     (0..2 * KEYS).map(|key| hasher.hash(key.to_be_bytes())).collect()
 }
 
-/// In their order, whatever their kinds, and none that lies behind where the caller stops.
+/// In order, for all kinds of filters, and without lookups after the caller stops.
 #[test]
-fn the_tables_to_read_are_those_that_may_have_the_key() {
+fn tables_to_read_returns_the_tables_that_may_contain_the_key() {
     let options = options();
     let open = |bytes| TableFilter::from_bytes(bytes, options.key_hash()).unwrap();
     let tables: Vec<(usize, TableFilter)> = [
@@ -71,7 +71,7 @@ fn the_tables_to_read_are_those_that_may_have_the_key() {
         assert_eq!(to_read, expected.map(|table| table.0).collect::<Vec<_>>());
         lengths[to_read.len()] += 1;
     }
-    // Keys that are there, and others.
+    // Present and absent keys.
     assert!(lengths[5] >= KEYS as usize && lengths[2] > KEYS as usize / 2, "{lengths:?}");
     let looked_up = std::cell::Cell::new(0);
     let hash = hashes(&options)[0];
@@ -104,7 +104,7 @@ fn tables_with_different_seeds_each_get_their_own_hash() {
 /// Engines store identities in their manifests.
 #[cfg(feature = "serde")]
 #[test]
-fn an_identity_is_read_as_it_was_written() {
+fn an_identity_survives_serialization() {
     use blocked_bloom_lsm::FilterIdentity::{self, HeaderChecksum, Length};
     for (identity, text) in [
         (HeaderChecksum(u64::MAX), r#"{"HeaderChecksum":18446744073709551615}"#),
@@ -115,10 +115,9 @@ fn an_identity_is_read_as_it_was_written() {
     }
 }
 
-/// Scans by the prefixes of whatever Bloom filter the table has; "maybe" of every other kind, and
-/// by another rule.
+/// Bloom filters with prefixes rule out scans. Every other kind, and every other rule, is "maybe".
 #[test]
-fn scans_are_ruled_out_by_the_filters_that_have_prefixes() {
+fn filters_with_prefixes_rule_out_scans() {
     let rule = PrefixExtractor::fixed(3);
     let options = options().with_prefixes(rule.clone());
     let bloom = bloom(&options); // of keys that begin with 0, 0 and 0 to 11
@@ -139,7 +138,7 @@ fn scans_are_ruled_out_by_the_filters_that_have_prefixes() {
     }
 }
 
-/// Every way to look up agrees with `expected`, one by one, in batches and as a `dyn`.
+/// All lookups agree with `expected`: single, in batches and as a `dyn Filter`.
 fn assert_answers(filter: &TableFilter<Vec<u8>>, hashes: &[u64], expected: impl Fn(u64) -> bool) {
     let expected: Vec<bool> = hashes.iter().map(|&hash| expected(hash)).collect();
     for (&hash, &expected) in hashes.iter().zip(&expected) {
@@ -160,7 +159,7 @@ fn assert_answers(filter: &TableFilter<Vec<u8>>, hashes: &[u64], expected: impl 
 }
 
 #[test]
-fn each_kind_is_found_by_its_bytes_and_answers_as_itself() {
+fn each_kind_is_recognised_and_answers_like_the_filter() {
     let options = options();
     let (hashes, key_hash) = (hashes(&options), options.key_hash());
     let bloom = bloom(&options);
@@ -201,7 +200,7 @@ fn each_kind_is_found_by_its_bytes_and_answers_as_itself() {
 }
 
 #[test]
-fn what_policies_and_plans_decide_is_opened() {
+fn every_choice_of_policies_and_plans_can_be_opened() {
     let policy = FilterPolicy::new(options())
         .with_levels([Sizing::BitsPerKey(10.0), Sizing::BitsPerKey(0.0)])
         .with_partitions(2_048, 1_024);
@@ -244,8 +243,8 @@ fn another_seed_is_an_error_for_every_kind() {
     }
 }
 
-/// Every flipped bit and every truncation of the kinds that have checksums is an error, and what
-/// stands in says "maybe".
+/// Every flipped bit and every truncation of the kinds with checksums is an error, and the
+/// replacement answers "maybe".
 #[test]
 fn damage_never_says_absent() {
     let options = options();
@@ -257,7 +256,7 @@ fn damage_never_says_absent() {
         for case in 0..2_000 {
             let mut bytes = stored.clone();
             if case % 2 == 0 {
-                // The first bytes too, by which the kind is found.
+                // Also the first bytes, by which the kind is recognised.
                 let limit = if case % 4 == 0 { 64 } else { bytes.len() as u64 };
                 bytes[(random.next() % limit) as usize] ^= 1 << (random.next() % 8);
             } else {
@@ -265,7 +264,7 @@ fn damage_never_says_absent() {
             }
             let (filter, error) = TableFilter::open_or_pass_all(bytes, key_hash);
             assert!(filter.contains_hash(present));
-            // No bytes are no filter.
+            // Empty bytes mean no filter.
             seen += usize::from(error.is_some());
         }
     }
@@ -273,7 +272,7 @@ fn damage_never_says_absent() {
 }
 
 #[test]
-fn errors_say_what_was_found() {
+fn errors_name_the_bytes_found() {
     let key_hash = KeyHash::default();
     let error = TableFilter::from_bytes([1, 2, 3], key_hash).unwrap_err();
     assert_eq!(error, TableFilterError::Unknown { found: [1, 2, 3, 0, 0, 0, 0, 0], length: 3 });
@@ -288,10 +287,10 @@ fn errors_say_what_was_found() {
     assert!(matches!(error, TableFilterError::Bloom(_)));
 }
 
-/// Blocks of RocksDB are opened where the caller says so, and never guessed: any bytes can be one.
+/// Blocks of RocksDB are opened only on request and never guessed, because any bytes can be one.
 #[cfg(feature = "rocksdb")]
 #[test]
-fn blocks_of_rocksdb_answer_as_themselves() {
+fn rocksdb_blocks_answer_like_the_filter() {
     use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, KEY_HASH, hash_key};
     let mut builder = FilterBlockBuilder::new(10.0).unwrap();
     builder.extend((0..KEYS).map(u32::to_be_bytes));
@@ -309,9 +308,9 @@ fn blocks_of_rocksdb_answer_as_themselves() {
     assert!(TableFilter::from_rocksdb_block(Vec::new()).is_err());
 }
 
-/// Of each kind that answers, what its builder was given is found by every lookup.
+/// For each kind of filter, every lookup finds the keys inserted into its builder.
 #[test]
-fn what_was_inserted_is_found() {
+fn inserted_keys_are_found() {
     for seed in [0, 7] {
         let options = options().with_key_hash(KeyHash::Xxh3 { seed });
         let integers = found::integers();
@@ -339,7 +338,7 @@ fn what_was_inserted_is_found() {
 
 #[cfg(feature = "rocksdb")]
 #[test]
-fn what_was_inserted_is_found_in_blocks_of_rocksdb() {
+fn inserted_keys_are_found_in_rocksdb_blocks() {
     use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, RibbonBlockBuilder};
     let keys = found::sorted();
     let mut fast = FilterBlockBuilder::new(10.0).unwrap();

@@ -1,5 +1,5 @@
-//! The pure planner: against exact and relaxed optima, budgets, hysteresis, inheritance,
-//! expectations, failures.
+//! The planner alone: exact and relaxed optima, budgets, hysteresis, inheritance, expectations,
+//! failures.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn table(number: u64, keys: u64) -> ResidentTable {
     ResidentTable::new(number, params.stored_bytes()).with_params(&params)
 }
 
-/// A tick whose loads all succeed.
+/// A tick after which all loads succeed.
 fn tick(planner: &mut ResidentPlanner, elapsed: Duration) -> Vec<(usize, ResidentSize)> {
     let changes = planner.tick(elapsed);
     for &(index, size) in &changes {
@@ -43,7 +43,7 @@ fn tick(planner: &mut ResidentPlanner, elapsed: Duration) -> Vec<(usize, Residen
     changes
 }
 
-/// What is resident, counted anew, if no table was removed.
+/// Counts the resident bytes again, if no table was removed.
 fn naive_bytes(planner: &ResidentPlanner) -> u64 {
     (0..planner.statistics().count())
         .map(|index| match planner.size(index) {
@@ -65,7 +65,7 @@ fn knapsack(items: &[(u64, u64)], budget: usize) -> u64 {
     best[budget]
 }
 
-/// Within one filter of the exact optimum, and of a budget of many filters within 1 %.
+/// At most one filter below the exact optimum, and within 1 % for a budget of many filters.
 #[test]
 fn plans_reach_the_exact_optimum_of_whole_filters() {
     let mut random = Random(7);
@@ -92,8 +92,8 @@ fn plans_reach_the_exact_optimum_of_whole_filters() {
     assert!(reached as f64 > 0.985 * optimum as f64, "{reached} of {optimum}");
 }
 
-/// With sizes to choose from, the plan reaches the bound of the relaxed problem but for one step,
-/// and beats whole filters only.
+/// With several sizes, the plan is at most one step below the relaxed bound, and better than whole
+/// filters only.
 #[test]
 fn folding_reaches_the_relaxed_optimum() {
     let mut random = Random(11);
@@ -113,7 +113,7 @@ fn folding_reaches_the_relaxed_optimum() {
         planner.tick(Duration::ZERO); // estimates what the first plan loaded
         planner.saved_reads()
     };
-    // The bound: steps of size by density, the last in part.
+    // The bound: steps by density, the last one in part.
     let mut steps = Vec::new();
     for &(keys, value) in &tables {
         let params = params(keys);
@@ -135,7 +135,7 @@ fn folding_reaches_the_relaxed_optimum() {
     assert!(folding > 1.03 * whole, "{folding} with folding, {whole} without");
 }
 
-/// Fails if half of a filter is wanted that has an odd number of blocks.
+/// Fails if the plan asks for half of a filter with an odd number of blocks.
 #[test]
 fn only_filters_with_an_even_number_of_blocks_are_folded() {
     for (blocks, folded) in [(8, ResidentSize::Half), (9, ResidentSize::None)] {
@@ -154,9 +154,9 @@ fn only_filters_with_an_even_number_of_blocks_are_folded() {
     }
 }
 
-/// Fails if what is worth most per byte is evicted first.
+/// Fails if the most valuable filters per byte are evicted first.
 #[test]
-fn a_smaller_budget_evicts_what_is_worth_least() {
+fn a_smaller_budget_evicts_the_least_valuable_filters() {
     let mut planner = ResidentPlanner::new(free(100_000));
     for number in 0..100 {
         let index = planner.add(ResidentTable::new(number, 1_000));
@@ -174,9 +174,9 @@ fn a_smaller_budget_evicts_what_is_worth_least() {
     }
 }
 
-/// Fails if bytes are counted twice or not given back, in any order of calls.
+/// Fails if bytes are counted twice or not released, in any order of calls.
 #[test]
-fn resident_bytes_are_those_of_what_is_resident() {
+fn resident_bytes_match_the_resident_filters() {
     let mut random = Random(3);
     let mut planner = ResidentPlanner::new(ResidentOptions::new(200_000));
     let mut alive = Vec::new();
@@ -230,7 +230,7 @@ fn resident_bytes_are_those_of_what_is_resident() {
     }
 }
 
-/// A load has to pay back: filters of nearly equal value do not take each other's place.
+/// A load must pay back: filters of nearly equal value do not displace each other.
 #[test]
 fn filters_of_nearly_equal_value_are_not_exchanged() {
     let mut planner = ResidentPlanner::new(ResidentOptions::new(1_000_000).with_folding(false));
@@ -240,12 +240,12 @@ fn filters_of_nearly_equal_value_are_not_exchanged() {
     planner.count(pair[1], 20);
     assert_eq!(tick(&mut planner, seconds), [(pair[0], ResidentSize::Whole)]);
     for _ in 0..9 {
-        // The other saves up to 0.04 reads a second more, and its load costs six.
+        // The other filter would save up to 0.04 reads per second more, but its load costs six.
         planner.count(pair[0], 20);
         planner.count(pair[1], 21);
         assert_eq!(tick(&mut planner, seconds), []);
     }
-    // Twice as many lookups are no chance.
+    // Twice as many lookups are not chance.
     for _ in 0..20 {
         planner.count(pair[0], 1_000);
         planner.count(pair[1], 2_000);
@@ -254,9 +254,10 @@ fn filters_of_nearly_equal_value_are_not_exchanged() {
     assert_eq!(planner.size(pair[1]), ResidentSize::Whole);
 }
 
-/// The clock is the caller's: the same lookups a second give the same plan whatever the ticks.
+/// The caller provides the clock: the same lookups per second give the same plan at any tick
+/// length.
 #[test]
-fn rates_are_of_elapsed_time_and_not_of_calls() {
+fn rates_depend_on_elapsed_time_only() {
     let rates = [250, 1_000, 4_000].map(|milliseconds| {
         let mut planner = ResidentPlanner::new(free(1));
         let index = planner.add(ResidentTable::new(1, 1_000));
@@ -269,7 +270,8 @@ fn rates_are_of_elapsed_time_and_not_of_calls() {
     assert!(rates.iter().all(|rate| (99.0..101.0).contains(rate)), "{rates:?}");
 }
 
-/// A hot table that becomes cold makes way within a part of the half-life, and noise does not.
+/// A hot table that becomes cold is replaced within part of the half-life, and noise changes
+/// nothing.
 #[test]
 fn a_shift_is_followed_within_the_half_life() {
     let options = ResidentOptions::new(10_000).with_half_life(Duration::from_secs(8));
@@ -291,8 +293,8 @@ fn a_shift_is_followed_within_the_half_life() {
     assert!(seconds <= 8, "{seconds} s");
 }
 
-/// Where many filters change at once, those of few lookups follow at once too; where only the
-/// volume of traffic changes, none forgets.
+/// If many filters change at once, filters with few lookups follow at once too. If only the total
+/// traffic changes, no filter forgets.
 #[test]
 fn many_changes_at_once_make_all_filters_forget() {
     let rate_after = |is_shift: bool| {
@@ -315,10 +317,10 @@ fn many_changes_at_once_make_all_filters_forget() {
     assert!(rate_after(false) < 4.1, "{}", rate_after(false));
 }
 
-/// A filter has changed only if both its lookups and its share of all have: where the hottest falls
-/// silent, the others have more of the share, and remember.
+/// A filter has changed only if its lookups and its share have both changed. If the hottest filter
+/// gets no more lookups, the share of the others grows, but they do not forget.
 #[test]
-fn a_filter_that_falls_silent_does_not_change_the_others() {
+fn a_filter_without_lookups_does_not_reset_the_others() {
     let mut planner = ResidentPlanner::new(free(1).with_half_life(Duration::from_secs(8)));
     let hot = planner.add(ResidentTable::new(0, 1_000));
     let others: Vec<usize> =
@@ -338,9 +340,10 @@ fn a_filter_that_falls_silent_does_not_change_the_others() {
     assert!(rates[0] < 1.0, "{}", rates[0]);
 }
 
-/// A count of a few is mostly chance: it weighs against what is expected, and many outweigh that.
+/// Small counts are mostly chance: the expectation outweighs them, and large counts outweigh the
+/// expectation.
 #[test]
-fn what_is_expected_weighs_as_three_lookups() {
+fn the_prior_weighs_as_much_as_three_lookups() {
     let options = free(1).with_expected_lookups(100.0);
     let mut planner = ResidentPlanner::new(options);
     let all: Vec<usize> = (0..100)
@@ -352,15 +355,15 @@ fn what_is_expected_weighs_as_three_lookups() {
         planner.statistics().nth(7).unwrap().1
     };
     let first = second();
-    // Four lookups where one is expected: (4 + 3) / (1 + 3) a second.
+    // Four lookups, one expected: (4 + 3) / (1 + 3) per second.
     assert!((1.7..1.8).contains(&first), "{first}");
     let last = (0..200).map(|_| second()).last().unwrap();
     assert!((3.9..4.0).contains(&last), "{last}");
 }
 
-/// Fails if a compaction's tables start without what their inputs were looked up.
+/// Fails if new tables of a compaction start without the lookups of their inputs.
 #[test]
-fn new_tables_inherit_by_overlap_and_the_maximum_over_runs() {
+fn new_tables_inherit_the_maximum_over_runs_by_overlap() {
     let mut planner = ResidentPlanner::new(free(1_000));
     let inputs: Vec<usize> =
         (0..4).map(|number| planner.add(ResidentTable::new(number, 1_000))).collect();
@@ -379,9 +382,9 @@ fn new_tables_inherit_by_overlap_and_the_maximum_over_runs() {
     let rate = |planner: &ResidentPlanner, number| {
         planner.statistics().find(|&(table, _)| table == number).unwrap().1
     };
-    // Run 1 gives 100 + 30, run 2 gives 75 + 20.
+    // Run 1: 100 + 30; run 2: 75 + 20.
     assert!((129.0..131.0).contains(&rate(&planner, 9)), "{}", rate(&planner, 9));
-    // What was counted since the last tick is not lost either.
+    // Lookups since the last tick are not lost.
     for (&index, counted) in inputs.iter().zip([0, 0, 300, 0]) {
         planner.count(index, counted);
     }
@@ -398,8 +401,8 @@ fn new_tables_inherit_by_overlap_and_the_maximum_over_runs() {
     assert_ne!(without, second);
 }
 
-/// Before the first lookup every run is expected to be looked up evenly, so that the smallest
-/// tables come first.
+/// Before the first lookup, each run is expected to be looked up evenly, so the smallest tables
+/// come first.
 #[test]
 fn a_cold_start_loads_by_expected_lookups() {
     let mut planner = ResidentPlanner::new(ResidentOptions::new(700_000).with_folding(false));
@@ -419,10 +422,10 @@ fn a_cold_start_loads_by_expected_lookups() {
     assert_eq!(planner.resident_bytes(), 700_000);
 }
 
-/// How many lookups there are shows at the first tick: what is expected of tables that come later
-/// is scaled to it. A table that got none where many were due is expected to get few.
+/// The first tick shows the total traffic, and scales the expectation for later tables. A table
+/// without any of many expected lookups is expected to get few.
 #[test]
-fn expectations_are_scaled_to_what_is_counted() {
+fn expectations_follow_the_counted_traffic() {
     let mut planner = ResidentPlanner::new(free(1).with_expected_lookups(10.0));
     let all: Vec<usize> = (0..100)
         .map(|number| planner.add(ResidentTable::new(number, 1_000).with_run_share(0.01)))
@@ -438,10 +441,9 @@ fn expectations_are_scaled_to_what_is_counted() {
     assert!((900.0..1_000.0).contains(&unseen), "{unseen}"); // 0.01 of 100,000
 }
 
-/// Fails if a first tick, in whose few microseconds nothing was looked up, takes that for what is
-/// to come.
+/// Fails if a first tick after a few microseconds without lookups predicts no traffic.
 #[test]
-fn a_tick_right_after_the_start_loads_what_is_expected() {
+fn a_first_tick_loads_by_expected_lookups() {
     let mut planner = ResidentPlanner::new(ResidentOptions::new(1 << 20));
     for number in 0..4 {
         planner.add(ResidentTable::new(number, 1_000).with_run_share(0.25));
@@ -489,9 +491,10 @@ fn a_failed_load_waits_longer_each_time() {
     assert_eq!(waits, [1, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
 }
 
-/// An offer needs no load, displaces only what is worth less, and nothing if all is worth more.
+/// An offer needs no load, displaces only less valuable filters, and is rejected if all are more
+/// valuable.
 #[test]
-fn an_offer_displaces_what_is_worth_less() {
+fn an_offer_displaces_less_valuable_filters() {
     let mut planner = ResidentPlanner::new(free(3_000));
     let all: Vec<usize> = (0..5)
         .map(|number| {
@@ -518,19 +521,19 @@ fn cheap_reads_are_worth_little() {
     assert_eq!(tick(&mut planner, SECOND), [(cold, ResidentSize::Whole)]);
     planner.tick(Duration::ZERO);
     assert!((planner.saved_reads() - 99.0).abs() < 0.1 && planner.savable_reads() > 148.0);
-    // The other one: 50 reads a second less 1 %, for 1,000 bytes.
+    // The other filter: 50 reads per second less 1 %, for 1,000 bytes.
     assert!((planner.saved_reads_per_mib() - 49.5 * 1_048.576).abs() < 10.0);
 }
 
 #[test]
 #[should_panic(expected = "no table has the index 3")]
-fn an_index_of_no_table_panics() {
+fn an_unknown_index_panics() {
     ResidentPlanner::new(free(1)).count(3, 1);
 }
 
 #[test]
 #[should_panic(expected = "no table has the index 0")]
-fn a_removed_table_is_no_input_of_a_compaction() {
+fn a_removed_table_cannot_be_a_compaction_input() {
     let mut planner = ResidentPlanner::new(free(1));
     let removed = planner.add(ResidentTable::new(1, 1_000).with_absent_per_second(5_000.0));
     planner.remove(removed);
@@ -539,7 +542,7 @@ fn a_removed_table_is_no_input_of_a_compaction() {
 
 #[test]
 #[should_panic(expected = "no table has the index 7")]
-fn an_input_of_no_table_panics() {
+fn an_unknown_input_panics() {
     let inputs = [input(7, 1, 1.0)];
     ResidentPlanner::new(free(1)).add_merged(ResidentTable::new(2, 1_000), &inputs);
 }
@@ -548,10 +551,10 @@ fn input(table: usize, run: u64, share: f64) -> MergeInput<usize> {
     MergeInput { table, run, share }
 }
 
-/// Fewer bytes than half of the filter that the parameters describe: one of the two is wrong, and
-/// the filter is not folded.
+/// If the bytes are fewer than half of the described filter, one of the two is wrong, and the
+/// filter is not folded.
 #[test]
-fn parameters_of_a_larger_filter_than_the_bytes_fold_nothing() {
+fn a_half_larger_than_the_filter_is_not_folded() {
     let known = ResidentTable::new(1, 64).with_params(&params(100_000));
     let mut planner = ResidentPlanner::new(free(1 << 20).with_folding(true));
     let index = planner.add(known);
@@ -566,9 +569,9 @@ fn parameters_of_a_larger_filter_than_the_bytes_fold_nothing() {
     assert_eq!(planner.resident_bytes(), 0);
 }
 
-/// Bytes that no machine has, as a damaged manifest may say.
+/// Impossible sizes, as a damaged manifest may contain.
 #[test]
-fn more_bytes_than_can_be_counted_are_not_resident() {
+fn huge_sizes_never_become_resident() {
     let mut planner = ResidentPlanner::new(free(u64::MAX));
     let tables = [1, 2].map(|number| planner.add(ResidentTable::new(number, u64::MAX - 1)));
     assert!(planner.resize(tables[0], ResidentSize::Whole));
@@ -576,9 +579,9 @@ fn more_bytes_than_can_be_counted_are_not_resident() {
     assert_eq!(planner.resident_bytes(), u64::MAX - 1);
 }
 
-/// Numbers that are none, and those beyond all measure, are taken as the nearest that make sense.
+/// NaN and numbers out of range are replaced by the nearest sensible value.
 #[test]
-fn absurd_numbers_neither_panic_nor_spread() {
+fn out_of_range_numbers_are_clamped() {
     const ODD: [f64; 8] =
         [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, -1.0, 0.0, 1e-300, 1e30];
     let mut random = Random(23);

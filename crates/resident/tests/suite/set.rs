@@ -1,5 +1,4 @@
-//! The resident set: what is in memory, what readers see meanwhile, and what happens to damaged
-//! loads.
+//! The resident set: the filters in memory, the answers while they change, and damaged loads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -24,7 +23,7 @@ use crate::common::Random;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Filters of 128 blocks and more, some 7,000 keys, then have an even number of them.
+/// Filters of 128 blocks or more (about 7,000 keys) then have an even number of blocks.
 fn filters() -> FilterOptions {
     FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable()
 }
@@ -39,7 +38,7 @@ fn filter(table: u64, keys: u64) -> BloomFilter {
     builder.finish().unwrap()
 }
 
-/// Filters of this many keys, stored, and the bytes of memory that one takes.
+/// Stored filters of this many keys, and the bytes of memory of one.
 fn stored(tables: u64, keys: u64) -> (Vec<Vec<u8>>, u64) {
     let stored: Vec<Vec<u8>> = (0..tables).map(|table| filter(table, keys).to_bytes()).collect();
     let bytes = stored[0].len() as u64 - 64;
@@ -50,7 +49,7 @@ fn set(budget: u64) -> ResidentSet {
     ResidentSet::new(ResidentOptions::new(budget).with_filters(&filters()))
 }
 
-/// By the last eight bytes of its header.
+/// The last eight bytes of the header.
 fn identity(stored: &[u8]) -> FilterIdentity {
     FilterIdentity::HeaderChecksum(u64::from_le_bytes(stored[56..64].try_into().unwrap()))
 }
@@ -80,10 +79,10 @@ fn is_resident(slot: &FilterSlot) -> bool {
     slot.filter(&FilterPin::new()).is_some()
 }
 
-/// In their order, and with those whose filter is not in memory; what the caller does not come to
-/// is not counted.
+/// In order, including tables without a filter in memory. Tables that the caller does not reach are
+/// not counted.
 #[test]
-fn the_tables_to_read_are_all_that_do_not_answer_absent() {
+fn tables_to_read_skips_slots_that_answer_absent() {
     let (stored, bytes) = stored(4, 2_000);
     let set = set(3 * bytes);
     let slots: Vec<_> = (0..4)
@@ -115,7 +114,7 @@ fn the_tables_to_read_are_all_that_do_not_answer_absent() {
 }
 
 #[test]
-fn what_saves_most_is_loaded_and_answers() {
+fn the_most_useful_filters_are_loaded() {
     let (stored, bytes) = stored(40, 2_000);
     let set = set(10 * bytes);
     let slots: Vec<_> =
@@ -151,9 +150,9 @@ fn what_saves_most_is_loaded_and_answers() {
     }
 }
 
-/// Fails if bytes are counted twice, or those of evicted and removed filters are not given back.
+/// Fails if bytes are counted twice, or if those of evicted and removed filters are not released.
 #[test]
-fn resident_bytes_are_those_of_the_filters_in_memory() {
+fn resident_bytes_match_the_filters_in_memory() {
     let (stored, bytes) = stored(20, 8_000);
     let set = set(20 * bytes);
     let slots = (0..20).map(|table| {
@@ -188,7 +187,7 @@ fn resident_bytes_are_those_of_the_filters_in_memory() {
 
 /// A folded filter answers as the filter of half the blocks, and takes half the memory.
 #[test]
-fn a_filter_is_folded_when_memory_is_short_and_loaded_when_it_is_not() {
+fn filters_are_folded_if_memory_is_short() {
     let (stored, bytes) = stored(2, 8_000);
     let set = set(2 * bytes);
     let slots: Vec<_> =
@@ -212,7 +211,7 @@ fn a_filter_is_folded_when_memory_is_short_and_loaded_when_it_is_not() {
     assert_eq!(set.snapshot().resident_bytes, 2 * bytes);
 }
 
-/// Bytes that a reader can still see are reported apart, and freed once it cannot.
+/// Bytes that a reader can still see are reported separately, and freed afterwards.
 #[test]
 fn pinned_bytes_are_freed_after_the_reader() {
     let (stored, bytes) = stored(1, 3_000);
@@ -225,10 +224,10 @@ fn pinned_bytes_are_freed_after_the_reader() {
     let snapshot = set.snapshot();
     assert_eq!((snapshot.resident_bytes, snapshot.pinned_bytes), (0, bytes));
     assert_eq!(answer(&slot, hash(0, 1)), Answer::NotResident);
-    // Still whole: a freed filter that is read shows under AddressSanitizer.
+    // Still intact: AddressSanitizer reports reads of a freed filter.
     assert!((0..3_000).all(|key| held.contains_hash(hash(0, key))));
     drop(pin);
-    // Other tests' threads pin too, and hold epochs back for a moment.
+    // Pins of other tests delay the epochs for a moment.
     let freed = (0..2_000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));
         set.snapshot().pinned_bytes == 0
@@ -251,9 +250,9 @@ fn a_dropped_slot_frees_its_filter() {
     assert!(freed);
 }
 
-/// The error is counted, the table answers "maybe", and the filter is not wanted again at once.
+/// The error is counted, the table answers "maybe", and the filter is requested again later.
 #[test]
-fn damaged_loads_are_counted_and_not_wanted_again_at_once() {
+fn damaged_loads_are_counted_and_delayed() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
     let slot = add(&set, 0, &stored[0], 1_000.0);
@@ -272,7 +271,7 @@ fn damaged_loads_are_counted_and_not_wanted_again_at_once() {
     assert_eq!(asked, [1, 61, 181]);
     let snapshot = set.snapshot();
     assert_eq!((snapshot.failed_loads, snapshot.loads, snapshot.resident_bytes), (3, 0, 0));
-    // Repaired, it is loaded at the next time.
+    // Repaired, it is loaded by the next request.
     let mut is_loaded = false;
     for _ in 0..300 {
         slot.count_absent(1_000);
@@ -284,7 +283,7 @@ fn damaged_loads_are_counted_and_not_wanted_again_at_once() {
 }
 
 #[test]
-fn loads_that_cannot_be_read_or_have_another_seed_fail() {
+fn failed_reads_and_other_seeds_are_failed_loads() {
     let (stored, bytes) = stored(2, 2_000);
     let set = set(2 * bytes);
     let slots: Vec<_> =
@@ -309,9 +308,9 @@ fn loads_that_cannot_be_read_or_have_another_seed_fail() {
     );
 }
 
-/// Each slot takes its partition and no other, in which its keys would be "absent".
+/// Each slot accepts its own partition only. Another one would answer "absent" for its keys.
 #[test]
-fn a_slot_takes_its_own_partition_alone() {
+fn a_slot_accepts_only_its_own_partition() {
     let mut stored = Vec::new();
     let mut builder = PartitionedFilterBuilder::new(filters(), 4_096).unwrap();
     for key in 0..20_000_u64 {
@@ -354,7 +353,7 @@ fn a_slot_takes_its_own_partition_alone() {
     assert!(!slots.iter().any(|slot| is_resident(slot)));
     assert_eq!(set.snapshot().failed_loads as usize, partitions - partitions / 3);
 
-    // Until those that failed are wanted again.
+    // Until the failed loads are requested again.
     for _ in 0..61 {
         for load in set.tick(SECOND) {
             let partition = load.table() as usize;
@@ -373,9 +372,9 @@ fn a_slot_takes_its_own_partition_alone() {
     }
 }
 
-/// Whatever its kind and form.
+/// For filters of every kind and form.
 #[test]
-fn a_slot_of_a_known_filter_takes_that_alone() {
+fn a_slot_accepts_only_its_own_filter() {
     let set = set(1 << 20);
     let key_hash = filters().key_hash();
     let ribbon = |table: u64| {
@@ -408,9 +407,9 @@ fn a_slot_of_a_known_filter_takes_that_alone() {
     assert_eq!(full.identity(), identity(&bloom(0).to_bytes()));
 }
 
-/// A load that is under way is not wanted twice; one that was dropped is wanted again.
+/// A load in progress is not requested twice; a dropped request is made again.
 #[test]
-fn a_load_is_wanted_once_until_it_is_answered() {
+fn a_load_is_requested_once_until_it_completes() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
     let slot = add(&set, 0, &stored[0], 1_000.0);
@@ -420,15 +419,15 @@ fn a_load_is_wanted_once_until_it_is_answered() {
     assert_eq!(set.snapshot().wanted_bytes, bytes);
     drop(wanted);
     let again = set.tick(SECOND).pop().unwrap();
-    // Removed while it was read: not kept.
+    // Removed during the read: not kept.
     set.remove(&slot);
     assert_eq!(set.complete_load(again, stored[0].clone()), Ok(false));
     assert_eq!(set.snapshot().resident_bytes, 0);
 }
 
-/// What is answered late for a removed table counts for no other, which has its index by then.
+/// A late answer for a removed table does not affect the table that reuses its index.
 #[test]
-fn a_removed_table_s_late_load_is_nobody_else_s() {
+fn a_late_load_of_a_removed_table_changes_nothing() {
     let (stored, bytes) = stored(2, 2_000);
     let set = set(2 * bytes);
     let removed = add(&set, 0, &stored[0], 1_000.0);
@@ -439,7 +438,7 @@ fn a_removed_table_s_late_load_is_nobody_else_s() {
     assert_eq!(set.offer(&removed, filter(0, 2_000)), Ok(false));
     assert!(!is_resident(&removed) && !is_resident(&other));
     assert_eq!(set.snapshot().resident_bytes, 0);
-    // Nor does its removal or its failure.
+    // Its removal and its failure do not either.
     set.remove(&removed);
     let load = set.tick(SECOND).pop().unwrap();
     assert_eq!(load.table(), 1);
@@ -450,7 +449,7 @@ fn a_removed_table_s_late_load_is_nobody_else_s() {
     let load = set.tick(SECOND).pop().expect("the third did not fail");
     assert_eq!(set.complete_load(load, stored[1].clone()), Ok(true));
     assert_eq!(answer(&third, hash(1, 7)), Answer::Maybe);
-    // Nor are its lookups the input of a compaction.
+    // Its lookups are not the input of a compaction.
     removed.count_absent(1_000_000);
     let input = MergeInput { table: &*removed, run: 1, share: 1.0 };
     set.add_merged(ResidentTable::new(9, bytes), FilterIdentity::Length(bytes), &[input]);
@@ -458,9 +457,9 @@ fn a_removed_table_s_late_load_is_nobody_else_s() {
     assert_eq!(merged, Some((9, 0.0)));
 }
 
-/// A new slot begins to count at 0, whatever the one had counted that had its index.
+/// A new slot starts at 0, even if the previous table with its index had counts.
 #[test]
-fn a_table_with_the_index_of_another_counts_its_own_lookups() {
+fn a_reused_index_starts_counting_at_zero() {
     let set = set(1 << 20);
     let (stored, _) = stored(2, 1_000);
     let removed = add(&set, 0, &stored[0], 0.0);
@@ -474,9 +473,9 @@ fn a_table_with_the_index_of_another_counts_its_own_lookups() {
     assert!((150_000.0..170_000.0).contains(&counted), "{counted}");
 }
 
-/// Bytes that no machine has, as a damaged manifest may say.
+/// Impossible sizes, as a damaged manifest may contain.
 #[test]
-fn sums_of_absurd_bytes_are_the_largest_number() {
+fn sums_of_huge_sizes_saturate() {
     let options = ResidentOptions::new(u64::MAX).with_filters(&filters());
     let set = ResidentSet::new(options.with_load_cost(0.0, f64::INFINITY));
     let params = filters().params(100_000).unwrap();
@@ -484,16 +483,16 @@ fn sums_of_absurd_bytes_are_the_largest_number() {
         let known = ResidentTable::new(table, u64::MAX - 1).with_params(&params);
         set.add(known.with_absent_per_second(1e6), FilterIdentity::Length(1_000))
     });
-    // Half of each is wanted, all of each is to be loaded.
+    // Half of each is to be kept, but all of each must be read.
     assert_eq!(set.tick(SECOND).len(), 2);
     let snapshot = set.snapshot();
     assert_eq!((snapshot.wanted_bytes, snapshot.stored_bytes), (u64::MAX, u64::MAX));
     slots.iter().for_each(|slot| set.remove(slot));
 }
 
-/// A filter of another seed counts as a failed load, and is not wanted at every tick.
+/// A filter with another seed is a failed load, and is not requested at every tick.
 #[test]
-fn an_opened_filter_that_is_refused_is_not_wanted_at_once() {
+fn a_rejected_opened_filter_delays_the_next_load() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
     let slot = add(&set, 0, &stored[0], 1_000.0);
@@ -505,7 +504,7 @@ fn an_opened_filter_that_is_refused_is_not_wanted_at_once() {
     assert!(set.tick(SECOND).is_empty());
 }
 
-/// A load that comes when the budget has no room any more is not kept.
+/// A load is not kept if the budget has no room for it any more.
 #[test]
 fn a_late_load_does_not_exceed_the_budget() {
     let (stored, bytes) = stored(1, 2_000);
@@ -517,7 +516,7 @@ fn a_late_load_does_not_exceed_the_budget() {
     assert!(!is_resident(&slot));
 }
 
-/// A block of RocksDB in which every key of a table was inserted.
+/// A block of RocksDB with all keys of a table.
 fn rocksdb_block(table: u64, bits_per_key: f64, keys: u64) -> Vec<u8> {
     let mut builder = FilterBlockBuilder::new(bits_per_key).unwrap();
     builder.extend((0..keys).map(|key| (table << 32 | key).to_le_bytes()));
@@ -528,10 +527,10 @@ fn rocksdb_set(budget: u64) -> ResidentSet {
     ResidentSet::new(ResidentOptions::new(budget).with_key_hash(KEY_HASH))
 }
 
-/// The slot's filter, offered again, takes its own place; where the whole does not fit, the half
-/// that is in memory stays.
+/// The slot's own filter, offered again, replaces itself. If the whole does not fit, the resident
+/// half stays.
 #[test]
-fn an_offer_of_the_filter_that_is_held_keeps_or_unfolds_it() {
+fn offering_the_resident_filter_again_keeps_or_unfolds_it() {
     let set = set(20_000);
     let own = filter(0, 8_000);
     let slot = add(&set, 0, &own.to_bytes(), 1_000.0);
@@ -549,10 +548,11 @@ fn an_offer_of_the_filter_that_is_held_keeps_or_unfolds_it() {
     }
 }
 
-/// A slot of a filter without a header takes no filter of another length, nor one with a header;
-/// a slot of a filter with a header takes none without. What was given in error is not kept.
+/// A slot for a filter without a header rejects filters of another length and filters with a
+/// header. A slot for a filter with a header rejects filters without one. Rejected filters are not
+/// kept.
 #[test]
-fn a_slot_of_a_length_takes_no_other_length() {
+fn a_slot_for_a_length_rejects_other_lengths() {
     let block = |keys| TableFilter::from_rocksdb_block(rocksdb_block(0, 10.0, keys)).unwrap();
     let (own, shorter, longer) = (block(2_000), block(1_900), block(2_100));
     let sealed = filters().with_key_hash(KEY_HASH).empty_filter(2_000).unwrap().to_bytes();
@@ -567,7 +567,7 @@ fn a_slot_of_a_length_takes_no_other_length() {
         assert_eq!(set.offer(&slot, other.clone()), error);
         assert!(!is_resident(&slot));
     }
-    // A read that gives no bytes, or those of another file.
+    // A read that returns no bytes, or those of another file.
     for bytes in [Vec::new(), sealed.clone()] {
         let load = (0..7_200).find_map(|_| {
             slot.count_absent(1_000);
@@ -584,9 +584,9 @@ fn a_slot_of_a_length_takes_no_other_length() {
     assert_eq!(set.offer(&slot, own), Ok(true));
 }
 
-/// A filter that saves nothing is not kept: pass-all, none, an index of partitions.
+/// Useless filters are not kept: pass-all filters, no filter, an index of partitions.
 #[test]
-fn filters_that_say_maybe_are_not_kept() {
+fn pass_all_filters_are_not_kept() {
     let set = set(1 << 20);
     let slots = [BloomFilter::pass_all(KeyHash::default()).to_bytes(), Vec::new()].map(|bytes| {
         let filter = TableFilter::from_bytes(&bytes, KeyHash::default()).unwrap();
@@ -601,7 +601,7 @@ fn filters_that_say_maybe_are_not_kept() {
     assert_eq!(set.snapshot().failed_loads, 0);
 }
 
-/// Filters are copied, whatever owns the bytes: the owner is dropped, and the budget is exact.
+/// Filters are copied: the owner of the bytes is dropped, and the budget is exact.
 #[test]
 fn any_owner_of_bytes_is_accepted() {
     let mut builder = RibbonOptions::for_filters(&filters()).builder();
@@ -653,7 +653,7 @@ fn slots_with_different_seeds_each_get_their_own_hash() {
 }
 
 #[test]
-fn ribbon_filters_are_resident_too() {
+fn ribbon_filters_can_be_resident() {
     let mut builder = RibbonOptions::for_filters(&filters()).builder();
     builder.extend((0..2_000_u64).map(u64::to_le_bytes)).unwrap();
     let bytes = builder.finish().unwrap().as_bytes().to_vec();
@@ -669,7 +669,7 @@ fn ribbon_filters_are_resident_too() {
 }
 
 #[test]
-fn blocks_of_rocksdb_are_resident_too() {
+fn rocksdb_blocks_can_be_resident() {
     let block = rocksdb_block(0, 10.0, 2_000);
     let set = rocksdb_set(1 << 20);
     let known = ResidentTable::new(0, block.len() as u64).with_absent_per_second(1_000.0);
@@ -682,9 +682,9 @@ fn blocks_of_rocksdb_are_resident_too() {
     assert!((2_000..4_000).filter(|&i| answer(&slot, key(i)) == Answer::Absent).count() > 1_900);
 }
 
-/// Fails if a compaction loses what its inputs were looked up.
+/// Fails if a compaction loses the lookups of its inputs.
 #[test]
-fn tables_of_a_compaction_take_the_place_of_their_inputs() {
+fn compacted_tables_replace_their_inputs() {
     let (stored, bytes) = stored(4, 2_000);
     let set = set(2 * bytes);
     let slots: Vec<_> =
@@ -695,13 +695,13 @@ fn tables_of_a_compaction_take_the_place_of_their_inputs() {
     assert!(slots.iter().all(|slot| is_resident(slot)));
     let inputs: Vec<_> =
         slots.iter().map(|slot| MergeInput { table: &**slot, run: 1, share: 1.0 }).collect();
-    // What was looked up since the last tick counts for the new table.
+    // Lookups since the last tick count for the new table.
     slots.iter().for_each(|slot| slot.count_absent(160_000));
     let table = ResidentTable::new(9, 2 * bytes);
     let own = filter(9, 4_000);
     let merged = set.add_merged(table, identity(&own.to_bytes()), &inputs);
     slots.iter().for_each(|slot| set.remove(slot));
-    // Of the inputs none is taken for it.
+    // None of the inputs is accepted as the new filter.
     assert!(set.offer(&merged, filter(0, 2_000)).is_err());
     assert_eq!(set.offer(&merged, own), Ok(true));
     assert!(is_resident(&merged) && !others.iter().any(|slot| is_resident(slot)));
@@ -712,7 +712,7 @@ fn tables_of_a_compaction_take_the_place_of_their_inputs() {
 }
 
 #[test]
-fn after_a_restart_statistics_decide() {
+fn persisted_statistics_decide_the_first_loads() {
     let (stored, bytes) = stored(8, 2_000);
     let before = set(2 * bytes);
     let slots: Vec<_> =
@@ -737,7 +737,7 @@ fn after_a_restart_statistics_decide() {
 
 /// Batches answer as single lookups, and count as many absent keys.
 #[test]
-fn batches_answer_and_count_as_single_lookups() {
+fn batches_answer_and_count_like_single_lookups() {
     let (stored, bytes) = stored(1, 2_000);
     let set = set(bytes);
     let slot = add(&set, 0, &stored[0], 1_000.0);
@@ -756,7 +756,7 @@ fn batches_answer_and_count_as_single_lookups() {
     }
     let absent = hits.count_misses() as f64 * 1_001.0;
     drop(pin);
-    // The mean of a second of this and of a minute's window of 1,000.
+    // The mean of this second and of the previous minute's 1,000 per second.
     set.tick(SECOND);
     let window = 60.0 / std::f64::consts::LN_2 + 1.0;
     let mean = 1_000.0 + (absent - 1_000.0) / (window + 1.0);
@@ -764,7 +764,7 @@ fn batches_answer_and_count_as_single_lookups() {
     assert!((0.97..1.03).contains(&(counted / mean)), "{counted} for {mean}");
 }
 
-/// Scans that a filter spares count as absent lookups, so that it is worth its memory for them.
+/// Scans that a filter rules out count as absent lookups, because they are worth memory too.
 #[test]
 fn scans_are_ruled_out_and_counted() {
     let rule = PrefixExtractor::fixed(4);
@@ -803,20 +803,20 @@ fn a_snapshot_prints_each_figure() {
     assert_eq!(text.lines().count(), 16);
 }
 
-/// 10^8 lookups, of keys that are there in every other, while another thread loads, folds, evicts,
-/// removes and adds. A key that is there is never "absent"; a filter that was freed shows as
-/// garbage, and under AddressSanitizer as an error.
+/// 10^8 lookups, half of them of present keys, while another thread loads, folds, evicts, removes
+/// and adds filters. A present key must never be "absent". A freed filter shows up as garbage, and
+/// as an error under AddressSanitizer.
 #[test]
-fn a_hundred_million_lookups_beside_an_evictor() {
+fn lookups_never_miss_keys_while_another_thread_evicts() {
     const TABLES: u64 = 16;
     const READERS: u64 = 2;
-    // Under AddressSanitizer, some ten times as slow, fewer will do.
+    // AddressSanitizer is about ten times as slow, so it runs fewer.
     let lookups = std::env::var("RESIDENT_LOOKUPS").map_or(100_000_000, |n| n.parse().unwrap());
     let (stored, bytes) = stored(TABLES, 8_000);
     let set = set(6 * bytes);
     let slots: Vec<_> =
         (0..TABLES).map(|table| add(&set, table, &stored[table as usize], 100.0)).collect();
-    // The keys of each table, and as many others.
+    // The keys of each table, and as many absent keys.
     let hashes: Vec<Vec<u64>> =
         (0..TABLES).map(|table| (0..16_000).map(|key| hash(table, key)).collect()).collect();
     let done = AtomicBool::new(false);
@@ -856,7 +856,7 @@ fn a_hundred_million_lookups_beside_an_evictor() {
                 assert!(set.snapshot().resident_bytes <= set.snapshot().budget);
             }
         });
-        // The scope waits for the readers; this waits for them to tell the evictor.
+        // The scope waits for the readers, and this waits until they have told the evicting thread.
         while answered.load(Relaxed) == 0 && !evictor.is_finished() {
             std::thread::sleep(Duration::from_millis(20));
         }

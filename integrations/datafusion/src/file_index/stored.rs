@@ -267,7 +267,7 @@ impl Left {
         let verdicts = self.found.iter().map(|(index, candidates)| {
             match index.manifest().prune(candidates, &identity) {
                 Pruned::Unknown(why) => Verdict::Unknown(why),
-                Pruned::Nothing => Verdict::Nothing,
+                Pruned::Empty => Verdict::Nothing,
                 Pruned::RowGroups(bits) => Verdict::RowGroups(
                     (0..bits.len()).map(|i| bits.get(i) != Some(false)).collect(),
                 ),

@@ -59,7 +59,7 @@ impl<D: AsRef<[u8]>> AsRef<[u8]> for BlockBytes<D> {
     fn as_ref(&self) -> &[u8] {
         match self.stored.bytes().and_then(|bytes| bytes.get(self.start..self.end)) {
             Some(block) => block,
-            None => no_bytes(),
+            None => empty_slice(),
         }
     }
 }
@@ -67,6 +67,6 @@ impl<D: AsRef<[u8]>> AsRef<[u8]> for BlockBytes<D> {
 /// Cold: otherwise a conditional move chooses the bytes, and the address of what is looked up in
 /// them waits for it.
 #[cold]
-fn no_bytes() -> &'static [u8] {
+fn empty_slice() -> &'static [u8] {
     &[]
 }

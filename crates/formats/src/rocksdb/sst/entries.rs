@@ -89,7 +89,7 @@ pub(super) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn of(block: Block<'a>) -> Result<Self, RocksdbError> {
+    pub(super) fn new(block: Block<'a>) -> Result<Self, RocksdbError> {
         let end = || {
             let (rest, count) = block.bytes.split_last_chunk()?;
             // The top bit says that a hash index follows, which only data blocks have.
@@ -111,7 +111,7 @@ impl<'a> Entries<'a> {
         block: Block<'a>,
         mut each: impl FnMut(&[u8], Block<'a>) -> Result<(), RocksdbError>,
     ) -> Result<(), RocksdbError> {
-        let mut entries = Entries::of(block)?;
+        let mut entries = Entries::new(block)?;
         let mut key = Vec::new();
         while !entries.is_at_end() {
             let (next, value) = entries.next()?;

@@ -45,7 +45,7 @@ pub(super) struct Metaindex {
 }
 
 impl Metaindex {
-    pub(super) fn of(block: Block<'_>) -> Result<Self, RocksdbError> {
+    pub(super) fn read(block: Block<'_>) -> Result<Self, RocksdbError> {
         let unread = FilterLayout::None;
         let mut names = Metaindex { properties: None, full: None, partitioned: None, unread };
         Entries::for_each(block, |name, value| {

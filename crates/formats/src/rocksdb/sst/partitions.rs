@@ -10,7 +10,7 @@ use core::cmp::Ordering;
 use blocked_bloom::parts::fill_with_hits;
 use blocked_bloom::{AllocError, Filter, Kernel};
 
-use super::super::block::{BytesOf, FilterBlock};
+use super::super::block::{FilterBlock, ReadKey};
 use super::super::error::RocksdbError;
 use super::block::{Block, BlockBytes, Handle};
 use super::entries::{Cursor, Entries, Key};
@@ -33,7 +33,7 @@ pub(super) struct Partitions<D> {
 }
 
 impl<D: AsRef<[u8]>> Partitions<D> {
-    pub(super) fn of<'a>(
+    pub(super) fn open<'a>(
         table: &Table<'_, 'a>,
         index: Block<'a>,
         properties: &Properties,
@@ -43,7 +43,7 @@ impl<D: AsRef<[u8]>> Partitions<D> {
         let is_bytewise = properties.comparator.as_deref() == Some(BYTEWISE);
         let mut separators = is_bytewise.then(|| Separators::new(suffix));
         let mut filters = Vec::new();
-        let mut entries = Entries::of(index)?;
+        let mut entries = Entries::new(index)?;
         let mut last_key = Vec::new();
         let mut last = Handle { offset: 0, size: 0 };
         while !entries.is_at_end() {
@@ -92,7 +92,7 @@ impl<D: AsRef<[u8]>> Partitions<D> {
 
     /// The partition that holds the key if any does, unless that is not known.
     pub(super) fn partition(&self, key: &[u8]) -> Option<usize> {
-        self.separators.as_ref().map(|separators| separators.of_key(key))
+        self.separators.as_ref().map(|separators| separators.partition_of_key(key))
     }
 
     pub(super) fn contains(&self, key: &[u8]) -> bool {
@@ -114,7 +114,7 @@ impl<D: AsRef<[u8]>> Partitions<D> {
     /// release of RocksDB adds a prefix to the partition before its keys as well.
     pub(super) fn contains_start(&self, start: &[u8], prefix: &[u8]) -> bool {
         let Some(separators) = &self.separators else { return self.contains_prefix(prefix) };
-        let first = separators.of_key(start);
+        let first = separators.partition_of_key(start);
         let last = separators.first(start, start.len(), |order| order == Ordering::Greater);
         self.filters[first..=last].iter().any(|filter| filter.contains(prefix))
     }
@@ -123,24 +123,24 @@ impl<D: AsRef<[u8]>> Partitions<D> {
     pub(super) fn look_up_hashes(&self, hashes: &[u64], words: &mut [u64]) {
         // If the owner of the file panics, what is left says "maybe".
         fill_with_hits(words, hashes.len());
-        self.in_any(words, |filter, hits| _ = filter.contains_hashes_into(hashes, hits));
+        self.merge_hits(words, |filter, hits| _ = filter.contains_hashes_into(hashes, hits));
     }
 
     /// Looks up keys, whose bytes `bytes` reads. There is one word per 64 keys.
-    pub(super) fn look_up<K>(&self, keys: &[K], words: &mut [u64], bytes: impl BytesOf<K> + Copy) {
+    pub(super) fn look_up<K>(&self, keys: &[K], words: &mut [u64], bytes: impl ReadKey<K> + Copy) {
         // If a key or the owner of the file panics when it is read, what is left says "maybe".
         fill_with_hits(words, keys.len());
         let Some(separators) = &self.separators else {
-            return self.in_any(words, |filter, hits| _ = filter.look_up(keys, hits, bytes));
+            return self.merge_hits(words, |filter, hits| _ = filter.look_up(keys, hits, bytes));
         };
-        let place = |(i, key)| (bytes.with(key, |key| separators.of_key(key)), i);
+        let place = |(i, key)| (bytes.with_bytes(key, |key| separators.partition_of_key(key)), i);
         let mut places: Vec<(usize, usize)> = keys.iter().enumerate().map(place).collect();
         places.sort_unstable();
         let mut hits = Vec::new();
         for places in places.chunk_by(|a, b| a.0 == b.0) {
             hits.resize(places.len().div_ceil(64), 0);
             // There is a word per 64 places.
-            _ = self.filters[places[0].0].look_up(places, &mut hits, Of(keys, bytes));
+            _ = self.filters[places[0].0].look_up(places, &mut hits, IndexedKeys(keys, bytes));
             for (at, &(_, i)) in places.iter().enumerate() {
                 let miss = !hits[at / 64] >> (at % 64) & 1;
                 words[i / 64] &= !(miss << (i % 64));
@@ -149,7 +149,11 @@ impl<D: AsRef<[u8]>> Partitions<D> {
     }
 
     /// The hits of any partition.
-    fn in_any(&self, words: &mut [u64], look_up: impl Fn(&FilterBlock<BlockBytes<D>>, &mut [u64])) {
+    fn merge_hits(
+        &self,
+        words: &mut [u64],
+        look_up: impl Fn(&FilterBlock<BlockBytes<D>>, &mut [u64]),
+    ) {
         let (mut any, mut hits) = (vec![0; words.len()], vec![0; words.len()]);
         for filter in &self.filters {
             look_up(filter, &mut hits);
@@ -160,11 +164,11 @@ impl<D: AsRef<[u8]>> Partitions<D> {
 }
 
 /// Reads the bytes of keys that are given as partition and index in the batch.
-struct Of<'k, K, B>(&'k [K], B);
+struct IndexedKeys<'k, K, B>(&'k [K], B);
 
-impl<K, B: BytesOf<K>> BytesOf<(usize, usize)> for Of<'_, K, B> {
-    fn with<R>(&self, &(_, i): &(usize, usize), read: impl FnOnce(&[u8]) -> R) -> R {
-        self.1.with(&self.0[i], read)
+impl<K, B: ReadKey<K>> ReadKey<(usize, usize)> for IndexedKeys<'_, K, B> {
+    fn with_bytes<R>(&self, &(_, i): &(usize, usize), read: impl FnOnce(&[u8]) -> R) -> R {
+        self.1.with_bytes(&self.0[i], read)
     }
 }
 

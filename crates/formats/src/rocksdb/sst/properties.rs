@@ -29,7 +29,7 @@ pub(super) struct Properties {
 }
 
 impl Properties {
-    pub(super) fn of(block: Block<'_>) -> Result<Self, RocksdbError> {
+    pub(super) fn read(block: Block<'_>) -> Result<Self, RocksdbError> {
         let mut properties = Properties::default();
         Entries::for_each(block, |name, value| {
             let number = || Cursor::new(value).varint();

@@ -95,7 +95,7 @@ impl Separators {
     }
 
     /// The partition that holds the key if any does.
-    pub(super) fn of_key(&self, key: &[u8]) -> usize {
+    pub(super) fn partition_of_key(&self, key: &[u8]) -> usize {
         self.first(key, usize::MAX, |order| order != Ordering::Less)
     }
 

@@ -141,7 +141,7 @@ impl<'t, 'a> Table<'t, 'a> {
         let (bytes, stored) = self.unverified(name, handle, 0)?;
         let intact = self.verify(name, handle, bytes, stored);
         let Err(error @ RocksdbError::BlockChecksum { .. }) = intact else { return intact };
-        let (block, _) = without_compression_type(name, handle, bytes);
+        let (block, _) = split_compression_type(name, handle, bytes);
         let Some(place) = sequence_number(block) else { return Err(error) };
         let mut before = Vec::new();
         let no_memory = AllocError::new(bytes.len() as u64);
@@ -182,7 +182,7 @@ impl<'t, 'a> Table<'t, 'a> {
         bytes: &'b [u8],
         found: u32,
     ) -> Result<Block<'b>, RocksdbError> {
-        let (block, compression) = without_compression_type(name, handle, bytes);
+        let (block, compression) = split_compression_type(name, handle, bytes);
         let expected = self.checksum.compute(bytes).wrapping_add(self.context(handle.offset));
         let offset = handle.offset + handle.size;
         if found != expected {
@@ -202,7 +202,7 @@ impl<'t, 'a> Table<'t, 'a> {
 }
 
 /// The block, and its compression type, which is there at least.
-fn without_compression_type<'a>(
+fn split_compression_type<'a>(
     name: &'static str,
     handle: Handle,
     bytes: &'a [u8],

@@ -76,8 +76,8 @@ fn every_answer_of_every_fixture() {
         };
         let path = folder.join(name);
         let queries = queries(&folder.join(name.replace("Filter.db", "keys.csv")));
-        let named = Layout::of_file_name(path.to_str().unwrap()).unwrap();
-        assert_eq!(Layout::of_version(version), Ok(named), "{name}");
+        let named = Layout::from_file_name(path.to_str().unwrap()).unwrap();
+        assert_eq!(Layout::from_version(version), Ok(named), "{name}");
         let added: Vec<_> = queries.iter().filter(|query| query.added).map(|it| &it.key).collect();
         let bytes = std::fs::read(&path).unwrap();
         let diagnosis = diagnose(&bytes, &added).unwrap();
@@ -104,7 +104,7 @@ fn every_answer_of_every_fixture() {
             (partitions.parse::<i32>().unwrap(), fp_chance.parse().unwrap());
         let queries = queries(&folder.join(format!("{name}.csv")));
         for version in ["ma", "nb"] {
-            let layout = Layout::of_version(version).unwrap();
+            let layout = Layout::from_version(version).unwrap();
             let path = folder.join(format!("{name}-{version}-Filter.db"));
             let mut written = CassandraFilter::new(layout, partitions as u64, fp_chance).unwrap();
             if family == "int" {

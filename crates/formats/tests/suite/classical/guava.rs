@@ -117,7 +117,7 @@ fn the_writer_sets_the_bits_of_a_naive_one() {
 }
 
 #[test]
-fn what_cannot_be_merged_changes_nothing() {
+fn a_rejected_merge_changes_nothing() {
     let shape = Shape::new(Strategy::Mitz64, 5, 10).unwrap();
     let mut filter = GuavaFilter::with_shape(shape).unwrap();
     let others = [

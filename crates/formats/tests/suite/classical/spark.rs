@@ -161,7 +161,7 @@ fn the_writer_sets_the_bits_of_a_naive_one() {
 }
 
 #[test]
-fn what_cannot_be_merged_changes_nothing() {
+fn a_rejected_merge_changes_nothing() {
     let seeded = |seed| Version::V2 { seed };
     let mut filter = SparkFilter::with_shape(Shape::new(seeded(3), 5, 10).unwrap()).unwrap();
     let others = [

@@ -335,7 +335,7 @@ fn filters_that_overlap_are_believed_of_no_column() {
 /// What "What cannot be seen" of `docs/parquet.md` says of filters whose length only their headers
 /// have.
 #[test]
-fn a_filter_of_unknown_length_that_reaches_into_the_next_is_alone_not_believed() {
+fn rejects_only_the_filter_that_overlaps_the_next() {
     let own = |value: i64, blocks| {
         let mut filter = SplitBlockFilter::with_blocks(blocks).unwrap();
         filter.insert(value.to_le_bytes());

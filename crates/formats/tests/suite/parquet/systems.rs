@@ -141,7 +141,7 @@ fn filters_of_sequences_are_written_byte_for_byte() {
                 let column = columns.position(column_name).unwrap();
                 let mut filter = SplitBlockFilter::new(distinct_values, rate).unwrap();
                 for i in start..start + columns.rows() {
-                    filter.insert(in_sequence(column_name, i));
+                    filter.insert(sequence_value(column_name, i));
                 }
                 start += columns.rows();
                 if name.starts_with("pyarrow") {
@@ -160,7 +160,7 @@ fn filters_of_sequences_are_written_byte_for_byte() {
     }
 }
 
-fn in_sequence(column: &str, i: i64) -> Vec<u8> {
+fn sequence_value(column: &str, i: i64) -> Vec<u8> {
     match column {
         "i64" => (3 * i - 1_000).to_le_bytes().to_vec(),
         "i32" => (7 * i as i32 - 500).to_le_bytes().to_vec(),

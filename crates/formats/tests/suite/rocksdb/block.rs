@@ -453,7 +453,7 @@ fn damaged_blocks_are_read_as_rocksdb_would_read_them_or_errors() {
 }
 
 #[test]
-fn any_trailer_behind_any_bits() {
+fn arbitrary_trailers_and_bits() {
     let keys = &keys("raw/keys_mix_absent.hex")[..70];
     let mut random = Random(6);
     for round in 0..3_000 {

@@ -365,9 +365,9 @@ fn partitions_that_lie_anywhere_are_loaded_as_far_as_they_can_be() {
         let index = sst.block(&sst::index(&entries, 1, false));
         let properties = [WHOLE, BYTEWISE, ("rocksdb.index.key.is.user.key", &[1][..])];
         let bytes = sst.finish(&[(PARTITIONED, index)], Some(&properties));
-        let (whole, by_ranges) = (SstFilter::open(&bytes[..]), sst::by_ranges(&bytes));
+        let (whole, ranged) = (SstFilter::open(&bytes[..]), sst::open_by_ranges(&bytes));
         outcomes[usize::from(whole.is_ok())] += 1;
-        assert!(by_ranges == whole, "{entries:?}: {by_ranges:?}, of the whole file {whole:?}");
+        assert!(ranged == whole, "{entries:?}: {ranged:?}, of the whole file {whole:?}");
     }
     assert!(outcomes[0] > 300 && outcomes[1] > 0, "{outcomes:?}");
 }

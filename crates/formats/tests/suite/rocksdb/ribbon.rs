@@ -17,22 +17,22 @@ const PREFIXES: (&str, &[u8]) = ("rocksdb.block.based.table.prefix.filtering", b
 const EXTRACTOR: (&str, &[u8]) = ("rocksdb.prefix.extractor.name", b"rocksdb.FixedPrefix.4");
 
 #[derive(Clone, Copy, PartialEq)]
-enum Holds {
+enum Contents {
     Keys,
     Prefixes,
     Both,
 }
 
 /// A Ribbon block of the keys, their first four bytes, or both.
-fn ribbon(keys: &[String], holds: Holds) -> Vec<u8> {
+fn ribbon(keys: &[String], holds: Contents) -> Vec<u8> {
     // At one bit per key few prefixes are not a Bloom filter either.
     let mut builder =
-        RibbonBlockBuilder::new(if holds == Holds::Prefixes { 1.0 } else { 10.0 }).unwrap();
+        RibbonBlockBuilder::new(if holds == Contents::Prefixes { 1.0 } else { 10.0 }).unwrap();
     for key in keys {
         match holds {
-            Holds::Keys => builder.insert(key),
-            Holds::Prefixes => builder.insert(&key[..4]),
-            Holds::Both => builder.insert_with_prefix(key, &key[..4]),
+            Contents::Keys => builder.insert(key),
+            Contents::Prefixes => builder.insert(&key[..4]),
+            Contents::Both => builder.insert_with_prefix(key, &key[..4]),
         }
     }
     let block = builder.finish_verified().unwrap();
@@ -77,12 +77,12 @@ fn numbered(letter: char, count: usize) -> Vec<String> {
 fn prefixes_and_keys() {
     let keys = numbered('u', 6_000);
     let (absent, mut hits) = (numbered('v', 6_000), Bitmask::new());
-    for holds in [Holds::Keys, Holds::Prefixes, Holds::Both] {
+    for holds in [Contents::Keys, Contents::Prefixes, Contents::Both] {
         let mut properties = vec![BYTEWISE, USER_KEYS];
-        if holds != Holds::Prefixes {
+        if holds != Contents::Prefixes {
             properties.push(WHOLE);
         }
-        if holds != Holds::Keys {
+        if holds != Contents::Keys {
             properties.extend([PREFIXES, EXTRACTOR]);
         }
         let files = [
@@ -101,7 +101,7 @@ fn prefixes_and_keys() {
                 filter.contains_batch(&absent, &mut hits);
                 assert!(hits.iter().zip(&absent).all(|(hit, key)| hit == filter.contains(key)));
                 match holds {
-                    Holds::Prefixes => {
+                    Contents::Prefixes => {
                         assert_eq!(hits.count_misses(), 0, "nothing is known of keys")
                     }
                     _ => assert!((1..150).contains(&hits.count_hits()), "{}", hits.count_hits()),
@@ -116,14 +116,14 @@ fn prefixes_and_keys() {
             let passed = (0..600).filter(|i| filter.contains_prefix(format!("v{i:03}:x"))).count();
             let of_any = (0..600).filter(|i| extracted(&format!("v{i:03}"))).count();
             match holds {
-                Holds::Keys => {
+                Contents::Keys => {
                     assert_eq!((passed, of_any), (600, 600), "nothing is known of prefixes")
                 }
                 // One in two; of four partitions all but one in sixteen.
-                Holds::Prefixes => {
+                Contents::Prefixes => {
                     assert!((200..400).contains(&passed) && (200..595).contains(&of_any))
                 }
-                Holds::Both => assert!(passed < 30 && of_any < 60, "{passed} {of_any}"),
+                Contents::Both => assert!(passed < 30 && of_any < 60, "{passed} {of_any}"),
             }
         }
     }
@@ -135,13 +135,13 @@ fn a_batch_over_files_of_both_kinds() {
     let properties = [WHOLE, BYTEWISE, USER_KEYS];
     let tables: Vec<Vec<String>> = ('a'..='l').map(|letter| numbered(letter, 900)).collect();
     let file = |(i, keys): (usize, &Vec<String>)| match i % 4 {
-        0 => full(&ribbon(keys, Holds::Keys), &properties),
+        0 => full(&ribbon(keys, Contents::Keys), &properties),
         1 => full(&bloom(keys), &properties),
-        2 => partitioned(keys, 450, |keys| ribbon(keys, Holds::Keys), &properties),
+        2 => partitioned(keys, 450, |keys| ribbon(keys, Contents::Keys), &properties),
         // A partition of so few keys is a Bloom filter under the Ribbon policy too.
         _ => {
             let block = |keys: &[String]| match keys.len() {
-                500 => ribbon(keys, Holds::Keys),
+                500 => ribbon(keys, Contents::Keys),
                 _ => bloom(keys),
             };
             partitioned(keys, 500, block, &properties)

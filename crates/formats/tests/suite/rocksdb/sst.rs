@@ -128,7 +128,7 @@ fn full_filters_are_written_byte_for_byte() {
 }
 
 #[test]
-fn what_a_file_says_of_itself() {
+fn reads_file_metadata() {
     for (name, layout, blocks, version, policy, whole, extractor) in [
         (
             "bloom_b10_n3000_whole_and_prefix4",
