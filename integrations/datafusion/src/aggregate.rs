@@ -14,13 +14,14 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 
 use crate::filter::{Collector, Size};
-use crate::keys::{KeyType, hash_array};
+use crate::keys::{KeyType, hash_valid};
 
 /// The name of the aggregate function.
 pub const BLOOM_FILTER_AGG: &str = "bloom_filter_agg";
 
 /// What a filter is sized for if the call does not say.
-pub(crate) const DEFAULT_SIZE: Size = Size { expected_keys: 1_000_000, rate: 0.01 };
+const DEFAULT_KEYS: f64 = 1e6;
+const DEFAULT_RATE: f64 = 0.01;
 
 /// The aggregate `bloom_filter_agg(col [, expected_keys [, fpr]])`: a stored filter, as a binary
 /// value, of the values of a column that are not NULL.
@@ -82,24 +83,17 @@ impl AggregateUDFImpl for BloomFilterAgg {
         let Some(column) = arguments.expr_fields.first() else {
             return plan_err!("{BLOOM_FILTER_AGG}: no column");
         };
-        let size = Size {
-            expected_keys: match number(arguments.exprs.get(1))? {
-                None => DEFAULT_SIZE.expected_keys,
-                Some(keys) if (1.0..=1e12).contains(&keys) => keys as u64,
-                Some(keys) => {
-                    return exec_err!("{BLOOM_FILTER_AGG}: {keys} expected keys (1 to 1e12)");
-                }
-            },
-            rate: match number(arguments.exprs.get(2))? {
-                None => DEFAULT_SIZE.rate,
-                Some(rate) if rate > 0.0 && rate < 1.0 => rate,
-                Some(rate) => {
-                    return exec_err!(
-                        "{BLOOM_FILTER_AGG}: a false-positive rate of {rate} (above 0, below 1)"
-                    );
-                }
-            },
-        };
+        let keys = number(arguments.exprs.get(1))?.unwrap_or(DEFAULT_KEYS);
+        if !(1.0..=1e12).contains(&keys) {
+            return exec_err!("{BLOOM_FILTER_AGG}: {keys} expected keys (1 to 1e12)");
+        }
+        let rate = number(arguments.exprs.get(2))?.unwrap_or(DEFAULT_RATE);
+        if !(rate > 0.0 && rate < 1.0) {
+            return exec_err!(
+                "{BLOOM_FILTER_AGG}: a false-positive rate of {rate} (above 0, below 1)"
+            );
+        }
+        let size = Size { expected_keys: keys as u64, rate };
         let keys = Collector::new(KeyType::of(column.data_type())?, size)?;
         Ok(Box::new(FilterAccumulator { keys, hashes: Vec::new() }))
     }
@@ -126,10 +120,7 @@ struct FilterAccumulator {
 
 impl Accumulator for FilterAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        if let Some(nulls) = hash_array(&values[0], &mut self.hashes)? {
-            let mut valid = nulls.iter();
-            self.hashes.retain(|_| valid.next() == Some(true));
-        }
+        hash_valid(&values[0], &mut self.hashes)?;
         self.keys.insert(&self.hashes)
     }
 

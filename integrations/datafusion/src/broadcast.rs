@@ -7,16 +7,12 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::JoinType;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
-use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 
 use crate::build::scan_of;
 use crate::build_side::{Estimate, build_of, estimate, filters_within};
-use crate::columns::is_scan;
 use crate::engine::is_adaptive;
+use crate::operators::{Join, Kind, is_scan, kind};
 use crate::predicates::{LEFT_BY_PREDICATE, left_by_predicates};
-use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -37,21 +33,15 @@ pub(crate) enum Meeting {
 /// estimates alone. The adaptive planner shuffles a side alone and measures it if it is estimated
 /// to be above the threshold, but not by far, and decides about joins with a join below only when
 /// that has run.
-pub(crate) fn meeting(join: &Plan, config: &ConfigOptions) -> Meeting {
-    let (join_type, collected) = if let Some(join) = join.downcast_ref::<HashJoinExec>() {
-        (*join.join_type(), *join.partition_mode() == PartitionMode::CollectLeft)
-    } else if let Some(join) = join.downcast_ref::<SortMergeJoinExec>() {
-        if !is_adaptive(config) {
-            return Meeting::Shuffled;
-        }
-        (join.join_type(), false)
-    } else {
+pub(crate) fn meeting(plan: &Plan, config: &ConfigOptions) -> Meeting {
+    let Some(join) = Join::find(plan.as_ref()) else { return Meeting::Shuffled };
+    if join.is_sort_merge && !is_adaptive(config) {
         return Meeting::Shuffled;
-    };
-    let children = join.children();
+    }
+    let children = plan.children();
     let (left, right) = (children[0], children[1]);
     let limits = Limits::of(config);
-    if collected {
+    if join.collects_left {
         return Meeting::Broadcast;
     }
     if limits.bytes == 0 {
@@ -68,19 +58,12 @@ pub(crate) fn meeting(join: &Plan, config: &ConfigOptions) -> Meeting {
         _ => false,
     };
     let (build, of_build, of_probe, join_type) = match swapped {
-        true => (right, of_right, of_left, join_type.swap()),
-        false => (left, of_left, of_right, join_type),
+        true => (right, of_right, of_left, join.join_type.swap()),
+        false => (left, of_left, of_right, join.join_type),
     };
     // A broadcast side must not have rows that come out by themselves: every task would give them.
-    let once = matches!(
-        join_type,
-        JoinType::Left
-            | JoinType::Full
-            | JoinType::LeftSemi
-            | JoinType::LeftAnti
-            | JoinType::LeftMark
-    );
-    if once {
+    use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
+    if matches!(join_type, Left | Full | LeftSemi | LeftAnti | LeftMark) {
         return Meeting::Shuffled;
     }
     if limits.fit(build, of_build) {
@@ -190,7 +173,7 @@ pub(crate) fn likely(plan: &Plan) -> Option<Likely> {
         let rows = estimate(scan_of(plan)).rows? as f64;
         return Some(Likely { rows, left: left_by_predicates(plan) });
     }
-    if plan.is::<UnionExec>() || plan.is::<InterleaveExec>() {
+    if matches!(kind(plan), Kind::Union | Kind::Interleave) {
         let inputs: Option<Vec<Likely>> = children.iter().map(|input| likely(input)).collect();
         let inputs = inputs?;
         let rows: f64 = inputs.iter().map(|input| input.rows).sum();
@@ -200,19 +183,15 @@ pub(crate) fn likely(plan: &Plan) -> Option<Likely> {
     if let [input] = children[..] {
         let input = likely(input)?;
         // A predicate above a join or a group.
-        let left = if plan.is::<FilterExec>() { LEFT_BY_PREDICATE } else { 1.0 };
+        let left = if kind(plan) == Kind::Filter { LEFT_BY_PREDICATE } else { 1.0 };
         return Some(Likely { left: input.left * left, ..input });
     }
     let [first, second] = children[..] else { return None };
-    if plan.is::<BloomProbeExec>() {
+    if kind(plan) == Kind::Probe {
         let (input, keys) = (likely(first)?, likely(build_of(second)?.input())?);
         return Some(Likely { left: input.left * keys.left, ..input });
     }
-    let join_type = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        *join.join_type()
-    } else {
-        plan.downcast_ref::<SortMergeJoinExec>()?.join_type()
-    };
+    let join_type = Join::find(plan.as_ref())?.join_type;
     let (first, second) = (likely(first)?, likely(second)?);
     let left = first.left * second.left;
     Some(match join_type {

@@ -20,13 +20,12 @@ use datafusion::physical_plan::metrics::{
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    PlanProperties, ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use futures::{StreamExt, stream};
 
 use crate::filter::{Collector, Size};
-use crate::keys::{KeyType, hash_array, key_of, key_values};
+use crate::keys::{KeyType, hash_valid, key_of, key_values};
 
 const NAME: &str = "BloomBuildExec";
 
@@ -160,10 +159,7 @@ impl Build {
             let _timer = time.timer();
             let batch = batch?;
             let columns: Vec<usize> = (0..batch.num_columns()).collect();
-            if let Some(nulls) = hash_array(&key_values(&batch, &columns), &mut hashes)? {
-                let mut valid = nulls.iter();
-                hashes.retain(|_| valid.next() == Some(true));
-            }
+            hash_valid(&key_values(&batch, &columns), &mut hashes)?;
             self.inserted.fetch_add(hashes.len(), Ordering::Relaxed);
             self.keys.insert(&hashes)?;
             self.memory.try_resize(self.keys.memory_bytes())?;
@@ -243,24 +239,15 @@ impl ExecutionPlan for BloomBuildExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn replace_children(
+    fn with_new_children(
         self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (Some(input), true) = (children.pop(), children.is_empty()) else {
             return internal_err!("{NAME} has one child");
         };
         let BloomBuildExec { size, stop_above, grouped, .. } = *self;
         Ok(Arc::new(BloomBuildExec::try_new(input, size, stop_above, grouped)?))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        self.replace_children(children, options)
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

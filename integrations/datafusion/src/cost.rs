@@ -7,19 +7,13 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::broadcast::{Meeting, meeting, width};
-use crate::build::BloomBuildExec;
 use crate::build_side::{Estimate, build_of, estimate, most_keys};
-use crate::columns::{Lowest, computes_by_row};
+use crate::columns::Lowest;
 use crate::engine::Engine;
-use crate::probe::BloomProbeExec;
+use crate::operators::{Kind, Operator, kind};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -96,59 +90,54 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
     let inputs = inputs?;
     let schema = |child: usize| children[child].schema();
     let first = inputs[0];
-    if plan.is::<FilterExec>() {
-        return Some(first.with_rows(PREDICATE_ROW));
-    }
-    if plan.is::<ProjectionExec>() {
-        return Some(first);
-    }
-    if plan.is::<RepartitionExec>() {
-        return Some(first.with_shuffle(&schema(0), config));
-    }
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        return Some(match aggregate.mode() {
-            AggregateMode::Final | AggregateMode::FinalPartitioned
-                if !aggregate.group_expr().is_empty() =>
-            {
-                first.with_shuffle(&schema(0), config).with_rows(GROUP_ROW)
-            }
-            _ => first.with_rows(GROUP_ROW),
-        });
-    }
-    if plan.is::<BloomProbeExec>() {
-        let (build, rows) = (build_of(children[1])?, first.rows);
-        let bytes = build.size().params().ok()?.stored_bytes();
-        let tasks = Tasks::of(build.input(), children[0], config);
-        let moved = tasks.transport(bytes, most_keys(build.input())? as u64);
-        let built = moved.runs as f64 * inputs[1].time;
-        let time = first.time + PROBE_ROW * rows + built + moved.time;
-        let shuffled = first.shuffled + inputs[1].shuffled + moved.shuffled as f64;
-        return Some(Work { time, shuffled, rows });
-    }
-    if plan.is::<BloomBuildExec>() {
+    let all = |inputs: Vec<Work>| inputs.into_iter().fold(Work::default(), Work::and);
+    Some(match kind(plan) {
+        Kind::Filter => first.with_rows(PREDICATE_ROW),
+        Kind::Projection => first,
+        Kind::Repartition => first.with_shuffle(&schema(0), config),
+        Kind::Aggregate if merges_groups(plan) => {
+            first.with_shuffle(&schema(0), config).with_rows(GROUP_ROW)
+        }
+        Kind::Aggregate => first.with_rows(GROUP_ROW),
+        Kind::Probe => {
+            let (build, rows) = (build_of(children[1])?, first.rows);
+            let bytes = build.size().params().ok()?.stored_bytes();
+            let tasks = Tasks::of(build.input(), children[0], config);
+            let moved = tasks.transport(bytes, most_keys(build.input())? as u64);
+            let built = moved.runs as f64 * inputs[1].time;
+            let time = first.time + PROBE_ROW * rows + built + moved.time;
+            let shuffled = first.shuffled + inputs[1].shuffled + moved.shuffled as f64;
+            Work { time, shuffled, rows }
+        }
         // Hardly any rows come out of it.
-        return Some(Work { rows: 0.0, ..first.with_rows(INSERT_ROW) });
-    }
-    if plan.is::<UnionExec>() || plan.is::<InterleaveExec>() {
-        let rows = inputs.iter().map(|input| input.rows).sum();
-        let all = inputs.into_iter().fold(Work::default(), Work::and);
-        return Some(Work { rows, ..all });
-    }
-    if plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>() {
-        let sides = if meeting(plan, config) != Meeting::Shuffled {
+        Kind::Build => Work { rows: 0.0, ..first.with_rows(INSERT_ROW) },
+        Kind::Union | Kind::Interleave => {
+            let rows = inputs.iter().map(|input| input.rows).sum();
+            Work { rows, ..all(inputs) }
+        }
+        Kind::Join if shuffles(plan, config) => {
+            let right = inputs[1].with_shuffle(&schema(1), config);
+            first.with_shuffle(&schema(0), config).and(right).with_rows(JOIN_ROW)
+        }
+        Kind::Join => {
             let tasks = target_partitions(config) as f64;
             let shuffled = first.with_shuffle(&schema(0), config);
             // Every task reads the whole side.
             let read = (tasks - 1.0) * SHUFFLE_BYTE * first.rows * width(&schema(0));
-            Work { time: shuffled.time + read, ..shuffled }.and(inputs[1])
-        } else {
-            first.with_shuffle(&schema(0), config).and(inputs[1].with_shuffle(&schema(1), config))
-        };
-        return Some(sides.with_rows(JOIN_ROW));
-    }
-    // Sorts and all other operators cost at least as much as a join.
-    let all = inputs.into_iter().fold(Work::default(), Work::and);
-    Some(all.with_rows(JOIN_ROW))
+            let sent = Work { time: shuffled.time + read, ..shuffled };
+            sent.and(inputs[1]).with_rows(JOIN_ROW)
+        }
+        // Sorts and all other operators cost at least as much as a join.
+        Kind::Window | Kind::Other => all(inputs).with_rows(JOIN_ROW),
+    })
+}
+
+/// Whether an aggregate merges the groups of all partitions.
+fn merges_groups(plan: &Plan) -> bool {
+    plan.downcast_ref::<AggregateExec>().is_some_and(|groups| {
+        use AggregateMode::{Final, FinalPartitioned};
+        matches!(groups.mode(), Final | FinalPartitioned) && !groups.group_expr().is_empty()
+    })
 }
 
 /// How partial filters come to the tasks that probe.
@@ -242,8 +231,8 @@ fn task_count(plan: &Plan, config: &ConfigOptions) -> u64 {
     let children = plan.children();
     match children.first() {
         None => scan_partitions(plan, config) as u64,
-        Some(input) if computes_by_row(plan) => task_count(input, config),
-        Some(_) if plan.is::<UnionExec>() => {
+        Some(input) if Operator::find(plan.as_ref()).is_row_wise => task_count(input, config),
+        Some(_) if kind(plan) == Kind::Union => {
             let inputs = children.iter().map(|input| task_count(input, config));
             inputs.fold(0, u64::saturating_add)
         }
@@ -311,11 +300,13 @@ impl Saved {
 
 /// Whether rows are shuffled below an operator for it.
 fn shuffles(plan: &Plan, config: &ConfigOptions) -> bool {
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        return *aggregate.mode() == AggregateMode::FinalPartitioned;
+    match kind(plan) {
+        Kind::Aggregate => plan
+            .downcast_ref::<AggregateExec>()
+            .is_some_and(|groups| *groups.mode() == AggregateMode::FinalPartitioned),
+        Kind::Join => meeting(plan, config) == Meeting::Shuffled,
+        kind => kind == Kind::Repartition,
     }
-    let is_join = plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>();
-    plan.is::<RepartitionExec>() || (is_join && meeting(plan, config) == Meeting::Shuffled)
 }
 
 /// What a filter costs without its own bytes, and what it saves at most.
@@ -394,6 +385,9 @@ mod tests {
     use datafusion::datasource::object_store::ObjectStoreUrl;
     use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
     use datafusion::physical_expr::expressions::Column;
+    use datafusion::physical_plan::projection::ProjectionExec;
+    use datafusion::physical_plan::repartition::RepartitionExec;
+    use datafusion::physical_plan::union::UnionExec;
     use datafusion::physical_plan::{Partitioning, PhysicalExpr};
 
     use super::*;

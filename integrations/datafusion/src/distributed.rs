@@ -26,28 +26,26 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::execution::context::QueryPlanner;
-use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
-};
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_distributed::{
-    BroadcastExec, DistributedConfig, DistributedExt, DistributedTaskContext, NetworkBoundaryExt,
-    NetworkBroadcastExec, SessionStateBuilderExt, WorkerQueryContext,
+    BroadcastExec, DistributedConfig, DistributedExt, SessionStateBuilderExt, WorkerQueryContext,
 };
 use datafusion_proto::physical_plan::DefaultPhysicalExtensionCodec;
 
 pub use crate::codec::BloomPhysicalCodec;
+use crate::operators::with_children;
 use crate::options::{BloomJoinOptions, Enabled};
 use crate::planner::BloomQueryPlanner;
 use crate::probe::BloomProbeExec;
 use crate::session::add_functions;
+use crate::whole::incomplete;
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Planner = Arc<dyn QueryPlanner + Send + Sync>;
@@ -96,7 +94,7 @@ fn session_with(builder: SessionStateBuilder, steps: Steps) -> SessionStateBuild
     let mut builder = with_codec(builder);
     let rule = BloomQueryPlanner::new(match builder.query_planner().take() {
         Some(planner) => planner,
-        None => Arc::new(EnginePlanner {}),
+        None => SessionStateBuilder::new().build().query_planner().clone(),
     });
     let broadcasting = BroadcastingPlanner { inner: Arc::new(rule), steps };
     let mut builder = builder.with_query_planner(Arc::new(broadcasting)).with_distributed_planner();
@@ -108,21 +106,6 @@ fn with_codec(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     add_functions(&mut builder);
     let codec = BloomPhysicalCodec::new(Arc::new(DefaultPhysicalExtensionCodec {}));
     builder.with_distributed_user_codec(codec)
-}
-
-/// The planner of sessions that have none of their own.
-#[derive(Debug)]
-struct EnginePlanner {}
-
-#[async_trait]
-impl QueryPlanner for EnginePlanner {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Plan> {
-        DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
-    }
 }
 
 /// Puts a broadcast below each filter, before the plan is divided into stages.
@@ -153,11 +136,6 @@ impl QueryPlanner for BroadcastingPlanner {
         })
         .data()
     }
-}
-
-fn with_children(plan: Plan, children: Vec<Plan>) -> Result<Plan> {
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    plan.replace_children(children, options)
 }
 
 /// The plan of a filter, whose partial filters, or else the one that is merged of them, are sent to
@@ -233,39 +211,6 @@ impl QueryPlanner for CheckingPlanner {
     }
 }
 
-/// What keeps a filter in a finished plan from being whole: an operator below it that gives each of
-/// several tasks its own part.
-fn incomplete(plan: &Plan, tasks: usize, of_filter: bool) -> Option<String> {
-    let (mut tasks_below, mut of_filter_below) = (tasks, of_filter);
-    let is_part = of_filter && tasks > 1;
-    if let Some(boundary) = plan.as_network_boundary() {
-        if is_part && !plan.is::<NetworkBroadcastExec>() {
-            return Some(format!("{} gives {tasks} tasks parts of a filter", plan.name()));
-        }
-        (tasks_below, of_filter_below) = (boundary.input_stage().task_count(), false);
-    } else if is_part && plan.children().is_empty() {
-        return Some(format!("each of {tasks} tasks would build a filter of its part"));
-    }
-    let is_probe = plan.is::<BloomProbeExec>();
-    let mut children = plan.children().into_iter().enumerate();
-    children.find_map(|(n, child)| {
-        incomplete(child, tasks_below, of_filter_below || (is_probe && n == 1))
-    })
-}
-
-/// Checks, in the task that is about to open a filter, that it comes from all tasks.
-pub(crate) fn check_whole(filter: &Plan, context: &Arc<TaskContext>) -> Result<()> {
-    let tasks = DistributedTaskContext::from_ctx(context).task_count;
-    #[cfg(test)]
-    if context.session_config().get_extension::<tests::Unchecked>().is_some() {
-        return Ok(());
-    }
-    match incomplete(filter, tasks, true) {
-        Some(reason) => exec_err!("BloomProbeExec: {reason}"),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 #[path = "../tests/suite/workers.rs"]
 mod workers;
@@ -278,13 +223,11 @@ mod tests {
 
     use super::workers::Workers;
     use super::*;
-
-    /// In a session of a worker: filters are opened without a check.
-    pub(super) struct Unchecked;
+    use crate::whole::UncheckedFilters;
 
     async fn unchecked_worker_session(mut context: WorkerQueryContext) -> Result<SessionState> {
         let config = context.builder.config().get_or_insert_default();
-        config.set_extension(Arc::new(Unchecked));
+        config.set_extension(Arc::new(UncheckedFilters));
         worker_session(context).await
     }
 

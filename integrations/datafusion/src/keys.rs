@@ -14,9 +14,6 @@ use datafusion::common::{Result, exec_datafusion_err, plan_err};
 
 use blocked_bloom::{HashError, KeyHash, KeyHasher};
 
-/// How many keys are brought into their canonical form at a time: 8 KiB of stack.
-const AT_ONCE: usize = 1024;
-
 /// What the values of a column are as keys: the type that a filter was built with and must be
 /// looked up with.
 ///
@@ -66,37 +63,26 @@ impl KeyType {
     /// intervals, run-end encoding, `Null`.
     pub fn of(column: &DataType) -> Result<Self> {
         let with = |number: u64, parameter: u64| number | parameter << 8;
+        use DataType::*;
         let seed = match column {
-            DataType::Boolean
-            | DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::UInt8
-            | DataType::UInt16
-            | DataType::UInt32
-            | DataType::UInt64 => INTEGER,
-            DataType::Float16 | DataType::Float32 | DataType::Float64 => FLOAT,
-            DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-            | DataType::FixedSizeBinary(_) => BYTES,
-            DataType::Date32 => 4,
-            DataType::Date64 => 5,
-            DataType::Timestamp(unit, zone) => {
+            Boolean => INTEGER,
+            integer if integer.is_integer() => INTEGER,
+            Float16 | Float32 | Float64 => FLOAT,
+            Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView
+            | FixedSizeBinary(_) => BYTES,
+            Date32 => 4,
+            Date64 => 5,
+            Timestamp(unit, zone) => {
                 with(6, unit_number(unit) + if zone.is_some() { 16 } else { 0 })
             }
-            DataType::Time32(unit) | DataType::Time64(unit) => with(7, unit_number(unit)),
-            DataType::Duration(unit) => with(8, unit_number(unit)),
-            DataType::Decimal32(_, scale)
-            | DataType::Decimal64(_, scale)
-            | DataType::Decimal128(_, scale)
-            | DataType::Decimal256(_, scale) => with(9, u64::from(*scale as u8)),
-            DataType::Dictionary(_, values) => return KeyType::of(values),
-            DataType::Struct(fields) if !fields.is_empty() => {
+            Time32(unit) | Time64(unit) => with(7, unit_number(unit)),
+            Duration(unit) => with(8, unit_number(unit)),
+            Decimal32(_, scale)
+            | Decimal64(_, scale)
+            | Decimal128(_, scale)
+            | Decimal256(_, scale) => with(9, u64::from(*scale as u8)),
+            Dictionary(_, values) => return KeyType::of(values),
+            Struct(fields) if !fields.is_empty() => {
                 let mut seeds = Vec::new();
                 for field in fields {
                     seeds.extend(KeyType::of(field.data_type())?.seed.to_le_bytes());
@@ -188,6 +174,15 @@ pub fn hash_array(array: &ArrayRef, hashes: &mut Vec<u64>) -> Result<Option<Null
     Ok(nulls_of(array))
 }
 
+/// Hashes the values of an array that are not NULL.
+pub(crate) fn hash_valid(array: &ArrayRef, hashes: &mut Vec<u64>) -> Result<()> {
+    if let Some(nulls) = hash_array(array, hashes)? {
+        let mut valid = nulls.iter();
+        hashes.retain(|_| valid.next() == Some(true));
+    }
+    Ok(())
+}
+
 /// The type of the key in these columns of a schema.
 pub(crate) fn key_of(operator: &str, schema: &Schema, columns: &[usize]) -> Result<KeyType> {
     let field = |&column: &usize| match schema.fields().get(column) {
@@ -240,42 +235,38 @@ fn hash_into(seed: u64, array: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
             wide(hasher, hashes, |i| i128::from(values[i]))
         }};
     }
+    use DataType::*;
     match array.data_type() {
-        DataType::Int64
-        | DataType::UInt64
-        | DataType::Date64
-        | DataType::Timestamp(..)
-        | DataType::Time64(_)
-        | DataType::Duration(_) => {
+        Int64 | UInt64 | Date64 | Timestamp(..) | Time64(_) | Duration(_) => {
             let data = array.to_data();
             hasher.hash_u64s(&data.buffer::<u64>(0)[..hashes.len()], hashes).map_err(internal)
         }
-        DataType::Int8 => extended!(i8),
-        DataType::Int16 => extended!(i16),
-        DataType::Int32 | DataType::Date32 | DataType::Time32(_) => extended!(i32),
-        DataType::UInt8 => extended!(u8),
-        DataType::UInt16 => extended!(u16),
-        DataType::UInt32 => extended!(u32),
-        DataType::Boolean => {
+        Int8 => extended!(i8),
+        Int16 => extended!(i16),
+        Int32 | Date32 | Time32(_) => extended!(i32),
+        UInt8 => extended!(u8),
+        UInt16 => extended!(u16),
+        UInt32 => extended!(u32),
+        Boolean => {
             let values = array.as_boolean().values();
             converted(hasher, hashes, |i| u64::from(values.value(i)))
         }
-        DataType::Float16 => {
+        Float16 => {
             let values = array.as_primitive::<Float16Type>().values();
             converted(hasher, hashes, |i| canonical(values[i].to_f64()))
         }
-        DataType::Float32 => {
+        Float32 => {
             let values = array.as_primitive::<Float32Type>().values();
             converted(hasher, hashes, |i| canonical(f64::from(values[i])))
         }
-        DataType::Float64 => {
+        Float64 => {
             let values = array.as_primitive::<Float64Type>().values();
             converted(hasher, hashes, |i| canonical(values[i]))
         }
-        DataType::Decimal32(..) => decimals!(Decimal32Type),
-        DataType::Decimal64(..) => decimals!(Decimal64Type),
-        DataType::Decimal128(..) => decimals!(Decimal128Type),
-        DataType::Decimal256(..) => {
+        Decimal32(..) => decimals!(Decimal32Type),
+        Decimal64(..) => decimals!(Decimal64Type),
+        Decimal128(..) => decimals!(Decimal128Type),
+        Decimal256(..) => {
             let values = array.as_primitive::<Decimal256Type>().values();
             for (hash, value) in hashes.iter_mut().zip(values) {
                 *hash = match value.to_i128() {
@@ -285,23 +276,23 @@ fn hash_into(seed: u64, array: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
             }
             Ok(())
         }
-        DataType::Utf8 => offsets(hasher, array.as_string::<i32>(), hashes),
-        DataType::LargeUtf8 => offsets(hasher, array.as_string::<i64>(), hashes),
-        DataType::Binary => offsets(hasher, array.as_binary::<i32>(), hashes),
-        DataType::LargeBinary => offsets(hasher, array.as_binary::<i64>(), hashes),
-        DataType::Utf8View => {
+        Utf8 => offsets(hasher, array.as_string::<i32>(), hashes),
+        LargeUtf8 => offsets(hasher, array.as_string::<i64>(), hashes),
+        Binary => offsets(hasher, array.as_binary::<i32>(), hashes),
+        LargeBinary => offsets(hasher, array.as_binary::<i64>(), hashes),
+        Utf8View => {
             let values = array.as_string_view();
             slices(hasher, hashes, |i| values.value(i).as_bytes())
         }
-        DataType::BinaryView => {
+        BinaryView => {
             let values = array.as_binary_view();
             slices(hasher, hashes, |i| values.value(i))
         }
-        DataType::FixedSizeBinary(_) => {
+        FixedSizeBinary(_) => {
             let values = array.as_fixed_size_binary();
             slices(hasher, hashes, |i| values.value(i))
         }
-        DataType::Dictionary(..) => {
+        Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             let values = dictionary.values();
             // In a dictionary without values every key is NULL.
@@ -315,7 +306,7 @@ fn hash_into(seed: u64, array: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
             }
             Ok(())
         }
-        DataType::Struct(_) => hash_columns(hasher, array.as_struct(), hashes),
+        Struct(_) => hash_columns(hasher, array.as_struct(), hashes),
         other => plan_err!("blocked-bloom: values of type {other} cannot be keys"),
     }
 }
@@ -340,27 +331,26 @@ fn canonical(value: f64) -> u64 {
 
 /// Hashes keys of 8 bytes that are computed from their index.
 fn converted(hasher: KeyHasher, hashes: &mut [u64], key: impl Fn(usize) -> u64) -> Result<()> {
-    let mut keys = [0; AT_ONCE];
-    for (n, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
-        let keys = &mut keys[..hashes.len()];
-        for (i, to) in keys.iter_mut().enumerate() {
-            *to = key(n * AT_ONCE + i);
-        }
-        hasher.hash_u64s(keys, hashes).map_err(internal)?;
-    }
-    Ok(())
+    in_batches([0; 1024], hashes, key, |keys, hashes| hasher.hash_u64s(keys, hashes))
 }
 
 /// Hashes keys of 16 bytes that are computed from their index.
 fn wide(hasher: KeyHasher, hashes: &mut [u64], key: impl Fn(usize) -> i128) -> Result<()> {
-    const AT_ONCE: usize = self::AT_ONCE / 2;
-    let mut keys = [[0; 16]; AT_ONCE];
-    for (n, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
+    let key = |i| key(i).to_le_bytes();
+    in_batches([[0; 16]; 512], hashes, key, |keys, hashes| hasher.hash_fixed(keys, hashes))
+}
+
+/// Computes the keys of as many rows as `keys` holds, hashes them, and continues with the next rows.
+fn in_batches<K, const N: usize>(
+    mut keys: [K; N],
+    hashes: &mut [u64],
+    key: impl Fn(usize) -> K,
+    hash: impl Fn(&[K], &mut [u64]) -> Result<(), HashError>,
+) -> Result<()> {
+    for (n, hashes) in hashes.chunks_mut(N).enumerate() {
         let keys = &mut keys[..hashes.len()];
-        for (i, to) in keys.iter_mut().enumerate() {
-            *to = key(n * AT_ONCE + i).to_le_bytes();
-        }
-        hasher.hash_fixed(keys, hashes).map_err(internal)?;
+        keys.iter_mut().enumerate().for_each(|(i, to)| *to = key(n * N + i));
+        hash(keys, hashes).map_err(internal)?;
     }
     Ok(())
 }
@@ -380,16 +370,8 @@ fn slices<'a>(
     hashes: &mut [u64],
     key: impl Fn(usize) -> &'a [u8],
 ) -> Result<()> {
-    const AT_ONCE: usize = 256;
-    let mut keys = [[].as_slice(); AT_ONCE];
-    for (n, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
-        let keys = &mut keys[..hashes.len()];
-        for (i, to) in keys.iter_mut().enumerate() {
-            *to = key(n * AT_ONCE + i);
-        }
-        hasher.hash_batch_into(keys, hashes).map_err(internal)?;
-    }
-    Ok(())
+    let keys = [[].as_slice(); 256];
+    in_batches(keys, hashes, key, |keys, hashes| hasher.hash_batch_into(keys, hashes))
 }
 
 /// An error that cannot come: the offsets of Arrow's arrays ascend, and an array has as many values

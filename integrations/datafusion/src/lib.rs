@@ -42,16 +42,21 @@ mod engine;
 #[cfg(feature = "file-index")]
 mod file_index;
 mod filter;
+mod filter_plan;
 mod gate;
 mod keys;
 mod limits;
+mod operators;
 mod options;
 mod planner;
 mod predicates;
 mod probe;
+mod probing;
 mod rule;
 mod scan;
 mod session;
+mod sides;
+mod whole;
 
 pub use aggregate::{BLOOM_FILTER_AGG, bloom_filter_agg};
 pub use contains::{BLOOM_FILTER_CONTAINS, bloom_filter_contains};

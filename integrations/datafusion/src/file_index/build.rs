@@ -26,7 +26,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use tokio::io::AsyncWriteExt;
 
 use super::stored::{external, identity};
-use crate::keys::{KeyType, hash_array};
+use crate::keys::{KeyType, hash_valid};
 
 /// How many footers are read ahead.
 const FOOTERS_AHEAD: usize = 8;
@@ -308,21 +308,13 @@ impl Opened {
             .with_row_groups(vec![row_group])
             .build()?;
         futures::pin_mut!(batches);
-        let (mut hashes, mut kept) = (Vec::new(), Vec::new());
+        let mut hashes = Vec::new();
         while let Some(batch) = batches.try_next().await? {
             for (column, found) in columns.iter().enumerate() {
                 let Some((field, _)) = found else { continue };
                 let Ok(place) = fields.binary_search(field) else { continue };
-                let valid = hash_array(batch.column(place), &mut hashes)?;
-                let values = match valid {
-                    None => &hashes,
-                    Some(valid) => {
-                        kept.clear();
-                        kept.extend(valid.valid_indices().map(|row| hashes[row]));
-                        &kept
-                    }
-                };
-                file.insert_hashes(column, values).map_err(external)?;
+                hash_valid(batch.column(place), &mut hashes)?;
+                file.insert_hashes(column, &hashes).map_err(external)?;
             }
         }
         Ok(())

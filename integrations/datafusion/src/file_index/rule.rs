@@ -8,12 +8,13 @@ use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+use datafusion::physical_plan::ExecutionPlan;
 
 use super::need::Parts;
 use super::source::{Indexed, Needs, rounds};
 use super::stored::{Indexes, StoredFileIndex, of_store};
 use crate::limits::ends_early;
+use crate::operators::with_children;
 
 /// Puts the indexes of a store before each scan of its Parquet files that has a predicate. The last
 /// rule of a session, so that predicates and limits are where they stay.
@@ -73,8 +74,7 @@ impl FileIndexRule {
             return Ok(Transformed::no(plan));
         }
         let children = children.into_iter().map(|child| child.data).collect();
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        Ok(Transformed::yes(plan.replace_children(children, options)?))
+        Ok(Transformed::yes(with_children(plan, children)?))
     }
 
     /// The source of a scan with the indexes before it, or with fewer filters that count; `None` if
