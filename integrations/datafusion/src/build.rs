@@ -149,11 +149,26 @@ struct Build {
     memory: MemoryReservation,
     baseline: BaselineMetrics,
     stopped: Count,
+    given_up: Count,
 }
 
 impl Build {
-    /// The state of all keys, or of a filter that may contain everything.
-    async fn run(mut self) -> Result<(Vec<u8>, BaselineMetrics)> {
+    /// The state of all keys, or of a filter that may contain everything. If the keys cannot be
+    /// read or kept in memory, the filter is given up; the query does not fail.
+    async fn run(mut self) -> (Vec<u8>, BaselineMetrics) {
+        match self.read_keys().await {
+            Ok(true) => return (self.keys.state(), self.baseline),
+            Ok(false) => self.stopped.add(1),
+            Err(error) => {
+                log::warn!("{NAME}: filter given up, no rows are dropped: {error}");
+                self.given_up.add(1);
+            }
+        }
+        (self.keys.pass_all_state(), self.baseline)
+    }
+
+    /// Reads the keys. Returns `false` as soon as nearly all rows are keys.
+    async fn read_keys(&mut self) -> Result<bool> {
         let (mut hashes, time) = (Vec::new(), self.baseline.elapsed_compute().clone());
         while let Some(batch) = self.input.next().await {
             let _timer = time.timer();
@@ -164,11 +179,10 @@ impl Build {
             self.keys.insert(&hashes)?;
             self.memory.try_resize(self.keys.memory_bytes())?;
             if self.keeps_nearly_all() {
-                self.stopped.add(1);
-                return Ok((self.keys.pass_all_state(), self.baseline));
+                return Ok(false);
             }
         }
-        Ok((self.keys.state(), self.baseline))
+        Ok(true)
     }
 
     /// Whether nearly all rows of a sample are keys. The sample grows, since rows that come later
@@ -269,6 +283,7 @@ impl ExecutionPlan for BloomBuildExec {
             memory: MemoryConsumer::new(NAME).register(context.memory_pool()),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             stopped: MetricBuilder::new(&self.metrics).counter("stopped", partition),
+            given_up: MetricBuilder::new(&self.metrics).counter("given_up", partition),
         };
         let (schema, grouped) = (self.schema(), self.grouped);
         let row = move |schema: SchemaRef, state: &[u8]| {
@@ -280,7 +295,7 @@ impl ExecutionPlan for BloomBuildExec {
         };
         let of = schema.clone();
         let stream = stream::once(async move {
-            let (state, baseline) = build.run().await?;
+            let (state, baseline) = build.run().await;
             Ok(row(of, &state)?.record_output(&baseline))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))

@@ -50,28 +50,18 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         let Some(bytes) = bytes.strip_prefix(MAGIC) else {
             return self.inner.try_decode(bytes, inputs, context, converter);
         };
-        let ([input, filter], Some((stop_above, columns))) = (inputs, bytes.split_first_chunk())
-        else {
-            return exec_err!("BloomProbeExec: {} inputs, {} bytes", inputs.len(), bytes.len());
+        let [input, filter] = inputs else {
+            return exec_err!("BloomProbeExec: {} inputs (must be 2)", inputs.len());
         };
-        let Some((&count, columns)) = columns.split_first() else {
-            return exec_err!("BloomProbeExec: {} bytes", bytes.len());
-        };
-        let Some((columns, decision)) = columns.split_at_checked(4 * usize::from(count)) else {
-            return exec_err!("BloomProbeExec: {count} columns in {} bytes", columns.len());
-        };
-        let Ok(decision) = String::from_utf8(decision.to_vec()) else {
-            return exec_err!("BloomProbeExec: a decision that is not UTF-8");
-        };
-        let columns = columns
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|column| u32::from_le_bytes(*column) as usize)
-            .collect();
-        let stop_above = f64::from_le_bytes(*stop_above);
-        let probe = BloomProbeExec::try_new(input.clone(), filter.clone(), columns, stop_above)?;
-        Ok(Arc::new(probe.with_decision(decision)))
+        // A scheduler of another release may encode filters in another way. Without the filter the
+        // rows are the same.
+        match decode_probe(bytes, input, filter) {
+            Ok(probe) => Ok(Arc::new(probe)),
+            Err(error) => {
+                log::warn!("filter given up, no rows are dropped: {error}");
+                Ok(input.clone())
+            }
+        }
     }
 
     fn try_encode(
@@ -131,4 +121,24 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
     fn try_encode_udwf(&self, node: &WindowUDF, bytes: &mut Vec<u8>) -> Result<()> {
         self.inner.try_encode_udwf(node, bytes)
     }
+}
+
+fn decode_probe(
+    bytes: &[u8],
+    input: &Arc<dyn ExecutionPlan>,
+    filter: &Arc<dyn ExecutionPlan>,
+) -> Result<BloomProbeExec> {
+    let length = bytes.len();
+    let parts = bytes.split_first_chunk().and_then(|(stop_above, rest)| {
+        let (&count, rest) = rest.split_first()?;
+        let (columns, decision) = rest.split_at_checked(4 * usize::from(count))?;
+        Some((f64::from_le_bytes(*stop_above), columns, str::from_utf8(decision).ok()?))
+    });
+    let Some((stop_above, columns, decision)) = parts else {
+        return exec_err!("BloomProbeExec: {length} bytes are not its encoding");
+    };
+    let columns = columns.as_chunks::<4>().0.iter();
+    let columns = columns.map(|column| u32::from_le_bytes(*column) as usize).collect();
+    let probe = BloomProbeExec::try_new(input.clone(), filter.clone(), columns, stop_above)?;
+    Ok(probe.with_decision(decision.to_string()))
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use blocked_bloom::BloomFilter;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
-use datafusion::error::DataFusionError;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::future::{BoxFuture, Shared};
@@ -40,8 +39,11 @@ pub(crate) const NAME: &str = "BloomProbeExec";
 /// every half a million rows of each partition. All rows do if the
 /// build side was not read to its end because nearly all of its rows are keys.
 ///
+/// If the filter cannot be built, read or opened, all rows pass; the query does not fail.
+///
 /// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (of each task that read
-/// the filter), `filter_time` (waiting for the filter), `probe_time`.
+/// the filter), `filter_time` (waiting for the filter), `probe_time`, `given_up` (tasks that could
+/// not use the filter).
 #[derive(Debug)]
 pub struct BloomProbeExec {
     pub(crate) input: Arc<dyn ExecutionPlan>,
@@ -56,12 +58,12 @@ pub struct BloomProbeExec {
 
 /// The opening of the filter, for which all partitions wait together. None of them owns it: if one
 /// is dropped, another continues.
-pub(crate) type Opening = Shared<BoxFuture<'static, Result<Opened, Arc<DataFusionError>>>>;
+pub(crate) type Opening = Shared<BoxFuture<'static, Opened>>;
 
-/// The filter, and the input with the filter in its scan if the scan takes it. All partitions
+/// The filter if it can drop rows, and the input with the filter in its scan if the scan takes it. All partitions
 /// execute the same input, since the partitions of a scan may share a queue of what is left to
 /// read.
-pub(crate) type Opened = (Arc<BloomFilter>, Option<Arc<dyn ExecutionPlan>>);
+pub(crate) type Opened = (Option<Arc<BloomFilter>>, Option<Arc<dyn ExecutionPlan>>);
 
 impl BloomProbeExec {
     /// Probes `input` with a filter, which is the one row of the one column of `filter`. The key is

@@ -26,7 +26,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ExecutionPlan, InputDistributionRequirements, PlanProperties, StatisticsArgs,
 };
-use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
 use crate::filter::{look_up, open};
 use crate::gate::{Counts, Gate};
@@ -42,19 +42,31 @@ impl BloomProbeExec {
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
             let (plan, key, bytes) = (self.filter.clone(), self.key, metrics.filter_bytes.clone());
+            let given_up = metrics.given_up.clone();
             let (input, columns) = (self.input.clone(), self.columns.clone());
             let (gate, counts) = (Gate::new(self.stop_above), metrics.counts.clone());
             let open = async move {
                 let session = context.session_config().clone();
-                let filter = collect(plan, context, key, bytes).await?;
-                let config = session.options();
-                let scan = match !filter.is_pass_all() && is_row_wise(&input)? {
-                    true => with_row_filter(&input, &columns, &filter, gate, counts, config)?,
-                    false => None,
+                let filter = match collect(plan, context, key, bytes).await {
+                    Ok(filter) => Some(filter).filter(|filter| !filter.is_pass_all()),
+                    Err(error) => {
+                        log::warn!("{NAME}: filter given up, no rows are dropped: {error}");
+                        given_up.add(1);
+                        None
+                    }
                 };
-                Ok::<_, DataFusionError>((filter, scan))
+                let config = session.options();
+                let scan = match &filter {
+                    Some(filter) if is_row_wise(&input) => {
+                        with_row_filter(&input, &columns, filter, gate, counts, config)
+                    }
+                    _ => Ok(None),
+                };
+                // Without a row filter the operator itself probes.
+                let scan = scan.inspect_err(|error| log::warn!("{NAME}: no row filter: {error}"));
+                (filter, scan.unwrap_or_default())
             };
-            open.map_err(Arc::new).boxed().shared()
+            open.boxed().shared()
         };
         opening.get_or_insert_with(new).clone()
     }
@@ -88,6 +100,7 @@ struct Metrics {
     counts: Counts,
     filter_bytes: Count,
     filter_time: Time,
+    given_up: Count,
 }
 
 impl Metrics {
@@ -102,13 +115,15 @@ impl Metrics {
             },
             filter_bytes: new().counter("filter_bytes", partition),
             filter_time: new().subset_time("filter_time", partition),
+            given_up: new().counter("given_up", partition),
         }
     }
 }
 
 /// The stream of one partition.
 struct Probe {
-    filter: Arc<BloomFilter>,
+    /// `None` if all rows pass.
+    filter: Option<Arc<BloomFilter>>,
     input: SendableRecordBatchStream,
     /// Whether the scan has probed the rows.
     in_scan: bool,
@@ -130,12 +145,13 @@ impl Probe {
         }
         let (rows, counts) = (batch.num_rows(), &self.metrics.counts);
         counts.input_rows.add(rows);
-        if self.filter.is_pass_all() || !self.gate.is_open(rows) {
+        let filter = self.filter.as_ref().filter(|_| self.gate.is_open(rows));
+        let Some(filter) = filter else {
             counts.unprobed_rows.add(rows);
             return Ok(self.kept.push_batch(batch)?);
-        }
+        };
         let _timer = counts.probe_time.timer();
-        let answers = look_up(&self.filter, &key_values(&batch, &self.columns), &mut self.hashes)?;
+        let answers = look_up(filter, &key_values(&batch, &self.columns), &mut self.hashes)?;
         // NULL has no partner.
         let answers =
             if answers.null_count() > 0 { prep_null_mask_filter(&answers) } else { answers };
@@ -177,16 +193,16 @@ impl Probe {
 /// be one of a list, all of which compute what they give of a row from that row alone, and neither
 /// the operators nor the scan may end after some rows: others would come in place of those that are
 /// dropped.
-fn is_row_wise(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    if plan.fetch().is_some() || is_volatile(plan)? {
-        return Ok(false);
+fn is_row_wise(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    if plan.fetch().is_some() || is_volatile(plan).unwrap_or(true) {
+        return false;
     }
     if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
-        return Ok(source.data_source().downcast_ref::<FileScanConfig>().is_some());
+        return source.data_source().downcast_ref::<FileScanConfig>().is_some();
     }
     match plan.children().first() {
         Some(input) if Operator::find(plan.as_ref()).is_row_wise => is_row_wise(input),
-        _ => Ok(false),
+        _ => false,
     }
 }
 
@@ -309,7 +325,7 @@ impl ExecutionPlan for BloomProbeExec {
         let gate = Gate::new(self.stop_above);
         let probe = async move {
             let waited = metrics.filter_time.timer();
-            let (filter, scan) = opening.await.map_err(DataFusionError::Shared)?;
+            let (filter, scan) = opening.await;
             waited.done();
             // The input is executed only now: rows that it buffered earlier would have to wait.
             let in_scan = scan.is_some();
@@ -383,8 +399,8 @@ mod tests {
         ];
         for above in passing {
             for below in passing {
-                assert!(is_row_wise(&above(below(scan(None)))).unwrap());
-                assert!(!is_row_wise(&above(below(scan(Some(9))))).unwrap());
+                assert!(is_row_wise(&above(below(scan(None)))));
+                assert!(!is_row_wise(&above(below(scan(Some(9))))));
             }
         }
     }
@@ -414,8 +430,8 @@ mod tests {
             Arc::new(CrossJoinExec::new(input(), input())),
         ];
         for plan in refused {
-            assert!(!is_row_wise(&plan).unwrap(), "{plan:?}");
-            assert!(!is_row_wise(&projection(plan.clone())).unwrap(), "{plan:?}");
+            assert!(!is_row_wise(&plan), "{plan:?}");
+            assert!(!is_row_wise(&projection(plan.clone())), "{plan:?}");
         }
     }
 }

@@ -129,7 +129,9 @@ impl Planner<'_> {
         // joins probe.
         directions.sort_by_key(|(_, probed)| std::cmp::Reverse(probed.estimate.rows));
         for (build, probed) in directions {
-            match self.plan_filter(build, probed, meeting)? {
+            // A plan that cannot be built is a reason too: the query runs without the filter.
+            let planned = self.plan_filter(build, probed, meeting);
+            match planned.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(probe) => {
                     let children = if Arc::ptr_eq(&probed.plan, &left.plan) {
                         vec![probe, right.plan.clone()]

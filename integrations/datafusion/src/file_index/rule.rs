@@ -98,7 +98,6 @@ impl FileIndexRule {
             return None;
         }
         let needs = Needs::of(&indexes, fields, rounds(parquet), &predicate, Parts::Planned);
-        let problems = needs.map_or_else(|error| vec![error.to_string()], |needs| needs.problems);
-        Some(Indexed::new(source.clone(), indexes, None, problems).with_dynamic(dynamic))
+        Some(Indexed::new(source.clone(), indexes, None, needs.problems).with_dynamic(dynamic))
     }
 }

@@ -46,7 +46,7 @@ impl Needs {
         rounded: bool,
         predicate: &Arc<dyn PhysicalExpr>,
         parts: Parts,
-    ) -> Result<Self> {
+    ) -> Self {
         let mut needs = Needs::default();
         for index in indexes {
             let resolve = |column: &Column| {
@@ -58,14 +58,16 @@ impl Needs {
                 let number = index.column(column.name(), data_type).filter(|_| !rounded)?;
                 Some((number, data_type.clone()))
             };
-            let need = Need::of(predicate, &resolve, parts)?;
-            match need.is_looked_up() {
-                Ok(true) => needs.found.push((index.clone(), need)),
-                Ok(false) => {}
-                Err(problem) => needs.problems.push(problem),
+            match Need::of(predicate, &resolve, parts) {
+                Ok(need) => match need.is_looked_up() {
+                    Ok(true) => needs.found.push((index.clone(), need)),
+                    Ok(false) => {}
+                    Err(problem) => needs.problems.push(problem),
+                },
+                Err(error) => needs.problems.push(error.to_string()),
             }
         }
-        Ok(needs)
+        needs
     }
 
     /// Whether the same is looked up.
@@ -325,18 +327,18 @@ struct Shared {
 impl Shared {
     /// What is left for the predicate as it is now, looked up once for each of its generations that
     /// needs something else: the filter of a sort with a limit changes again and again.
-    async fn left(&self) -> Result<Arc<Left>> {
+    async fn left(&self) -> Arc<Left> {
         let mut answer = self.answer.lock().await;
         let generation = snapshot_generation(&self.predicate);
         if let Some((known, _, left)) = &*answer
             && *known == generation
         {
-            return Ok(left.clone());
+            return left.clone();
         }
         let needs = match self.source.downcast_ref::<ParquetSource>() {
             Some(source) => {
                 let fields = source.table_schema().file_schema().fields();
-                Needs::of(&self.indexes, fields, rounds(source), &self.predicate, self.parts)?
+                Needs::of(&self.indexes, fields, rounds(source), &self.predicate, self.parts)
             }
             None => Needs::default(),
         };
@@ -344,22 +346,22 @@ impl Shared {
             && before.are(&needs)
         {
             *known = generation;
-            return Ok(left.clone());
+            return left.clone();
         }
         let left = Arc::new(Left::of(&needs.found).await);
         self.problems.add(needs.problems.len() + left.problems.len());
         *answer = Some((generation, needs, left.clone()));
-        Ok(left)
+        left
     }
 
     /// What is left if that needs no request: it has been looked up for another file, or the
     /// indexes are in memory.
-    fn left_at_once(&self) -> Option<Result<Arc<Left>>> {
+    fn left_at_once(&self) -> Option<Arc<Left>> {
         if let Ok(answer) = self.answer.try_lock()
             && let Some((known, _, left)) = &*answer
             && *known == snapshot_generation(&self.predicate)
         {
-            return Some(Ok(left.clone()));
+            return Some(left.clone());
         }
         match self.indexes.iter().all(|index| index.is_in_memory()) {
             true => self.left().now_or_never(),
@@ -417,10 +419,10 @@ impl MorselPlanner for File {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
         let File { pruning: Pruning(shared), file } = *self;
         if let Some(left) = shared.left_at_once() {
-            return shared.plan(&*left?, file)?.plan();
+            return shared.plan(&left, file)?.plan();
         }
         Ok(Some(MorselPlan::new().with_pending_planner(async move {
-            let left = shared.left().await?;
+            let left = shared.left().await;
             shared.plan(&left, file)
         })))
     }

@@ -172,7 +172,7 @@ impl IndexedTable {
         let fields = table.schema().fields().len() - table.options().table_partition_cols.len();
         let fields: Fields = table.schema().fields()[..fields].into();
         let rounded = format.options().global.coerce_int96.is_some();
-        let needs = Needs::of(&self.indexes, &fields, rounded, &predicate, Parts::Planned)?;
+        let needs = Needs::of(&self.indexes, &fields, rounded, &predicate, Parts::Planned);
         if needs.found.is_empty() {
             return Ok(None);
         }

@@ -13,6 +13,7 @@ mod functions;
 mod joins;
 mod keys;
 mod limits;
+mod memory;
 mod rule;
 mod stars;
 mod tpcds;
