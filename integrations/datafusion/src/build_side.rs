@@ -1,8 +1,8 @@
-//! What must hold of the build side of a join before its keys become a filter.
+//! Requirements on the build side of a join before its keys become a filter.
 //!
-//! The plan of the build side runs twice: once for the join and once for the filter. If the two
-//! runs differed, the filter could lack keys that the join has, and drop rows that have a partner.
-//! Only operators that are known to give the same rows each time are therefore accepted.
+//! The build side runs twice: once for the join and once for the filter. If the runs returned
+//! different rows, the filter could lack keys of the join and drop rows that have a partner.
+//! Therefore only operators are accepted that are known to return the same rows each time.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::operators::{Kind, is_repeatable, kind};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Why a plan may give other rows when it runs again, or `None` if it cannot.
+/// Returns the reason why a plan may return other rows when it runs again, or `None` if it cannot.
 pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     let name = plan.name();
     if plan.fetch().is_some() {
@@ -31,7 +31,7 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
         return Ok(Some(format!("{name} is not bounded")));
     }
     if !is_repeatable(plan) {
-        return Ok(Some(format!("{name} is not known to give the same rows each time")));
+        return Ok(Some(format!("{name} is not known to return the same rows each time")));
     }
     let mut reason = None;
     plan.apply_expressions(&mut |expression| {
@@ -44,8 +44,8 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     })?;
     for (number, child) in plan.children().into_iter().enumerate() {
         if reason.is_none() {
-            // The false positives of a filter within the build side may differ from run to run,
-            // since the join above drops them. Its keys must be the same.
+            // A filter within the build side may have other false positives in each run: the join
+            // above drops them. Its keys must be the same.
             let is_filter = number == 1 && kind(plan) == Kind::Probe;
             let keys = is_filter.then(|| build_of(child)).flatten().map(BloomBuildExec::input);
             reason = not_repeatable(keys.unwrap_or(child))?;
@@ -54,7 +54,7 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     Ok(reason)
 }
 
-/// The operator that collects the keys of a filter.
+/// Returns the operator that collects the keys of a filter.
 pub(crate) fn build_of(filter: &Plan) -> Option<&BloomBuildExec> {
     match filter.downcast_ref::<BloomBuildExec>() {
         Some(build) => Some(build),
@@ -66,22 +66,22 @@ fn is_dynamic(expression: &Arc<dyn PhysicalExpr>) -> Result<bool> {
     expression.exists(|part| Ok(part.is::<DynamicFilterPhysicalExpr>()))
 }
 
-/// The predicate of a scan of files, even if the scan only compares statistics with it.
+/// Returns the predicate of a file scan, even if the scan only compares statistics with it.
 pub(crate) fn scan_predicate(plan: &Plan) -> Option<Arc<dyn PhysicalExpr>> {
     let source = plan.downcast_ref::<DataSourceExec>()?.data_source();
     source.downcast_ref::<FileScanConfig>()?.file_source().filter()
 }
 
-/// Whether an operator of the plan drops rows. If none does, the build side has all keys, and most
-/// of the probed rows are hits.
+/// Whether an operator of the plan drops rows. If none does, the build side has all keys and most
+/// probed rows are hits.
 pub(crate) fn is_selective(plan: &Plan) -> bool {
     matches!(kind(plan), Kind::Filter | Kind::Probe)
         || scan_predicate(plan).is_some()
         || plan.children().into_iter().any(is_selective)
 }
 
-/// Whether a window function is computed in the plan. Ballista may divide the rows of a window by
-/// ranges, and cannot plan an operator of two inputs above that.
+/// Whether the plan contains a window function. Ballista may divide a window's rows by ranges, and
+/// cannot plan an operator with two inputs above such a window.
 pub(crate) fn has_window(plan: &Plan) -> bool {
     kind(plan) == Kind::Window || plan.children().into_iter().any(has_window)
 }
@@ -93,14 +93,14 @@ pub(crate) fn has_selective_join(plan: &Plan) -> bool {
         || children.into_iter().any(has_selective_join)
 }
 
-/// How many filters are within the plan. Each makes the plan below it run a second time, so that
-/// the work of a chain of filters grows exponentially.
+/// Counts the filters in the plan. Each of them runs the plan below it a second time, so a chain of
+/// filters multiplies the work.
 pub(crate) fn filters_within(plan: &Plan) -> usize {
     let below: usize = plan.children().into_iter().map(filters_within).sum();
     below + usize::from(kind(plan) == Kind::Probe)
 }
 
-/// Rows and bytes, as far as statistics tell them.
+/// Rows and bytes according to statistics.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Estimate {
     pub(crate) rows: Option<usize>,
@@ -117,18 +117,18 @@ pub(crate) fn estimate(plan: &Plan) -> Estimate {
     }
 }
 
-/// About the most keys that the plan can have: the rows of the tables that the keys can come from.
-/// Unlike an estimate of what predicates leave, this number is not too small by orders of
-/// magnitude, although a key that combines columns of two tables can have more values.
-pub(crate) fn most_keys(plan: &Plan) -> Option<usize> {
+/// Returns about the maximum number of keys: the rows of the tables that the keys can come from.
+/// Estimates of predicates can be too small by orders of magnitude; this number is not. A key that
+/// combines columns of two tables can still have more values.
+pub(crate) fn max_keys(plan: &Plan) -> Option<usize> {
     let children = plan.children();
     match children.as_slice() {
         [] => estimate(plan).rows,
-        [child] => most_keys(child),
-        // The keys come from the first input; the second is the filter.
-        [input, _] if kind(plan) == Kind::Probe => most_keys(input),
+        [child] => max_keys(child),
+        // The keys come from the first input. The second is the filter.
+        [input, _] if kind(plan) == Kind::Probe => max_keys(input),
         inputs => {
-            let keys: Option<Vec<usize>> = inputs.iter().map(|plan| most_keys(plan)).collect();
+            let keys: Option<Vec<usize>> = inputs.iter().map(|plan| max_keys(plan)).collect();
             let keys = keys?;
             if matches!(kind(plan), Kind::Union | Kind::Interleave) {
                 keys.iter().try_fold(0, |sum: usize, keys| sum.checked_add(*keys))

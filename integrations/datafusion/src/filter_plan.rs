@@ -1,4 +1,4 @@
-//! The plan of a filter and its size.
+//! The size of a filter, and the plan that builds it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::aggregate::bloom_filter_agg;
 use crate::build::{ALL, BloomBuildExec};
-use crate::build_side::most_keys;
+use crate::build_side::max_keys;
 use crate::cost::{Balance, Tasks, Transport};
 use crate::engine::Engine;
 use crate::filter::Size;
@@ -26,10 +26,11 @@ use crate::sides::Side;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The most bytes of a filter in a cluster: messages of Ballista hold 16 MiB.
-const MOST_BYTES_IN_CLUSTER: u64 = 12 << 20;
+/// Maximum bytes of a filter in a cluster. Ballista's messages hold 16 MiB.
+const MAX_CLUSTER_BYTES: u64 = 12 << 20;
 
-/// What the filter is sized for, and how it is moved, or why it would be too large or too full.
+/// Returns the size of the filter and its transport, or the reason why it would be too large or too
+/// full.
 pub(crate) fn size(
     build: &Side,
     tasks: Tasks,
@@ -38,11 +39,11 @@ pub(crate) fn size(
     config: &ConfigOptions,
 ) -> Result<(Size, Transport), String> {
     let rate = options.false_positive_rate;
-    let most_bytes = match Engine::of(config).is_cluster() {
-        true => options.max_filter_bytes.min(MOST_BYTES_IN_CLUSTER),
+    let most_bytes = match Engine::from_config(config).is_cluster() {
+        true => options.max_filter_bytes.min(MAX_CLUSTER_BYTES),
         false => options.max_filter_bytes,
     };
-    let keys = most_keys(&build.plan).map_or(options.default_keys, |keys| keys as u64).max(1);
+    let keys = max_keys(&build.plan).map_or(options.default_keys, |keys| keys as u64).max(1);
     let moved = |bytes| tasks.transport(bytes, keys);
     let fits = |bytes| {
         bytes <= most_bytes
@@ -55,9 +56,9 @@ pub(crate) fn size(
         Ok(bytes) if fits(bytes) => return Ok((size, moved(bytes))),
         _ => {}
     }
-    // A filter for every row of the tables would be too large. If only as many rows are left as is
-    // estimated, a smaller filter will do. If more are left, it fills up, which the share of hits
-    // shows while the query runs.
+    // A filter for every row of the tables would be too large. A smaller one is enough if only the
+    // estimated number of rows remains. If more remain, it fills up, and the share of hits shows
+    // this while the query runs.
     let likely = build.estimate.rows.map_or(keys, |rows| (rows as u64).min(keys)).max(1);
     let mut expected_keys = likely;
     loop {
@@ -75,8 +76,8 @@ pub(crate) fn size(
                     options.max_false_positive_rate
                 ));
             }
-            // The filter becomes smaller in steps of 3 %. Its rate is then above the configured
-            // one, but at most `max_false_positive_rate`.
+            // Shrink the filter in steps of 3 %. Its rate exceeds the configured one, but not
+            // `max_false_positive_rate`.
             _ if expected_keys > 1 => expected_keys -= (expected_keys / 32).max(1),
             _ => {
                 return Err(format!(
@@ -89,8 +90,8 @@ pub(crate) fn size(
     }
 }
 
-/// The plan of the filter: one row of one column, computed by a second run of the build side, of
-/// which only the keys are taken.
+/// Returns the plan of the filter: one row with one column. It runs the build side a second time,
+/// and uses only the keys.
 pub(crate) fn filter_plan(
     build: &Side,
     size: Size,
@@ -104,7 +105,7 @@ pub(crate) fn filter_plan(
     };
     let keys: Vec<_> = build.columns.iter().enumerate().map(key).collect();
     let count = keys.len();
-    // Operators keep the state of a run. The second run has operators of its own.
+    // Operators keep the state of a run, so the second run needs its own operators.
     let again = reset_plan_states(build.plan.clone())?;
     let keys: Plan = Arc::new(ProjectionExec::try_new(keys, again)?);
     let schema = keys.schema();
@@ -139,7 +140,7 @@ pub(crate) fn filter_plan(
         let all = Arc::new(CoalescePartitionsExec::new(partial));
         return finish(AggregateMode::Final, vec![], all);
     }
-    // All keys are one group, so that the shuffle of a group-by brings the partial filters of all
+    // All keys are one group. The shuffle of a group-by then sends the partial filters of all
     // partitions to one task.
     let all: Arc<dyn PhysicalExpr> = Arc::new(Column::new(ALL, 0));
     let merged = finish(AggregateMode::FinalPartitioned, vec![(all, ALL.into())], partial)?;
@@ -167,13 +168,14 @@ mod tests {
 
     #[cfg(feature = "ballista")]
     #[test]
-    fn a_chain_pays_for_each_run_of_a_build_side_of_one_partition() {
+    fn a_chain_pays_for_each_run_of_a_one_partition_build_side() {
         use datafusion::arrow::array::{Int64Array, RecordBatch};
         use datafusion::catalog::memory::MemorySourceConfig;
 
         let scan = |partitions: usize, rows: usize| -> Plan {
-            let of = || Arc::new(Int64Array::from_iter_values(0..(rows / partitions) as i64)) as _;
-            let batch = RecordBatch::try_from_iter([("k", of())]).unwrap();
+            let keys =
+                || Arc::new(Int64Array::from_iter_values(0..(rows / partitions) as i64)) as _;
+            let batch = RecordBatch::try_from_iter([("k", keys())]).unwrap();
             let (batches, schema) = (vec![vec![batch.clone()]; partitions], batch.schema());
             MemorySourceConfig::try_new_exec(&batches, schema, None).unwrap()
         };
@@ -195,13 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn filters_keep_to_their_limits() {
+    fn filters_stay_within_their_limits() {
         let options = BloomJoinOptions { max_filter_bytes: 1 << 30, ..Default::default() };
         let mut config = ConfigOptions::new();
         config.execution.target_partitions = 2;
         let bytes = |rows, config: &ConfigOptions| {
             let tasks = config.execution.target_partitions as u64;
-            let engine = Engine::of(config);
+            let engine = Engine::from_config(config);
             let tasks = Tasks { building: tasks, merging: tasks, probing: tasks, engine };
             let (size, _) = size(&side(rows), tasks, None, &options, config)?;
             Ok::<_, String>(size.params().unwrap().stored_bytes())
@@ -211,8 +213,7 @@ mod tests {
         assert!(in_one_process > 14 << 20, "{in_one_process}");
         assert!(bytes(Precision::Absent, &config).unwrap() < 2 << 20, "the default, 1 M keys");
         assert!(bytes(Precision::Inexact(usize::MAX), &config).unwrap_err().contains("rate"));
-        // What tasks read together: 256 partial filters in each of 256 tasks, of at most 8 bytes
-        // for each key.
+        // Each of 256 tasks reads 256 partial filters, of at most 8 bytes per key.
         config.execution.target_partitions = 256;
         assert!(bytes(Precision::Inexact(500_000), &config).is_ok());
         assert!(bytes(Precision::Inexact(700_000), &config).is_err());
@@ -222,10 +223,10 @@ mod tests {
             config.execution.target_partitions = 2;
             config.extensions.insert(ballista_core::config::BallistaConfig::default());
             let in_a_cluster = bytes(keys, &config).unwrap();
-            assert!(in_a_cluster <= MOST_BYTES_IN_CLUSTER, "{in_a_cluster}");
-            assert!(in_a_cluster > MOST_BYTES_IN_CLUSTER / 10 * 9, "{in_a_cluster}");
+            assert!(in_a_cluster <= MAX_CLUSTER_BYTES, "{in_a_cluster}");
+            assert!(in_a_cluster > MAX_CLUSTER_BYTES / 10 * 9, "{in_a_cluster}");
             assert!(bytes(Precision::Inexact(100_000_000), &config).is_err());
-            // One task merges them, and the others read one filter each.
+            // One task merges them, and the other tasks read one filter each.
             config.execution.target_partitions = 256;
             assert!(bytes(Precision::Inexact(700_000), &config).is_ok());
         }

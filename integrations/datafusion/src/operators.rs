@@ -56,72 +56,63 @@ pub(crate) struct Operator {
     /// has the partitions of that input.
     pub(crate) is_row_wise: bool,
     trace: Trace,
-    commutes: Commutes,
     is_repeatable: Test,
 }
 
-/// An input, by its number, and the columns of that input.
-type Origin = (usize, Vec<usize>);
+/// The input that contains some columns unchanged, except that an outer join may add NULL.
+pub(crate) struct Origin {
+    /// The number of the input.
+    pub(crate) input: usize,
+    /// The columns of that input.
+    pub(crate) columns: Vec<usize>,
+    /// Whether the operator returns the same rows if rows without a partner are dropped from the
+    /// input instead of the result.
+    commutes: bool,
+}
+
 type Trace = fn(&dyn ExecutionPlan, &[usize]) -> Option<Origin>;
-type Commutes = fn(&dyn ExecutionPlan, usize) -> bool;
 type Test = fn(&dyn ExecutionPlan) -> bool;
 
 const COMPUTED: Trace = |_, _| None;
-const UNCHANGED: Trace = |_, columns| Some((0, columns.to_vec()));
-const ALWAYS: Commutes = |_, _| true;
-const NEVER: Commutes = |_, _| false;
+const UNCHANGED: Trace = |_, columns| origin(Some(columns.to_vec()));
 const REPEATABLE: Test = |_| true;
 const UNREPEATABLE: Test = |_| false;
 
-/// | operator | kind | row-wise | origin of columns | dropping rows commutes | repeatable |
+/// | operator | kind | row-wise | origin of columns | repeatable |
 static OPERATORS: [Operator; 21] = [
-    row::<FilterExec>(Kind::Filter, true, trace_filter, ALWAYS, REPEATABLE),
-    row::<ProjectionExec>(Kind::Projection, true, trace_projection, ALWAYS, REPEATABLE),
-    row::<BloomProbeExec>(Kind::Probe, true, UNCHANGED, ALWAYS, REPEATABLE),
-    row::<CooperativeExec>(Kind::Other, true, UNCHANGED, ALWAYS, REPEATABLE),
-    row::<RepartitionExec>(Kind::Repartition, false, UNCHANGED, ALWAYS, REPEATABLE),
-    row::<CoalescePartitionsExec>(Kind::Other, false, UNCHANGED, ALWAYS, REPEATABLE),
-    row::<SortExec>(Kind::Other, false, UNCHANGED, ALWAYS, REPEATABLE),
-    row::<SortPreservingMergeExec>(Kind::Other, false, UNCHANGED, ALWAYS, REPEATABLE),
-    row::<AggregateExec>(
-        Kind::Aggregate,
-        false,
-        trace_group,
-        commutes_with_groups,
-        are_groups_repeatable,
-    ),
-    row::<HashJoinExec>(Kind::Join, false, trace_join, commutes_with_join, REPEATABLE),
-    row::<SortMergeJoinExec>(Kind::Join, false, trace_join, commutes_with_join, REPEATABLE),
-    row::<NestedLoopJoinExec>(Kind::Other, false, COMPUTED, NEVER, REPEATABLE),
-    row::<CrossJoinExec>(Kind::Other, false, COMPUTED, NEVER, REPEATABLE),
-    row::<UnionExec>(Kind::Union, false, COMPUTED, NEVER, REPEATABLE),
-    row::<InterleaveExec>(Kind::Interleave, false, COMPUTED, NEVER, REPEATABLE),
-    row::<WindowAggExec>(Kind::Window, false, COMPUTED, NEVER, UNREPEATABLE),
-    row::<BoundedWindowAggExec>(Kind::Window, false, COMPUTED, NEVER, UNREPEATABLE),
-    row::<BloomBuildExec>(Kind::Build, false, COMPUTED, NEVER, UNREPEATABLE),
-    row::<DataSourceExec>(Kind::Other, false, COMPUTED, NEVER, is_source_repeatable),
-    row::<EmptyExec>(Kind::Other, false, COMPUTED, NEVER, REPEATABLE),
-    row::<PlaceholderRowExec>(Kind::Other, false, COMPUTED, NEVER, REPEATABLE),
+    row::<FilterExec>(Kind::Filter, true, trace_filter, REPEATABLE),
+    row::<ProjectionExec>(Kind::Projection, true, trace_projection, REPEATABLE),
+    row::<BloomProbeExec>(Kind::Probe, true, UNCHANGED, REPEATABLE),
+    row::<CooperativeExec>(Kind::Other, true, UNCHANGED, REPEATABLE),
+    row::<RepartitionExec>(Kind::Repartition, false, UNCHANGED, REPEATABLE),
+    row::<CoalescePartitionsExec>(Kind::Other, false, UNCHANGED, REPEATABLE),
+    row::<SortExec>(Kind::Other, false, UNCHANGED, REPEATABLE),
+    row::<SortPreservingMergeExec>(Kind::Other, false, UNCHANGED, REPEATABLE),
+    row::<AggregateExec>(Kind::Aggregate, false, trace_group, are_groups_repeatable),
+    row::<HashJoinExec>(Kind::Join, false, trace_join, REPEATABLE),
+    row::<SortMergeJoinExec>(Kind::Join, false, trace_join, REPEATABLE),
+    row::<NestedLoopJoinExec>(Kind::Other, false, COMPUTED, REPEATABLE),
+    row::<CrossJoinExec>(Kind::Other, false, COMPUTED, REPEATABLE),
+    row::<UnionExec>(Kind::Union, false, COMPUTED, REPEATABLE),
+    row::<InterleaveExec>(Kind::Interleave, false, COMPUTED, REPEATABLE),
+    row::<WindowAggExec>(Kind::Window, false, COMPUTED, UNREPEATABLE),
+    row::<BoundedWindowAggExec>(Kind::Window, false, COMPUTED, UNREPEATABLE),
+    row::<BloomBuildExec>(Kind::Build, false, COMPUTED, UNREPEATABLE),
+    row::<DataSourceExec>(Kind::Other, false, COMPUTED, is_source_repeatable),
+    row::<EmptyExec>(Kind::Other, false, COMPUTED, REPEATABLE),
+    row::<PlaceholderRowExec>(Kind::Other, false, COMPUTED, REPEATABLE),
 ];
 
 /// The properties of all other operators.
-static UNKNOWN: Operator = Operator {
-    is: UNREPEATABLE,
-    kind: Kind::Other,
-    is_row_wise: false,
-    trace: COMPUTED,
-    commutes: NEVER,
-    is_repeatable: UNREPEATABLE,
-};
+static UNKNOWN: Operator = row::<EmptyExec>(Kind::Other, false, COMPUTED, UNREPEATABLE);
 
 const fn row<T: ExecutionPlan>(
     kind: Kind,
     is_row_wise: bool,
     trace: Trace,
-    commutes: Commutes,
     is_repeatable: Test,
 ) -> Operator {
-    Operator { is: |plan| plan.is::<T>(), kind, is_row_wise, trace, commutes, is_repeatable }
+    Operator { is: |plan| plan.is::<T>(), kind, is_row_wise, trace, is_repeatable }
 }
 
 impl Operator {
@@ -134,17 +125,16 @@ pub(crate) fn kind(plan: &Arc<dyn ExecutionPlan>) -> Kind {
     Operator::find(plan.as_ref()).kind
 }
 
-/// The input that contains all these columns unchanged, except that an outer join may add NULL.
 pub(crate) fn trace(plan: &Arc<dyn ExecutionPlan>, columns: &[usize]) -> Option<Origin> {
     (Operator::find(plan.as_ref()).trace)(plan.as_ref(), columns)
 }
 
-/// Whether dropping rows by columns of this input has the same effect below the operator as above
-/// it. It does not if the operator keeps only its first rows, numbers rows, or is unknown.
-pub(crate) fn commutes_with_dropping(plan: &Arc<dyn ExecutionPlan>, input: usize) -> bool {
-    plan.fetch().is_none()
-        && !is_volatile(plan).unwrap_or(true)
-        && (Operator::find(plan.as_ref()).commutes)(plan.as_ref(), input)
+/// Returns the input in which rows can be dropped by these columns instead of above the operator.
+/// There is none if the plan is a table, or if the operator keeps only its first rows, numbers rows,
+/// or is unknown.
+pub(crate) fn trace_dropping(plan: &Arc<dyn ExecutionPlan>, columns: &[usize]) -> Option<Origin> {
+    let drops = !is_scan(plan) && plan.fetch().is_none() && !is_volatile(plan).unwrap_or(true);
+    trace(plan, columns).filter(|origin| drops && origin.commutes)
 }
 
 /// The plan with other inputs.
@@ -215,57 +205,52 @@ fn project(projection: Option<&[usize]>, columns: &[usize]) -> Option<Vec<usize>
     }
 }
 
+fn origin(columns: Option<Vec<usize>>) -> Option<Origin> {
+    Some(Origin { input: 0, columns: columns?, commutes: true })
+}
+
 fn trace_projection(plan: &dyn ExecutionPlan, columns: &[usize]) -> Option<Origin> {
     let expressions = plan.downcast_ref::<ProjectionExec>()?.expr();
-    let columns = columns.iter().map(|&c| column_index(&expressions[c].expr));
-    Some((0, columns.collect::<Option<_>>()?))
+    origin(columns.iter().map(|&c| column_index(&expressions[c].expr)).collect())
 }
 
 fn trace_filter(plan: &dyn ExecutionPlan, columns: &[usize]) -> Option<Origin> {
     let projection = plan.downcast_ref::<FilterExec>()?.projection();
-    Some((0, project(projection.as_deref(), columns)?))
+    origin(project(projection.as_deref(), columns))
 }
 
 fn trace_group(plan: &dyn ExecutionPlan, columns: &[usize]) -> Option<Origin> {
-    let groups = plan.downcast_ref::<AggregateExec>()?.group_expr();
-    if !groups.is_single() {
-        return None;
-    }
+    let aggregate = plan.downcast_ref::<AggregateExec>()?;
+    let groups = aggregate.group_expr();
     let columns = columns.iter().map(|&c| column_index(&groups.expr().get(c)?.0));
-    Some((0, columns.collect::<Option<_>>()?))
+    let origin = origin(columns.collect()).filter(|_| groups.is_single())?;
+    Some(Origin { commutes: aggregate.limit_options().is_none(), ..origin })
 }
 
 fn trace_join(plan: &dyn ExecutionPlan, columns: &[usize]) -> Option<Origin> {
+    use JoinType::*;
     let join = Join::find(plan)?;
     let columns = project(join.projection, columns)?;
     let fields = |child: usize| plan.children()[child].schema().fields().len();
     // The number of columns of each input in the join's result, before its projection.
-    use JoinType::*;
     let (left, right) = match join.join_type {
         LeftSemi | LeftAnti | LeftMark => (fields(0), 0),
         RightSemi | RightAnti | RightMark => (0, fields(1)),
         Inner | Left | Right | Full => (fields(0), fields(1)),
     };
-    if columns.iter().all(|&c| c < left) {
-        return Some((0, columns));
+    let is_left = columns.iter().all(|&c| c < left);
+    if !is_left && !columns.iter().all(|&c| c >= left && c < left + right) {
+        return None;
     }
-    let in_right = columns.iter().all(|&c| c >= left && c < left + right);
-    in_right.then(|| (1, columns.iter().map(|c| c - left).collect()))
-}
-
-fn commutes_with_groups(plan: &dyn ExecutionPlan, _: usize) -> bool {
-    plan.downcast_ref::<AggregateExec>().is_some_and(|groups| groups.limit_options().is_none())
-}
-
-fn commutes_with_join(plan: &dyn ExecutionPlan, input: usize) -> bool {
-    let Some(join) = Join::find(plan).filter(|join| !join.is_null_aware) else { return false };
-    use JoinType::*;
-    match join.join_type {
+    let commutes = match join.join_type {
         Inner => true,
-        Left | LeftSemi | LeftAnti | LeftMark => input == 0,
-        Right | RightSemi | RightAnti | RightMark => input == 1,
+        Left | LeftSemi | LeftAnti | LeftMark => is_left,
+        Right | RightSemi | RightAnti | RightMark => !is_left,
         Full => false,
-    }
+    };
+    let columns = if is_left { columns } else { columns.iter().map(|c| c - left).collect() };
+    let commutes = commutes && !join.is_null_aware;
+    Some(Origin { input: usize::from(!is_left), columns, commutes })
 }
 
 fn are_groups_repeatable(plan: &dyn ExecutionPlan) -> bool {

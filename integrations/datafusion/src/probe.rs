@@ -1,4 +1,4 @@
-//! The operator that drops rows before a shuffle: [`BloomProbeExec`].
+//! [`BloomProbeExec`]: the operator that drops rows before a shuffle.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -14,35 +14,35 @@ use crate::keys::{KeyType, key_of};
 
 pub(crate) const NAME: &str = "BloomProbeExec";
 
-/// Drops the rows of its first input whose key is certainly not in a filter. The filter is the one
-/// row of its second input. A row whose key is NULL, or is NULL in one of its columns, is dropped
-/// too: it has no partner in a join where NULL equals nothing.
+/// Drops the rows of its first input whose key is definitely not in a filter. The filter is the
+/// single row of its second input. Rows with a NULL key, or with a NULL in one column of the key,
+/// are dropped too: such a row has no partner in a join where NULL equals nothing.
 ///
-/// Of each partition one row passes at least, since the join drops it as well, and Ballista 55 does
-/// not end a query in which a stage turns out to have no rows while another runs that the plan then
-/// does without ([apache/datafusion-ballista#2063]).
+/// At least one row per partition passes. The join drops it, and it avoids a defect of Ballista 55:
+/// a query does not end if one stage turns out to be empty while another runs that the plan no
+/// longer needs ([apache/datafusion-ballista#2063]).
 ///
 /// [apache/datafusion-ballista#2063]: https://github.com/apache/datafusion-ballista/issues/2063
 ///
-/// The filter's plan has one partition: Ballista makes a stage of what is below its
-/// `CoalescePartitionsExec`, and gives the whole result to every task of the first input. Schema,
-/// statistics, order and partitioning are those of the first input. It must stay the first, because
-/// the engine's sort pushdown takes column `n` of an operator for column `n` of its inputs, counted
-/// through one input after the other.
+/// The filter's plan has one partition. Ballista makes a stage of the plan below its
+/// `CoalescePartitionsExec` and sends the whole result to every task of the first input. Schema,
+/// statistics, order and partitioning are those of the first input. That input must stay the first,
+/// because the engine's sort pushdown counts the columns of an operator through its inputs, one
+/// after the other.
 ///
-/// If the first input is a scan that takes row filters, as a Parquet scan does with
-/// `datafusion.execution.parquet.pushdown_filters`, the filter is put there once it is known. It is
-/// not if the scan, or an operator between, ends after some rows or computes something that the
-/// rows do not determine. Limits above this operator stay above it.
+/// If the first input is a scan that accepts row filters (a Parquet scan with
+/// `datafusion.execution.parquet.pushdown_filters`), the filter moves into the scan once it is
+/// known. It does not if the scan, or an operator in between, has a limit or a volatile expression.
+/// Limits above this operator stay above it.
 ///
-/// Where more than a given share of the rows are hits, rows pass unprobed, except for a sample in
-/// every half a million rows of each partition. All rows do if the
-/// build side was not read to its end because nearly all of its rows are keys.
+/// If more than a given share of the rows are hits, rows pass unprobed, except for one sample per
+/// half a million rows of each partition. All rows pass if the build side stopped reading because
+/// nearly all of its rows are keys.
 ///
-/// If the filter cannot be built, read or opened, all rows pass; the query does not fail.
+/// If the filter cannot be built, read or opened, all rows pass and the query continues.
 ///
-/// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (of each task that read
-/// the filter), `filter_time` (waiting for the filter), `probe_time`, `given_up` (tasks that could
+/// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (per task that read the
+/// filter), `filter_time` (waiting for the filter), `probe_time`, and `given_up` (tasks that could
 /// not use the filter).
 #[derive(Debug)]
 pub struct BloomProbeExec {
@@ -56,24 +56,23 @@ pub struct BloomProbeExec {
     pub(crate) opening: Arc<Mutex<Option<Opening>>>,
 }
 
-/// The opening of the filter, for which all partitions wait together. None of them owns it: if one
-/// is dropped, another continues.
+/// Opens the filter while all partitions wait. No partition owns it: if one is dropped, another
+/// continues.
 pub(crate) type Opening = Shared<BoxFuture<'static, Opened>>;
 
-/// The filter if it can drop rows, and the input with the filter in its scan if the scan takes it. All partitions
-/// execute the same input, since the partitions of a scan may share a queue of what is left to
-/// read.
+/// The filter if it can drop rows, and the input with the filter in its scan if the scan accepts it. All partitions
+/// execute the same input, because the partitions of a scan may share a queue of unread files.
 pub(crate) type Opened = (Option<Arc<BloomFilter>>, Option<Arc<dyn ExecutionPlan>>);
 
 impl BloomProbeExec {
-    /// Probes `input` with a filter, which is the one row of the one column of `filter`. The key is
-    /// in these `columns` of `input`, in the order in which the filter has them. Rows pass unprobed
-    /// while the share of hits is above `stop_above`.
+    /// Probes `input` with the filter in the single row and column of `filter`. The key is in
+    /// `columns` of `input`, in the filter's order. Rows pass unprobed while the share of hits
+    /// exceeds `stop_above`.
     ///
     /// # Errors
     ///
-    /// A planning error if one of the columns does not exist, if their values cannot be keys, or if
-    /// `filter` is not one binary column.
+    /// Returns a planning error if a column does not exist, if its values cannot be keys, or if
+    /// `filter` does not have exactly one binary column.
     pub fn try_new(
         input: Arc<dyn ExecutionPlan>,
         filter: Arc<dyn ExecutionPlan>,
@@ -83,28 +82,28 @@ impl BloomProbeExec {
         let key = key_of(NAME, &input.schema(), &columns)?;
         let schema = filter.schema();
         if schema.fields().len() != 1 || *schema.field(0).data_type() != DataType::Binary {
-            return plan_err!("{NAME}: the filter is not one binary column, but {schema}");
+            return plan_err!("{NAME}: the filter must be one binary column, not {schema}");
         }
         let (decision, metrics, opening) = Default::default();
         Ok(BloomProbeExec { input, filter, columns, stop_above, decision, key, metrics, opening })
     }
 
-    /// Sets the text in which `EXPLAIN` says why the filter is there.
+    /// Sets the text that `EXPLAIN` shows as the reason for the filter.
     pub(crate) fn with_decision(self, decision: String) -> Self {
         BloomProbeExec { decision, ..self }
     }
 
-    /// What the filter was expected to cost and to save when it was planned; may be empty.
+    /// Returns the cost and saving that were estimated when the filter was planned. May be empty.
     pub fn decision(&self) -> &str {
         &self.decision
     }
 
-    /// The columns of the first input that are the key.
+    /// Returns the key columns of the first input.
     pub fn columns(&self) -> &[usize] {
         &self.columns
     }
 
-    /// The share of hits above which rows pass unprobed.
+    /// Returns the share of hits above which rows pass unprobed.
     pub fn stop_above(&self) -> f64 {
         self.stop_above
     }

@@ -1,4 +1,4 @@
-//! The execution of [`BloomProbeExec`]: opens the filter, and drops rows or lets the scan drop them.
+//! Runs [`BloomProbeExec`]: opens the filter, and drops rows or lets the scan drop them.
 
 use std::sync::{Arc, PoisonError};
 
@@ -28,6 +28,7 @@ use datafusion::physical_plan::{
 };
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
+use crate::completeness::check_complete;
 use crate::filter::{look_up, open};
 use crate::gate::{Counts, Gate};
 use crate::keys::{KeyType, key_values};
@@ -35,7 +36,6 @@ use crate::limits::{has_limit, is_volatile};
 use crate::operators::Operator;
 use crate::probe::{BloomProbeExec, NAME, Opening};
 use crate::scan::with_row_filter;
-use crate::whole::check_whole;
 
 impl BloomProbeExec {
     fn opening(&self, context: Arc<TaskContext>, metrics: &Metrics) -> Opening {
@@ -62,7 +62,7 @@ impl BloomProbeExec {
                     }
                     _ => Ok(None),
                 };
-                // Without a row filter the operator itself probes.
+                // Without a row filter, the operator itself probes.
                 let scan = scan.inspect_err(|error| log::warn!("{NAME}: no row filter: {error}"));
                 (filter, scan.unwrap_or_default())
             };
@@ -72,14 +72,14 @@ impl BloomProbeExec {
     }
 }
 
-/// Runs the filter's plan and opens its one row.
+/// Runs the filter's plan and opens the filter in its single row.
 async fn collect(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     key: KeyType,
     bytes: Count,
 ) -> Result<Arc<BloomFilter>> {
-    check_whole(&plan, &context)?;
+    check_complete(&plan, &context)?;
     let batches: Vec<RecordBatch> = plan.execute(0, context)?.try_collect().await?;
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let mut filters = batches.iter().flat_map(|batch| batch.column(0).as_binary::<i32>());
@@ -90,7 +90,7 @@ async fn collect(
             Ok(Arc::new(open(filter, key, NAME)?))
         }
         (Some(None), 1) => exec_err!("{NAME}: the filter is NULL"),
-        _ => exec_err!("{NAME}: {rows} filters (1)"),
+        _ => exec_err!("{NAME}: {rows} filters (must be 1)"),
     }
 }
 
@@ -125,14 +125,14 @@ struct Probe {
     /// `None` if all rows pass.
     filter: Option<Arc<BloomFilter>>,
     input: SendableRecordBatchStream,
-    /// Whether the scan has probed the rows.
+    /// Whether the scan has already probed the rows.
     in_scan: bool,
     columns: Vec<usize>,
     gate: Gate,
     hashes: Vec<u64>,
-    /// The rows that are left, gathered into batches of the usual size.
+    /// Collects the remaining rows into batches of the usual size.
     kept: BatchCoalescer,
-    /// Whether a row was kept, of which there is one at least if there are any.
+    /// Whether a row has passed. At least one passes if there are any.
     has_row: bool,
     ended: bool,
     metrics: Metrics,
@@ -189,10 +189,9 @@ impl Probe {
     }
 }
 
-/// Whether rows can be dropped in the scan of a plan as well as above the plan. Each operator must
-/// be one of a list, all of which compute what they give of a row from that row alone, and neither
-/// the operators nor the scan may end after some rows: others would come in place of those that are
-/// dropped.
+/// Whether rows can be dropped in the scan of a plan as well as above the plan. All operators must
+/// compute each row from one row. Neither they nor the scan may stop after some rows, because other
+/// rows would then replace the dropped ones.
 fn is_row_wise(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if plan.fetch().is_some() || is_volatile(plan).unwrap_or(true) {
         return false;
@@ -253,8 +252,8 @@ impl ExecutionPlan for BloomProbeExec {
         Ok(Arc::new(probe.with_decision(self.decision.clone())))
     }
 
-    // Without statistics of the probed side an adaptive planner would neither swap the sides of a
-    // join nor broadcast the smaller one.
+    // An adaptive planner needs statistics of the probed side to swap the sides of a join or to
+    // broadcast the smaller one.
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
         vec![ChildStats::At(partition), ChildStats::Skip]
     }
@@ -267,8 +266,8 @@ impl ExecutionPlan for BloomProbeExec {
         Ok(Arc::new(inputs[0].as_ref().clone().to_inexact()))
     }
 
-    // This method, the next one, and the lack of a `fetch` keep limits above this operator: of the
-    // first rows of its input fewer would be left.
+    // This method, the next one and the missing `fetch` keep limits above this operator. Below it,
+    // a limit would count rows that the operator then drops.
     fn cardinality_effect(&self) -> CardinalityEffect {
         CardinalityEffect::LowerEqual
     }
@@ -277,9 +276,9 @@ impl ExecutionPlan for BloomProbeExec {
         false
     }
 
-    // Filters from above may be applied below this operator, which only drops rows; but not if
-    // there is a limit below, since the engine's scans with a limit do not refuse filters. Pushed
-    // filters find their columns by name, so that names must not repeat.
+    // Filters from above may move below this operator, which only drops rows. They may not move
+    // below a limit, and the engine's scans with a limit do not refuse them. Pushed filters find
+    // columns by name, so names must be unique.
     fn gather_filters_for_pushdown(
         &self,
         _: FilterPushdownPhase,
@@ -317,7 +316,7 @@ impl ExecutionPlan for BloomProbeExec {
     ) -> Result<SendableRecordBatchStream> {
         let metrics = Metrics::new(&self.metrics, partition);
         let batch_size = context.session_config().batch_size();
-        // Batches of at least half the usual size pass as they are.
+        // Batches of at least half the usual size pass unchanged.
         let kept = BatchCoalescer::new(self.schema(), batch_size)
             .with_biggest_coalesce_batch_size(Some(batch_size / 2));
         let opening = self.opening(context.clone(), &metrics);
@@ -327,7 +326,7 @@ impl ExecutionPlan for BloomProbeExec {
             let waited = metrics.filter_time.timer();
             let (filter, scan) = opening.await;
             waited.done();
-            // The input is executed only now: rows that it buffered earlier would have to wait.
+            // Executing the input earlier would make it buffer rows while it waits.
             let in_scan = scan.is_some();
             let input = scan.unwrap_or(plan).execute(partition, context)?;
             let (hashes, has_row, ended) = (Vec::new(), false, false);
@@ -391,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn row_filters_pass_operators_of_single_rows() {
+    fn row_filters_pass_row_wise_operators() {
         let passing: [fn(Plan) -> Plan; 3] = [
             |input| Arc::new(filter(input)),
             projection,
@@ -406,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn row_filters_pass_nothing_else() {
+    fn row_filters_stop_at_other_operators() {
         let order = |input: &Plan| {
             LexOrdering::new([PhysicalSortExpr::new_default(col("k", &input.schema()).unwrap())])
                 .unwrap()

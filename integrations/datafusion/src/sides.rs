@@ -1,4 +1,4 @@
-//! The sides of the joins in a query, and which tables reduce which others.
+//! The sides of the joins in a query, and the tables that reduce other tables.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::build::scan_of;
 use crate::build_side::{Estimate, estimate};
-use crate::columns::{lowest, source};
+use crate::columns::{find_probe_point, source_table};
 use crate::keys::KeyType;
 use crate::operators::{Join, Kind, is_scan, kind};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Whether rows of the (left, right) side that have no partner can be dropped before the join.
-pub(crate) fn droppable(join: JoinType) -> (bool, bool) {
+/// Whether unmatched rows of the (left, right) side can be dropped before the join.
+pub(crate) fn droppable_sides(join: JoinType) -> (bool, bool) {
     use JoinType::*;
     match join {
         Inner | LeftSemi | RightSemi => (true, true),
@@ -32,7 +32,7 @@ pub(crate) fn droppable(join: JoinType) -> (bool, bool) {
 #[derive(Clone)]
 pub(crate) struct Side {
     pub(crate) plan: Plan,
-    /// The columns that must equal those of the other side, of which there is at least one.
+    /// The columns (at least one) that must equal those of the other side.
     pub(crate) columns: Vec<Column>,
     pub(crate) estimate: Estimate,
 }
@@ -42,9 +42,9 @@ impl Side {
         self.columns.iter().map(Column::index).collect()
     }
 
-    /// The smallest part of the plan that has all keys.
+    /// Returns the smallest part of the plan that has all keys.
     pub(crate) fn table(&self) -> Side {
-        let (plan, columns) = source(&self.plan, &self.indices());
+        let (plan, columns) = source_table(&self.plan, &self.indices());
         let schema = plan.schema();
         let column = |index: usize| Column::new(schema.field(index).name(), index);
         let columns = columns.into_iter().map(column).collect();
@@ -52,16 +52,15 @@ impl Side {
     }
 }
 
-/// A table that is reduced by another one: a join of the query drops its rows that have no partner
-/// in the other table, so that a filter of the table's keys can do without the keys of these rows.
+/// A table and another one that reduces it: a join of the query drops rows of the table that have
+/// no partner in the other one. A filter of the table's keys does not need the keys of those rows.
 pub(crate) struct Reduction {
     pub(crate) table: Plan,
     pub(crate) columns: Vec<usize>,
     pub(crate) by: Side,
 }
 
-/// The tables that other tables reduce by any join of the query: the one that is to have a filter,
-/// or one above or below it.
+/// Returns the tables that other tables reduce through any join of the query.
 pub(crate) fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
     let mut reductions = Vec::new();
     let mut tables: Vec<Plan> = Vec::new();
@@ -69,12 +68,12 @@ pub(crate) fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
         if plan.children().is_empty() {
             tables.push(plan.clone());
         }
-        let Some((join_type, left, right)) = sides(plan) else {
+        let Some((join_type, left, right)) = join_sides(plan) else {
             return Ok(TreeNodeRecursion::Continue);
         };
-        let (drop_left, drop_right) = droppable(join_type);
+        let (drop_left, drop_right) = droppable_sides(join_type);
         for (by, reduced, can) in [(&left, &right, drop_right), (&right, &left, drop_left)] {
-            let point = lowest(&reduced.plan, &reduced.indices());
+            let point = find_probe_point(&reduced.plan, &reduced.indices());
             if can && is_scan(&point.plan) {
                 let (table, columns) = (point.plan, point.columns);
                 reductions.push(Reduction { table, columns, by: by.table() });
@@ -82,7 +81,7 @@ pub(crate) fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    // A table that is in the query twice is reduced in one of the two places only.
+    // A table that occurs twice in the query is reduced in only one of the two places.
     reductions.retain(|reduction| {
         let scanned = scan_of(&reduction.table);
         tables.iter().filter(|table| Arc::ptr_eq(table, scanned)).count() == 1
@@ -90,22 +89,22 @@ pub(crate) fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
     Ok(reductions)
 }
 
-/// Whether the keys of both sides can be compared by their hashes.
+/// Whether the hashes of both sides' keys are comparable.
 pub(crate) fn has_same_keys(a: &Side, b: &Side) -> bool {
     let keys = |side: &Side| -> Result<Vec<KeyType>> {
         let schema = side.plan.schema();
-        let of = |column: &Column| KeyType::of(schema.field(column.index()).data_type());
-        side.columns.iter().map(of).collect()
+        let key_type = |column: &Column| KeyType::new(schema.field(column.index()).data_type());
+        side.columns.iter().map(key_type).collect()
     };
     matches!((keys(a), keys(b)), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The type and the sides of a join, if they may be shuffled and rows of them may be dropped.
-pub(crate) fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
+/// Returns the type and sides of a join that may be shuffled and whose rows may be dropped.
+pub(crate) fn join_sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
     let join = Join::find(plan.as_ref())?;
     let children = plan.children();
     let (left, right) = (children[0], children[1]);
-    // A side that is a probe already has its filter. The sides of a self-join may be one plan.
+    // A side that is a probe already has its filter. Both sides of a self-join may be one plan.
     if join.is_null_aware
         || join.collects_left
         || join.null_equality == NullEquality::NullEqualsNull
@@ -120,12 +119,12 @@ pub(crate) fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
         let schema = side.schema();
         match schema.field(column.index()).data_type() {
             DataType::Dictionary(_, values) => values.is_nested(),
-            of => of.is_nested(),
+            data_type => data_type.is_nested(),
         }
     };
-    // Keys that are no columns are left to the join: a filter of the other keys drops fewer rows,
-    // and still none that has a partner. Columns of structs are left to the join too, which takes
-    // NULL within one struct to equal NULL within another.
+    // Key expressions that are not columns are left to the join. A filter of the other keys drops
+    // fewer rows, but none with a partner. Structs are left to the join too, because it treats NULL
+    // in one struct as equal to NULL in another.
     let pairs = join.on.iter().filter_map(|(l, r)| Some((column(l)?, column(r)?)));
     let pairs = pairs.filter(|(l, r)| !is_struct(left, l) && !is_struct(right, r));
     let (left_columns, right_columns): (Vec<_>, Vec<_>) = pairs.unzip();

@@ -1,5 +1,5 @@
-//! Checks that a filter has the keys of all partitions and of all tasks: without them it would drop
-//! rows that have a partner.
+//! Checks that a filter has the keys of all partitions and tasks. A filter without some of them
+//! would drop rows that have a partner.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use datafusion_distributed::{DistributedTaskContext, NetworkBoundaryExt, Network
 use crate::probe::BloomProbeExec;
 use crate::probe::NAME;
 
-/// An extension of a worker's session in tests: filters are opened without a check.
+/// A session extension in tests: workers open filters without this check.
 #[cfg(all(test, feature = "distributed"))]
 pub(crate) struct UncheckedFilters;
 
-/// Checks the plan of a filter in the task that is about to open it. Every planner must already
-/// satisfy the distribution that operators require.
-pub(crate) fn check_whole(
+/// Checks the plan of a filter in the task that is about to open it. Planners already have to
+/// satisfy the distribution that operators require, so this should never fail.
+pub(crate) fn check_complete(
     filter: &Arc<dyn ExecutionPlan>,
     context: &Arc<TaskContext>,
 ) -> Result<()> {
@@ -31,7 +31,7 @@ pub(crate) fn check_whole(
     }
     #[cfg(feature = "distributed")]
     if let Some(reason) =
-        incomplete(filter, DistributedTaskContext::from_ctx(context).task_count, true)
+        find_missing_part(filter, DistributedTaskContext::from_ctx(context).task_count, true)
     {
         return internal_err!("{NAME}: {reason}");
     }
@@ -53,27 +53,29 @@ fn check_partitions(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     }
 }
 
-/// What keeps a filter in a finished plan from being whole: an operator below it that gives each of
-/// several tasks its own part.
+/// Finds the operator that makes a filter incomplete, because it returns a different part of the
+/// keys to each of several tasks.
 #[cfg(feature = "distributed")]
-pub(crate) fn incomplete(
+pub(crate) fn find_missing_part(
     plan: &Arc<dyn ExecutionPlan>,
     tasks: usize,
-    of_filter: bool,
+    in_filter: bool,
 ) -> Option<String> {
-    let (mut tasks_below, mut of_filter_below) = (tasks, of_filter);
-    let is_part = of_filter && tasks > 1;
+    let (mut tasks_below, mut in_filter_below) = (tasks, in_filter);
+    let is_part = in_filter && tasks > 1;
     if let Some(boundary) = plan.as_network_boundary() {
         if is_part && !plan.is::<NetworkBroadcastExec>() {
-            return Some(format!("{} gives {tasks} tasks parts of a filter", plan.name()));
+            return Some(format!("{} sends each of {tasks} tasks a part of a filter", plan.name()));
         }
-        (tasks_below, of_filter_below) = (boundary.input_stage().task_count(), false);
+        (tasks_below, in_filter_below) = (boundary.input_stage().task_count(), false);
     } else if is_part && plan.children().is_empty() {
-        return Some(format!("each of {tasks} tasks would build a filter of its part"));
+        return Some(format!(
+            "each of {tasks} tasks would build a filter from its part of the table"
+        ));
     }
     let is_probe = plan.is::<BloomProbeExec>();
     let mut children = plan.children().into_iter().enumerate();
     children.find_map(|(n, child)| {
-        incomplete(child, tasks_below, of_filter_below || (is_probe && n == 1))
+        find_missing_part(child, tasks_below, in_filter_below || (is_probe && n == 1))
     })
 }
