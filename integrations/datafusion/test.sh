@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# integrations/datafusion/test.sh                format, lints and tests of this integration, among
-#                                                them a cluster of processes; records what was
-#                                                tested in `tested`, to be committed
-# integrations/datafusion/test.sh --if-changed   the same, unless `tested` says that these files and
-#                                                this interface of the core passed before
+# integrations/datafusion/test.sh                checks format and lints and runs all tests of this
+#                                                integration, also in a cluster of processes, and
+#                                                records the tested files in `tested`; commit it
+# integrations/datafusion/test.sh --if-changed   the same, unless these files and the interface of
+#                                                the core are those in `tested`
 set -euo pipefail
 cd "$(dirname "$0")"
 tested=(
@@ -13,8 +13,8 @@ tested=(
 
 if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
 cargo fmt --check
-# As `cargo clippy --all-targets -- -D warnings`, which would check all of the 360 crates below once
-# more, beside those that the tests are compiled with.
+# Like `cargo clippy --all-targets -- -D warnings`, but without checking the 360 dependencies once
+# more in addition to compiling them for the tests.
 RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ \
     cargo test --locked --all-features --no-run
 cargo test --locked --all-features

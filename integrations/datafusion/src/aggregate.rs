@@ -1,4 +1,4 @@
-//! `bloom_filter_agg(col [, expected_keys [, fpr]])`: the filter of a column's values.
+//! `bloom_filter_agg(col [, expected_keys [, fpr]])`: builds a filter from a column's values.
 
 use std::sync::Arc;
 
@@ -14,21 +14,23 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 
 use crate::filter::{Collector, Size};
-use crate::keys::{KeyType, hash_array};
+use crate::keys::{KeyType, hash_valid};
 
 /// The name of the aggregate function.
 pub const BLOOM_FILTER_AGG: &str = "bloom_filter_agg";
+use BLOOM_FILTER_AGG as NAME;
 
-/// What a filter is sized for if the call does not say.
-pub(crate) const DEFAULT_SIZE: Size = Size { expected_keys: 1_000_000, rate: 0.01 };
+/// Default values of the optional arguments.
+const DEFAULT_KEYS: f64 = 1e6;
+const DEFAULT_RATE: f64 = 0.01;
 
-/// The aggregate `bloom_filter_agg(col [, expected_keys [, fpr]])`: a stored filter, as a binary
-/// value, of the values of a column that are not NULL.
+/// Returns the aggregate `bloom_filter_agg(col [, expected_keys [, fpr]])`, which builds a stored
+/// filter (a binary value) from the non-NULL values of a column.
 ///
-/// `expected_keys` (by default 1,000,000) and `fpr` (0.01) are literals. They size the filters of
-/// all partitions, which are merged. The result is folded to the smallest filter that keeps the
-/// rate for the keys that came. More keys than expected raise the rate. A group without a key gives
-/// a filter that contains nothing. Several columns are passed as `struct(a, b)`.
+/// `expected_keys` (default 1,000,000) and `fpr` (default 0.01) must be literals. They size the
+/// filters of all partitions, which are then merged. The result is folded to the smallest filter
+/// that keeps the rate for the keys it contains. More keys than expected raise the rate. A group
+/// without keys returns an empty filter. Pass several columns as `struct(a, b)`.
 ///
 /// ```
 /// use blocked_bloom_datafusion::with_bloom_filters;
@@ -68,8 +70,8 @@ impl AggregateUDFImpl for BloomFilterAgg {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments.first() {
-            Some(column) => KeyType::of(column).map(|_| DataType::Binary),
-            None => plan_err!("{BLOOM_FILTER_AGG}: no column"),
+            Some(column) => KeyType::new(column).map(|_| DataType::Binary),
+            None => plan_err!("{NAME}: the first argument, a column, is missing"),
         }
     }
 
@@ -80,27 +82,18 @@ impl AggregateUDFImpl for BloomFilterAgg {
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let Some(column) = arguments.expr_fields.first() else {
-            return plan_err!("{BLOOM_FILTER_AGG}: no column");
+            return plan_err!("{NAME}: the first argument, a column, is missing");
         };
-        let size = Size {
-            expected_keys: match number(arguments.exprs.get(1))? {
-                None => DEFAULT_SIZE.expected_keys,
-                Some(keys) if (1.0..=1e12).contains(&keys) => keys as u64,
-                Some(keys) => {
-                    return exec_err!("{BLOOM_FILTER_AGG}: {keys} expected keys (1 to 1e12)");
-                }
-            },
-            rate: match number(arguments.exprs.get(2))? {
-                None => DEFAULT_SIZE.rate,
-                Some(rate) if rate > 0.0 && rate < 1.0 => rate,
-                Some(rate) => {
-                    return exec_err!(
-                        "{BLOOM_FILTER_AGG}: a false-positive rate of {rate} (above 0, below 1)"
-                    );
-                }
-            },
-        };
-        let keys = Collector::new(KeyType::of(column.data_type())?, size)?;
+        let keys = number(arguments.exprs.get(1))?.unwrap_or(DEFAULT_KEYS);
+        if !(1.0..=1e12).contains(&keys) {
+            return exec_err!("{NAME}: expected_keys is {keys} (must be from 1 to 1e12)");
+        }
+        let rate = number(arguments.exprs.get(2))?.unwrap_or(DEFAULT_RATE);
+        if !(rate > 0.0 && rate < 1.0) {
+            return exec_err!("{NAME}: fpr is {rate} (must be above 0 and below 1)");
+        }
+        let size = Size { expected_keys: keys as u64, rate };
+        let keys = Collector::new(KeyType::new(column.data_type())?, size)?;
         Ok(Box::new(FilterAccumulator { keys, hashes: Vec::new() }))
     }
 }
@@ -108,13 +101,11 @@ impl AggregateUDFImpl for BloomFilterAgg {
 fn number(argument: Option<&Arc<dyn PhysicalExpr>>) -> Result<Option<f64>> {
     let Some(argument) = argument else { return Ok(None) };
     let Some(literal) = argument.downcast_ref::<Literal>() else {
-        return exec_err!(
-            "{BLOOM_FILTER_AGG}: expected_keys and fpr must be literals, not {argument}"
-        );
+        return exec_err!("{NAME}: expected_keys and fpr must be literals, not {argument}");
     };
     match literal.value().cast_to(&DataType::Float64)? {
         ScalarValue::Float64(Some(value)) => Ok(Some(value)),
-        _ => exec_err!("{BLOOM_FILTER_AGG}: expected_keys and fpr must not be NULL"),
+        _ => exec_err!("{NAME}: expected_keys and fpr must not be NULL"),
     }
 }
 
@@ -126,10 +117,7 @@ struct FilterAccumulator {
 
 impl Accumulator for FilterAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        if let Some(nulls) = hash_array(&values[0], &mut self.hashes)? {
-            let mut valid = nulls.iter();
-            self.hashes.retain(|_| valid.next() == Some(true));
-        }
+        hash_valid(&values[0], &mut self.hashes)?;
         self.keys.insert(&self.hashes)
     }
 

@@ -1,15 +1,15 @@
-//! What Ballista's scheduler, executors and clients must be given.
+//! Configuration of Ballista's scheduler, executors and clients.
 //!
-//! There is one call for each: `scheduler` and `executor`, with the feature `cluster`, add it to a
-//! configuration, and [`connect`] makes a client's context. Programs that do not call these set:
+//! `scheduler` and `executor` (feature `cluster`) complete a configuration, and [`connect`] creates
+//! a client's context. Programs that do not call them must set:
 //!
-//! - Scheduler (`SchedulerConfig`): `override_config_producer`: [`session_config`],
-//!   `override_session_builder`: [`session_state`], `override_physical_codec`:
+//! - Scheduler (`SchedulerConfig`): `override_config_producer` to [`session_config`],
+//!   `override_session_builder` to [`session_state`], `override_physical_codec` to
 //!   [`BloomPhysicalCodec`].
-//! - Executor (`ExecutorProcessConfig`): `override_function_registry`: [`function_registry`],
-//!   `override_physical_codec`: [`BloomPhysicalCodec`].
-//! - Client: a state made from [`session_config`], and [`register_functions`] once the context is
-//!   connected, since connecting removes functions.
+//! - Executor (`ExecutorProcessConfig`): `override_function_registry` to [`function_registry`],
+//!   `override_physical_codec` to [`BloomPhysicalCodec`].
+//! - Client: create the state from [`session_config`] and call [`register_functions`] after
+//!   connecting, because connecting removes functions.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ use crate::options::BloomJoinOptions;
 use crate::planner::BloomQueryPlanner;
 use crate::session::with_functions;
 
-/// Ballista's configuration with the settings of the filters: for clients, and for the scheduler,
-/// to which they are sent.
+/// Returns Ballista's configuration with the filter settings. Clients need it, and so does the
+/// scheduler, which receives the settings from clients.
 ///
 /// ```
 /// use blocked_bloom_datafusion::ballista::session_config;
@@ -40,12 +40,12 @@ pub fn session_config() -> SessionConfig {
     SessionConfig::new_with_ballista().with_option_extension(BloomJoinOptions::default())
 }
 
-/// A session of the scheduler: the functions, for planning, and a [`BloomQueryPlanner`], which adds
-/// the rule with adaptive execution on and off.
+/// Creates a scheduler session with the functions and a [`BloomQueryPlanner`], which adds the rule
+/// with adaptive execution on and off.
 ///
 /// # Errors
 ///
-/// As Ballista's default session builder.
+/// Those of Ballista's default session builder.
 pub fn session_state(config: SessionConfig) -> Result<SessionState> {
     let state = with_functions(ballista_core::utils::default_session_builder(config)?);
     let planner = BloomQueryPlanner::new(state.query_planner().clone());
@@ -54,7 +54,7 @@ pub fn session_state(config: SessionConfig) -> Result<SessionState> {
     Ok(builder.with_query_planner(Arc::new(planner)).build())
 }
 
-/// Ballista's functions and those of this crate, for executors to find.
+/// Returns the registry for executors: Ballista's functions and those of this crate.
 pub fn function_registry() -> Arc<BallistaFunctionRegistry> {
     let mut registry = BallistaFunctionRegistry::default();
     registry.scalar_functions.insert(BLOOM_FILTER_CONTAINS.into(), bloom_filter_contains());
@@ -62,7 +62,7 @@ pub fn function_registry() -> Arc<BallistaFunctionRegistry> {
     Arc::new(registry)
 }
 
-/// A scheduler's configuration with the rule, its settings, the functions and the codec.
+/// Adds the rule, its settings, the functions and the codec to a scheduler's configuration.
 ///
 /// ```
 /// use ballista_scheduler::config::SchedulerConfig;
@@ -82,7 +82,7 @@ pub fn scheduler(
     }
 }
 
-/// An executor's configuration with the functions and the codec.
+/// Adds the functions and the codec to an executor's configuration.
 ///
 /// ```
 /// use ballista_executor::executor_process::ExecutorProcessConfig;
@@ -100,12 +100,13 @@ pub fn executor(
     }
 }
 
-/// A client's context with the functions, connected to the scheduler at a URL such as
-/// `df://localhost:50050`, with a configuration made from [`session_config`].
+/// Connects a client to the scheduler at a URL such as `df://localhost:50050`. The configuration
+/// must come from [`session_config`]. The returned context has the functions.
 ///
 /// # Errors
 ///
-/// As Ballista's `SessionContext::remote_with_state`: nothing listens there, or it is no scheduler.
+/// Those of Ballista's `SessionContext::remote_with_state`: nothing listens at the URL, or the
+/// listener is not a scheduler.
 pub async fn connect(url: &str, config: SessionConfig) -> Result<SessionContext> {
     let state = SessionStateBuilder::new_with_default_features().with_config(config).build();
     let context = SessionContext::remote_with_state(url, state).await?;
@@ -113,14 +114,14 @@ pub async fn connect(url: &str, config: SessionConfig) -> Result<SessionContext>
     Ok(context)
 }
 
-/// Adds the functions to a context. Clients call this after they have connected, since connecting
-/// puts Ballista's own functions in place of a state's.
+/// Adds the functions to a context. Call this after connecting, because connecting replaces the
+/// functions of the state with Ballista's own.
 pub fn register_functions(context: &SessionContext) {
     context.register_udf(bloom_filter_contains().as_ref().clone());
     context.register_udaf(bloom_filter_agg().as_ref().clone());
 }
 
-/// A codec around Ballista's.
+/// Wraps Ballista's codec.
 impl Default for BloomPhysicalCodec {
     fn default() -> Self {
         BloomPhysicalCodec::new(Arc::new(BallistaPhysicalExtensionCodec::default()))

@@ -1,5 +1,4 @@
-//! Whether the engine will broadcast a side of a join instead of shuffling both, as far as
-//! estimates tell.
+//! Predicts whether the engine will broadcast a side of a join instead of shuffling both.
 
 use std::sync::Arc;
 
@@ -7,108 +6,89 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::JoinType;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
-use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 
 use crate::build::scan_of;
 use crate::build_side::{Estimate, build_of, estimate, filters_within};
-use crate::columns::is_scan;
 use crate::engine::is_adaptive;
-use crate::predicates::{LEFT_BY_PREDICATE, left_by_predicates};
-use crate::probe::BloomProbeExec;
+use crate::operators::{Join, Kind, is_scan, kind};
+use crate::predicates::{PREDICATE_SELECTIVITY, predicate_selectivity};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// How the rows of a join's sides meet.
+/// How likely a broadcast of one side of a join is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meeting {
-    /// Both sides are shuffled.
-    Shuffled,
-    /// The engine is likely to decide for a broadcast only while the query runs, when it knows how
-    /// many rows predicates left.
-    MayBroadcast,
-    /// By the engine's own estimates one side is sent to every task, and the other stays where it
-    /// is.
-    Broadcast,
+pub(crate) enum BroadcastKind {
+    /// The engine shuffles both sides.
+    Unlikely,
+    /// The engine probably decides for a broadcast while the query runs, after it has counted the
+    /// rows that predicates leave.
+    Possible,
+    /// By the engine's own estimates, it sends one side to every task and leaves the other in
+    /// place.
+    Expected,
 }
 
-/// How the sides of a join are likely to meet. Ballista's static planner and DataFusion decide by
-/// estimates alone. The adaptive planner shuffles a side alone and measures it if it is estimated
-/// to be above the threshold, but not by far, and decides about joins with a join below only when
-/// that has run.
-pub(crate) fn meeting(join: &Plan, config: &ConfigOptions) -> Meeting {
-    let (join_type, collected) = if let Some(join) = join.downcast_ref::<HashJoinExec>() {
-        (*join.join_type(), *join.partition_mode() == PartitionMode::CollectLeft)
-    } else if let Some(join) = join.downcast_ref::<SortMergeJoinExec>() {
-        if !is_adaptive(config) {
-            return Meeting::Shuffled;
-        }
-        (join.join_type(), false)
-    } else {
-        return Meeting::Shuffled;
-    };
-    let children = join.children();
+/// Predicts whether a side of a join is broadcast. Ballista's static planner and DataFusion decide
+/// from estimates alone. The adaptive planner shuffles and measures a side whose estimate is
+/// moderately above the threshold. If a side contains a join, it decides after that join has run.
+pub(crate) fn broadcast_kind(plan: &Plan, config: &ConfigOptions) -> BroadcastKind {
+    let Some(join) = Join::find(plan.as_ref()) else { return BroadcastKind::Unlikely };
+    if join.is_sort_merge && !is_adaptive(config) {
+        return BroadcastKind::Unlikely;
+    }
+    let children = plan.children();
     let (left, right) = (children[0], children[1]);
-    let limits = Limits::of(config);
-    if collected {
-        return Meeting::Broadcast;
+    let limits = BroadcastLimits::from_config(config);
+    if join.collects_left {
+        return BroadcastKind::Expected;
     }
     if limits.bytes == 0 {
-        return Meeting::Shuffled;
+        return BroadcastKind::Unlikely;
     }
-    let (of_left, of_right) = (estimate(left), estimate(right));
+    let (left_estimate, right_estimate) = (estimate(left), estimate(right));
     if !is_adaptive(config) {
-        let fits = limits.fit(left, of_left) || limits.fit(right, of_right);
-        return if fits { Meeting::Broadcast } else { Meeting::Shuffled };
+        let fits = limits.fit(left, left_estimate) || limits.fit(right, right_estimate);
+        return if fits { BroadcastKind::Expected } else { BroadcastKind::Unlikely };
     }
-    // The smaller side is built from.
-    let swapped = match (of_left.bytes, of_right.bytes, of_left.rows, of_right.rows) {
-        (Some(left), Some(right), ..) | (.., Some(left), Some(right)) => left > right,
-        _ => false,
+    // The engine builds from the smaller side.
+    let bytes = left_estimate.bytes.zip(right_estimate.bytes);
+    let sizes = bytes.or(left_estimate.rows.zip(right_estimate.rows));
+    let swapped = sizes.is_some_and(|(left, right)| left > right);
+    let (build, build_estimate, probe_estimate, join_type) = match swapped {
+        true => (right, right_estimate, left_estimate, join.join_type.swap()),
+        false => (left, left_estimate, right_estimate, join.join_type),
     };
-    let (build, of_build, of_probe, join_type) = match swapped {
-        true => (right, of_right, of_left, join_type.swap()),
-        false => (left, of_left, of_right, join_type),
-    };
-    // A broadcast side must not have rows that come out by themselves: every task would give them.
-    let once = matches!(
-        join_type,
-        JoinType::Left
-            | JoinType::Full
-            | JoinType::LeftSemi
-            | JoinType::LeftAnti
-            | JoinType::LeftMark
-    );
-    if once {
-        return Meeting::Shuffled;
+    // A broadcast side must not return unmatched rows: every task would return them.
+    use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
+    if matches!(join_type, Left | Full | LeftSemi | LeftAnti | LeftMark) {
+        return BroadcastKind::Unlikely;
     }
-    if limits.fit(build, of_build) {
-        return Meeting::Broadcast;
+    if limits.fit(build, build_estimate) {
+        return BroadcastKind::Expected;
     }
-    let is_measured = match of_build.bytes {
+    let is_measured = match build_estimate.bytes {
         Some(bytes) => {
-            limits.stages
-                && bytes <= limits.bytes.saturating_mul(limits.most_times_bytes)
-                && of_probe
+            limits.measures_sides
+                && bytes <= limits.bytes.saturating_mul(limits.max_estimate_multiple)
+                && probe_estimate
                     .bytes
-                    .is_some_and(|probe| probe >= bytes.saturating_mul(limits.least_ratio))
+                    .is_some_and(|probe| probe >= bytes.saturating_mul(limits.min_probe_ratio))
         }
-        // What is below a join has run when the engine decides.
+        // A join below has already run when the engine decides.
         None => !is_scan(build),
     };
-    let may_fit = likely(build).is_some_and(|likely| {
-        let rows = likely.rows * likely.left;
+    let may_fit = predict(build).is_some_and(|predicted| {
+        let rows = predicted.rows * predicted.selectivity;
         let fits = rows * width(&build.schema()) < limits.bytes as f64;
-        fits && (of_build.bytes.is_some() || rows < limits.rows as f64)
+        fits && (build_estimate.bytes.is_some() || rows < limits.rows as f64)
     });
-    if is_measured && may_fit { Meeting::MayBroadcast } else { Meeting::Shuffled }
+    if is_measured && may_fit { BroadcastKind::Possible } else { BroadcastKind::Unlikely }
 }
 
-/// Bytes of a value of variable length.
+/// Assumed bytes of a value of variable length.
 const VARIABLE_BYTES: usize = 32;
 
-/// Bytes of a row.
+/// Returns the bytes of a row.
 pub(crate) fn width(schema: &Schema) -> f64 {
     let bytes = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Boolean => 1,
@@ -118,51 +98,50 @@ pub(crate) fn width(schema: &Schema) -> f64 {
     bytes.sum::<usize>() as f64
 }
 
-/// What the engine broadcasts.
-struct Limits {
-    /// A side of fewer bytes; none if this is 0.
+/// The thresholds of the engine's broadcasts.
+struct BroadcastLimits {
+    /// Sides of fewer bytes are broadcast; none if this is 0.
     bytes: usize,
-    /// A side of fewer rows, if its bytes are not known.
+    /// Sides of fewer rows are broadcast if their bytes are unknown.
     rows: usize,
-    /// Whether sides are measured, and how large they may be: so many times `bytes`, and so many
-    /// times less than the other side.
-    stages: bool,
-    most_times_bytes: usize,
-    least_ratio: usize,
-    /// Whether the bytes of rows are computed where they are not known.
-    guesses_bytes: bool,
+    /// Whether the engine measures sides whose estimate is at most `max_estimate_multiple` times
+    /// `bytes`, and at most the other side divided by `min_probe_ratio`.
+    measures_sides: bool,
+    max_estimate_multiple: usize,
+    min_probe_ratio: usize,
+    /// Whether the engine computes unknown bytes from rows.
+    estimates_bytes: bool,
 }
 
-impl Limits {
-    fn of(config: &ConfigOptions) -> Limits {
+impl BroadcastLimits {
+    fn from_config(config: &ConfigOptions) -> BroadcastLimits {
         #[cfg(feature = "ballista")]
         if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
-            return Limits {
+            return BroadcastLimits {
                 bytes: ballista.broadcast_join_threshold_bytes(),
                 rows: ballista.broadcast_join_threshold_rows(),
-                stages: ballista.stage_build_side_enabled(),
-                most_times_bytes: ballista.stage_build_side_max_estimate_multiple(),
-                least_ratio: ballista.stage_build_side_min_probe_ratio(),
-                guesses_bytes: true,
+                measures_sides: ballista.stage_build_side_enabled(),
+                max_estimate_multiple: ballista.stage_build_side_max_estimate_multiple(),
+                min_probe_ratio: ballista.stage_build_side_min_probe_ratio(),
+                estimates_bytes: true,
             };
         }
         let optimizer = &config.optimizer;
-        Limits {
+        BroadcastLimits {
             bytes: optimizer.hash_join_single_partition_threshold,
             rows: optimizer.hash_join_single_partition_threshold_rows,
-            stages: false,
-            most_times_bytes: 0,
-            least_ratio: 0,
-            guesses_bytes: false,
+            measures_sides: false,
+            max_estimate_multiple: 0,
+            min_probe_ratio: 0,
+            estimates_bytes: false,
         }
     }
 
-    /// Whether a side is broadcast by what is estimated of it before the query runs. The engine
-    /// does not trust 0.
+    /// Whether the engine broadcasts a side according to its estimates. It ignores estimates of 0.
     fn fit(&self, plan: &Plan, side: Estimate) -> bool {
         match (side.bytes, side.rows) {
             (Some(bytes), _) if bytes != 0 => bytes < self.bytes,
-            (_, Some(rows)) if self.guesses_bytes => {
+            (_, Some(rows)) if self.estimates_bytes => {
                 let bytes = rows as f64 * width(&plan.schema());
                 rows < self.rows && bytes < self.bytes as f64
             }
@@ -172,55 +151,51 @@ impl Limits {
     }
 }
 
-/// How many rows a plan is likely to give.
+/// The predicted result of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Likely {
-    /// The rows if no predicate dropped any.
+pub(crate) struct Prediction {
+    /// Rows before predicates drop any.
     pub(crate) rows: f64,
-    /// The share of them that is left.
-    pub(crate) left: f64,
+    /// Share of those rows that remains.
+    pub(crate) selectivity: f64,
 }
 
-/// How many rows a plan is likely to give, by the kinds of its predicates, or `None` if the rows of
-/// a table are not known. A join is taken to be one of a table with the dimension that it refers
-/// to.
-pub(crate) fn likely(plan: &Plan) -> Option<Likely> {
+/// Predicts the number of rows of a plan from the kinds of its predicates. Returns `None` if the
+/// rows of a table are unknown. Every join is assumed to join a table with a dimension that it
+/// refers to.
+pub(crate) fn predict(plan: &Plan) -> Option<Prediction> {
     let children = plan.children();
     if is_scan(plan) && filters_within(plan) == 0 {
         let rows = estimate(scan_of(plan)).rows? as f64;
-        return Some(Likely { rows, left: left_by_predicates(plan) });
+        return Some(Prediction { rows, selectivity: predicate_selectivity(plan) });
     }
-    if plan.is::<UnionExec>() || plan.is::<InterleaveExec>() {
-        let inputs: Option<Vec<Likely>> = children.iter().map(|input| likely(input)).collect();
+    if matches!(kind(plan), Kind::Union | Kind::Interleave) {
+        let inputs: Option<Vec<Prediction>> = children.iter().map(|input| predict(input)).collect();
         let inputs = inputs?;
         let rows: f64 = inputs.iter().map(|input| input.rows).sum();
-        let left: f64 = inputs.iter().map(|input| input.rows * input.left).sum();
-        return Some(Likely { rows, left: left / rows.max(1.0) });
+        let kept: f64 = inputs.iter().map(|input| input.rows * input.selectivity).sum();
+        return Some(Prediction { rows, selectivity: kept / rows.max(1.0) });
     }
     if let [input] = children[..] {
-        let input = likely(input)?;
-        // A predicate above a join or a group.
-        let left = if plan.is::<FilterExec>() { LEFT_BY_PREDICATE } else { 1.0 };
-        return Some(Likely { left: input.left * left, ..input });
+        let input = predict(input)?;
+        // This predicate is above a join or a group.
+        let selectivity = if kind(plan) == Kind::Filter { PREDICATE_SELECTIVITY } else { 1.0 };
+        return Some(Prediction { selectivity: input.selectivity * selectivity, ..input });
     }
     let [first, second] = children[..] else { return None };
-    if plan.is::<BloomProbeExec>() {
-        let (input, keys) = (likely(first)?, likely(build_of(second)?.input())?);
-        return Some(Likely { left: input.left * keys.left, ..input });
+    if kind(plan) == Kind::Probe {
+        let (input, keys) = (predict(first)?, predict(build_of(second)?.input())?);
+        return Some(Prediction { selectivity: input.selectivity * keys.selectivity, ..input });
     }
-    let join_type = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        *join.join_type()
-    } else {
-        plan.downcast_ref::<SortMergeJoinExec>()?.join_type()
-    };
-    let (first, second) = (likely(first)?, likely(second)?);
-    let left = first.left * second.left;
+    let join_type = Join::find(plan.as_ref())?.join_type;
+    let (first, second) = (predict(first)?, predict(second)?);
+    let selectivity = first.selectivity * second.selectivity;
     Some(match join_type {
-        JoinType::Inner => Likely { rows: first.rows.max(second.rows), left },
-        JoinType::LeftSemi => Likely { left, ..first },
-        JoinType::RightSemi => Likely { left, ..second },
+        JoinType::Inner => Prediction { rows: first.rows.max(second.rows), selectivity },
+        JoinType::LeftSemi => Prediction { selectivity, ..first },
+        JoinType::RightSemi => Prediction { selectivity, ..second },
         JoinType::LeftAnti | JoinType::LeftMark | JoinType::Left => first,
         JoinType::RightAnti | JoinType::RightMark | JoinType::Right => second,
-        JoinType::Full => Likely { rows: first.rows.max(second.rows), left: 1.0 },
+        JoinType::Full => Prediction { rows: first.rows.max(second.rows), selectivity: 1.0 },
     })
 }

@@ -1,4 +1,4 @@
-//! The operator that collects the keys of one partition of the build side: [`BloomBuildExec`].
+//! [`BloomBuildExec`], the operator that collects the keys of one partition of the build side.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,39 +20,37 @@ use datafusion::physical_plan::metrics::{
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    PlanProperties, ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use futures::{StreamExt, stream};
 
 use crate::filter::{Collector, Size};
-use crate::keys::{KeyType, hash_array, key_of, key_values};
+use crate::keys::{KeyType, hash_valid, key_of, key_values};
 
 const NAME: &str = "BloomBuildExec";
 
-/// The names of the columns that it gives: the state of a `bloom_filter_agg`, and before it, if one
-/// task is to merge all states, a group that all of them are in.
+/// Names of the output columns: the state of a `bloom_filter_agg`, and a constant group column
+/// before it if one task merges all states.
 const STATE: &str = "bloom_filter[keys]";
 pub(crate) const ALL: &str = "all";
 
-/// The scan below the predicates, expressions and filters of a table.
+/// Returns the scan below the predicates, expressions and filters of a table.
 pub(crate) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     plan.children().first().map_or(plan, |input| scan_of(input))
 }
 
-/// Rows of the scan before the first decision whether to go on.
+/// Rows that the scan must read before the first decision to stop.
 const SAMPLE_ROWS: usize = 32 * 1024;
 
-/// Gives, of each partition of its input, one row: what a partial `bloom_filter_agg` gives of the
-/// keys. All columns of the input are the key.
+/// Returns one row per input partition: the partial `bloom_filter_agg` state of its keys. All input
+/// columns together are the key.
 ///
-/// If more than a given share of the rows that the table's scan has read are keys, the filter would
-/// drop next to nothing. The input is then not read to its end, and the state is that of a filter
-/// that may contain everything. The rows are those of all partitions that run in one process; there
-/// the scan may be shared with the join, whose rows then count as well. A sample decides only if
-/// the scan has neither skipped rows by statistics nor found by statistics that all of some rows
-/// are selected: the values of the predicate's columns would then depend on where in the table the
-/// sample is.
+/// A filter drops almost nothing if nearly all scanned rows are keys. If the share of keys exceeds
+/// a limit, the operator stops reading and returns the state of a pass-all filter. The share counts
+/// the partitions in this process. If the scan is shared with the join, the join's rows count too.
+/// The operator does not stop if the scan skipped rows by statistics, or found by statistics that
+/// all rows of a part match: the share would then depend on the position of the sample in the
+/// table.
 #[derive(Debug)]
 pub(crate) struct BloomBuildExec {
     input: Arc<dyn ExecutionPlan>,
@@ -62,17 +60,17 @@ pub(crate) struct BloomBuildExec {
     key: KeyType,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    /// Keys of all partitions that run here.
+    /// Keys of all partitions in this process.
     inserted: Arc<AtomicUsize>,
 }
 
 impl BloomBuildExec {
-    /// Collects the keys of `input`, until more than the share `stop_above` of the rows of its scan
-    /// are keys. With `grouped` a column comes before the state that is 0 in every row.
+    /// Collects the keys of `input` until more than the share `stop_above` of the scanned rows are
+    /// keys. With `grouped`, the output has a constant group column before the state.
     ///
     /// # Errors
     ///
-    /// A planning error if the values cannot be keys.
+    /// Returns a planning error if the values cannot be keys.
     pub(crate) fn try_new(
         input: Arc<dyn ExecutionPlan>,
         size: Size,
@@ -97,25 +95,25 @@ impl BloomBuildExec {
         Ok(BloomBuildExec { input, size, stop_above, grouped, key, properties, metrics, inserted })
     }
 
-    /// The plan of the keys.
+    /// Returns the plan of the keys.
     pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }
 
-    /// What the filter is sized for.
+    /// Returns the size of the filter.
     pub(crate) fn size(&self) -> Size {
         self.size
     }
 }
 
-/// Its encoding in plans that are sent to other processes.
+/// The encoding in plans that are sent to other processes.
 #[cfg(any(feature = "ballista", feature = "distributed"))]
 impl BloomBuildExec {
-    /// What an encoded operator starts with; see `BloomPhysicalCodec`.
+    /// The first bytes of an encoded operator; see `BloomPhysicalCodec`.
     pub(crate) const MAGIC: &[u8; 8] = b"\xffBBBUILD";
 
-    /// Appends [`MAGIC`](Self::MAGIC), the number of keys and the rate that the filter is sized
-    /// for, the share of keys that ends it (NaN if none does), and whether there is a group.
+    /// Appends [`MAGIC`](Self::MAGIC), the expected keys, the rate, `stop_above` (NaN if unset) and
+    /// `grouped`.
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
         let Size { expected_keys, rate } = self.size;
         bytes.extend(Self::MAGIC);
@@ -125,11 +123,15 @@ impl BloomBuildExec {
         bytes.push(u8::from(self.grouped));
     }
 
-    /// The operator of these bytes, which come after [`MAGIC`](Self::MAGIC), above an input.
+    /// Decodes the bytes after [`MAGIC`](Self::MAGIC).
     pub(crate) fn decode(bytes: &[u8], inputs: &[Arc<dyn ExecutionPlan>]) -> Result<Self> {
         let ([input], ([keys, rate, stop_above], [grouped])) = (inputs, bytes.as_chunks::<8>())
         else {
-            return exec_err!("{NAME}: {} inputs, {} bytes", inputs.len(), bytes.len());
+            return exec_err!(
+                "{NAME}: cannot decode {} inputs and {} bytes; encoded by another release?",
+                inputs.len(),
+                bytes.len()
+            );
         };
         let rate = f64::from_le_bytes(*rate);
         let size = Size { expected_keys: u64::from_le_bytes(*keys), rate };
@@ -142,41 +144,52 @@ impl BloomBuildExec {
 struct Build {
     input: SendableRecordBatchStream,
     keys: Collector,
-    /// The scan, and the share of keys above which the rest is not read.
+    /// The scan, and the share of keys above which reading stops.
     sample: Option<(Arc<dyn ExecutionPlan>, f64)>,
     inserted: Arc<AtomicUsize>,
-    /// How many rows the scan must have read before the next decision.
+    /// Rows that the scan must have read before the next decision.
     next_sample: usize,
     memory: MemoryReservation,
     baseline: BaselineMetrics,
     stopped: Count,
+    given_up: Count,
 }
 
 impl Build {
-    /// The state of all keys, or of a filter that may contain everything.
-    async fn run(mut self) -> Result<(Vec<u8>, BaselineMetrics)> {
+    /// Returns the state of all keys, or of a pass-all filter if reading stopped. If the keys
+    /// cannot be read or do not fit into memory, the filter is given up and the query continues.
+    async fn run(mut self) -> (Vec<u8>, BaselineMetrics) {
+        match self.read_keys().await {
+            Ok(true) => return (self.keys.state(), self.baseline),
+            Ok(false) => self.stopped.add(1),
+            Err(error) => {
+                log::warn!("{NAME}: filter given up, no rows are dropped: {error}");
+                self.given_up.add(1);
+            }
+        }
+        (self.keys.pass_all_state(), self.baseline)
+    }
+
+    /// Reads the keys. Returns `false` as soon as nearly all rows are keys.
+    async fn read_keys(&mut self) -> Result<bool> {
         let (mut hashes, time) = (Vec::new(), self.baseline.elapsed_compute().clone());
         while let Some(batch) = self.input.next().await {
             let _timer = time.timer();
             let batch = batch?;
             let columns: Vec<usize> = (0..batch.num_columns()).collect();
-            if let Some(nulls) = hash_array(&key_values(&batch, &columns), &mut hashes)? {
-                let mut valid = nulls.iter();
-                hashes.retain(|_| valid.next() == Some(true));
-            }
+            hash_valid(&key_values(&batch, &columns), &mut hashes)?;
             self.inserted.fetch_add(hashes.len(), Ordering::Relaxed);
             self.keys.insert(&hashes)?;
             self.memory.try_resize(self.keys.memory_bytes())?;
             if self.keeps_nearly_all() {
-                self.stopped.add(1);
-                return Ok((self.keys.pass_all_state(), self.baseline));
+                return Ok(false);
             }
         }
-        Ok((self.keys.state(), self.baseline))
+        Ok(true)
     }
 
-    /// Whether nearly all rows of a sample are keys. The sample grows, since rows that come later
-    /// may differ.
+    /// Whether nearly all rows of a sample are keys. The sample grows, because later rows may
+    /// differ.
     fn keeps_nearly_all(&mut self) -> bool {
         let Some((scan, stop_above)) = &self.sample else { return false };
         let inserted = self.inserted.load(Ordering::Relaxed) as f64;
@@ -196,7 +209,8 @@ impl Build {
     }
 }
 
-/// The rows that a scan has read in this process, or `None` if statistics decided about some.
+/// Returns the rows that a scan has read in this process, or `None` if statistics decided about
+/// some of them.
 fn scanned(metrics: &MetricsSet) -> Option<usize> {
     let mut rows = 0;
     for metric in metrics.iter() {
@@ -205,7 +219,7 @@ fn scanned(metrics: &MetricsSet) -> Option<usize> {
                 return None;
             }
         } else if matches!(metric.value().name(), "output_rows" | "pushdown_rows_pruned") {
-            // A row filter of the scan drops rows that do not come out.
+            // These rows were read and then dropped by the scan's row filter.
             rows += metric.value().as_usize();
         }
     }
@@ -243,24 +257,15 @@ impl ExecutionPlan for BloomBuildExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn replace_children(
+    fn with_new_children(
         self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (Some(input), true) = (children.pop(), children.is_empty()) else {
             return internal_err!("{NAME} has one child");
         };
         let BloomBuildExec { size, stop_above, grouped, .. } = *self;
         Ok(Arc::new(BloomBuildExec::try_new(input, size, stop_above, grouped)?))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        self.replace_children(children, options)
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -282,6 +287,7 @@ impl ExecutionPlan for BloomBuildExec {
             memory: MemoryConsumer::new(NAME).register(context.memory_pool()),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             stopped: MetricBuilder::new(&self.metrics).counter("stopped", partition),
+            given_up: MetricBuilder::new(&self.metrics).counter("given_up", partition),
         };
         let (schema, grouped) = (self.schema(), self.grouped);
         let row = move |schema: SchemaRef, state: &[u8]| {
@@ -291,10 +297,10 @@ impl ExecutionPlan for BloomBuildExec {
             }
             RecordBatch::try_new(schema, columns)
         };
-        let of = schema.clone();
+        let output = schema.clone();
         let stream = stream::once(async move {
-            let (state, baseline) = build.run().await?;
-            Ok(row(of, &state)?.record_output(&baseline))
+            let (state, baseline) = build.run().await;
+            Ok(row(output, &state)?.record_output(&baseline))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
     }
@@ -311,8 +317,9 @@ mod tests {
 
     const SIZE: Size = Size { expected_keys: 200_000, rate: 0.01 };
 
-    /// The filter of some rows of a table of 200,000 keys, and how many partitions stopped. The
-    /// values of `attr` lie anywhere, those of `day` in order.
+    /// Returns the filter of the selected rows of a table of 200,000 keys, and the number of
+    /// partitions that stopped. The values of `attr` are spread over the table; those of `day`
+    /// ascend.
     async fn built(
         predicate: &str,
         row_filters: bool,
@@ -336,34 +343,34 @@ mod tests {
         let keys = context.sql(&format!("SELECT k FROM d WHERE {predicate}")).await.unwrap();
         let keys = keys.create_physical_plan().await.unwrap();
         let build = BloomBuildExec::try_new(keys, SIZE, stop_above, true).unwrap();
-        let mut whole = Collector::new(build.key, SIZE).unwrap();
+        let mut merged = Collector::new(build.key, SIZE).unwrap();
         for partition in 0..build.properties.partitioning.partition_count() {
             let stream = build.execute(partition, context.task_ctx()).unwrap();
             let batches: Vec<RecordBatch> = stream.try_collect().await.unwrap();
             assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
-            whole.merge(batches[0].column(1).as_binary::<i32>().value(0)).unwrap();
+            merged.merge(batches[0].column(1).as_binary::<i32>().value(0)).unwrap();
         }
         let stopped = build.metrics().unwrap().sum_by_name("stopped").unwrap().as_usize();
-        (whole, build.key, stopped)
+        (merged, build.key, stopped)
     }
 
     #[tokio::test]
-    async fn a_table_of_which_nearly_all_rows_are_keys_is_not_read_to_its_end() {
+    async fn reading_stops_when_nearly_all_rows_are_keys() {
         for row_filters in [false, true] {
             for (predicate, stop_above, stops) in [
                 ("attr < 90", Some(0.8), true),
                 ("attr < 70", Some(0.8), false),
                 ("attr < 90", None, false),
                 ("attr <> 5", Some(0.8), true),
-                // Statistics say that the first row groups have only such rows, or none.
+                // By statistics, the first row groups match entirely or not at all.
                 ("day < 90", Some(0.8), false),
                 ("day >= 10", Some(0.8), false),
             ] {
-                let (mut whole, key, stopped) = built(predicate, row_filters, stop_above).await;
-                let what = format!("{predicate}, row filters {row_filters}: {stopped} stopped");
-                assert_eq!(stopped > 0, stops, "{what}");
-                let filter = open(&whole.finish().unwrap(), key, NAME).unwrap();
-                assert_eq!(filter.is_pass_all(), stops, "{what}");
+                let (mut merged, key, stopped) = built(predicate, row_filters, stop_above).await;
+                let case = format!("{predicate}, row filters {row_filters}: {stopped} stopped");
+                assert_eq!(stopped > 0, stops, "{case}");
+                let filter = open(&merged.finish().unwrap(), key, NAME).unwrap();
+                assert_eq!(filter.is_pass_all(), stops, "{case}");
             }
         }
     }

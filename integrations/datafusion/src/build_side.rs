@@ -1,44 +1,27 @@
-//! What must hold of the build side of a join before its keys become a filter.
+//! Requirements on the build side of a join before its keys become a filter.
 //!
-//! The plan of the build side runs twice: once for the join and once for the filter. If the two
-//! runs differed, the filter could lack keys that the join has, and drop rows that have a partner.
-//! Only operators that are known to give the same rows each time are therefore accepted.
+//! The build side runs twice: once for the join and once for the filter. If the runs returned
+//! different rows, the filter could lack keys of the join and drop rows that have a partner.
+//! Therefore only operators are accepted that are known to return the same rows each time.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
-use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
+use datafusion::catalog::memory::DataSourceExec;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::FileScanConfig;
-use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::execution_plan::Boundedness;
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::{
-    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
-};
-use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::statistics::StatisticsContext;
-use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
-use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, StatisticsArgs};
 
 use crate::build::BloomBuildExec;
-use crate::probe::BloomProbeExec;
+use crate::operators::{Kind, is_repeatable, kind};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Why a plan may give other rows when it runs again, or `None` if it cannot.
+/// Returns the reason why a plan may return other rows when it runs again, or `None` if it cannot.
 pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     let name = plan.name();
     if plan.fetch().is_some() {
@@ -47,8 +30,8 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     if !matches!(plan.properties().boundedness, Boundedness::Bounded) {
         return Ok(Some(format!("{name} is not bounded")));
     }
-    if !is_known(plan) {
-        return Ok(Some(format!("{name} is not known to give the same rows each time")));
+    if !is_repeatable(plan) {
+        return Ok(Some(format!("{name} is not known to return the same rows each time")));
     }
     let mut reason = None;
     plan.apply_expressions(&mut |expression| {
@@ -61,9 +44,9 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     })?;
     for (number, child) in plan.children().into_iter().enumerate() {
         if reason.is_none() {
-            // The false positives of a filter within the build side may differ from run to run,
-            // since the join above drops them. Its keys must be the same.
-            let is_filter = number == 1 && plan.is::<BloomProbeExec>();
+            // A filter within the build side may have other false positives in each run: the join
+            // above drops them. Its keys must be the same.
+            let is_filter = number == 1 && kind(plan) == Kind::Probe;
             let keys = is_filter.then(|| build_of(child)).flatten().map(BloomBuildExec::input);
             reason = not_repeatable(keys.unwrap_or(child))?;
         }
@@ -71,7 +54,7 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     Ok(reason)
 }
 
-/// The operator that collects the keys of a filter.
+/// Returns the operator that collects the keys of a filter.
 pub(crate) fn build_of(filter: &Plan) -> Option<&BloomBuildExec> {
     match filter.downcast_ref::<BloomBuildExec>() {
         Some(build) => Some(build),
@@ -79,85 +62,45 @@ pub(crate) fn build_of(filter: &Plan) -> Option<&BloomBuildExec> {
     }
 }
 
-/// Whether an operator gives the same rows each time if its inputs do.
-fn is_known(plan: &Plan) -> bool {
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        return aggregate.limit_options().is_none()
-            && aggregate.aggr_expr().iter().all(|a| is_independent_of_order(a));
-    }
-    if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
-        let source = source.data_source();
-        return source.downcast_ref::<FileScanConfig>().is_some()
-            || source.downcast_ref::<MemorySourceConfig>().is_some();
-    }
-    plan.is::<FilterExec>()
-        || plan.is::<ProjectionExec>()
-        || plan.is::<BloomProbeExec>()
-        || plan.is::<HashJoinExec>()
-        || plan.is::<SortMergeJoinExec>()
-        || plan.is::<NestedLoopJoinExec>()
-        || plan.is::<CrossJoinExec>()
-        || plan.is::<UnionExec>()
-        || plan.is::<InterleaveExec>()
-        || plan.is::<RepartitionExec>()
-        || plan.is::<CoalescePartitionsExec>()
-        || plan.is::<SortExec>()
-        || plan.is::<SortPreservingMergeExec>()
-        || plan.is::<CooperativeExec>()
-        || plan.is::<EmptyExec>()
-        || plan.is::<PlaceholderRowExec>()
-}
-
-/// Whether the value of an aggregate does not depend on the order of its rows, which differs from
-/// run to run. Sums of floating-point numbers and first values depend on it.
-fn is_independent_of_order(aggregate: &AggregateFunctionExpr) -> bool {
-    match aggregate.fun().name() {
-        "count" | "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" => true,
-        // The least of floating-point values may depend on where a NaN comes among them.
-        "min" | "max" | "sum" => {
-            let field = aggregate.field();
-            let of = field.data_type();
-            !of.is_floating() && !of.is_nested() && !matches!(of, DataType::Dictionary(..))
-        }
-        _ => false,
-    }
-}
-
 fn is_dynamic(expression: &Arc<dyn PhysicalExpr>) -> Result<bool> {
     expression.exists(|part| Ok(part.is::<DynamicFilterPhysicalExpr>()))
 }
 
-/// The predicate of a scan of files, even if the scan only compares statistics with it.
+/// Returns the predicate of a file scan, even if the scan only compares statistics with it.
 pub(crate) fn scan_predicate(plan: &Plan) -> Option<Arc<dyn PhysicalExpr>> {
     let source = plan.downcast_ref::<DataSourceExec>()?.data_source();
     source.downcast_ref::<FileScanConfig>()?.file_source().filter()
 }
 
-/// Whether an operator of the plan drops rows. If none does, the build side has all keys, and most
-/// of the probed rows are hits.
+/// Whether an operator of the plan drops rows. If none does, the build side has all keys and most
+/// probed rows are hits.
 pub(crate) fn is_selective(plan: &Plan) -> bool {
-    plan.is::<FilterExec>()
-        || plan.is::<BloomProbeExec>()
+    matches!(kind(plan), Kind::Filter | Kind::Probe)
         || scan_predicate(plan).is_some()
         || plan.children().into_iter().any(is_selective)
 }
 
-/// Whether a window function is computed in the plan. Ballista may divide the rows of a window by
-/// ranges, and cannot plan an operator of two inputs above that.
+/// Whether the plan contains a window function. Ballista may divide a window's rows by ranges, and
+/// cannot plan an operator with two inputs above such a window.
 pub(crate) fn has_window(plan: &Plan) -> bool {
-    plan.is::<WindowAggExec>()
-        || plan.is::<BoundedWindowAggExec>()
-        || plan.children().into_iter().any(has_window)
+    kind(plan) == Kind::Window || plan.children().into_iter().any(has_window)
 }
 
-/// How many filters are within the plan. Each makes the plan below it run a second time, so that
-/// the work of a chain of filters grows exponentially.
+/// Whether a side of a join in the plan drops rows.
+pub(crate) fn has_selective_join(plan: &Plan) -> bool {
+    let children = plan.children();
+    (kind(plan) == Kind::Join && children.iter().any(|side| is_selective(side)))
+        || children.into_iter().any(has_selective_join)
+}
+
+/// Counts the filters in the plan. Each of them runs the plan below it a second time, so a chain of
+/// filters multiplies the work.
 pub(crate) fn filters_within(plan: &Plan) -> usize {
     let below: usize = plan.children().into_iter().map(filters_within).sum();
-    below + usize::from(plan.is::<BloomProbeExec>())
+    below + usize::from(kind(plan) == Kind::Probe)
 }
 
-/// Rows and bytes, as far as statistics tell them.
+/// Rows and bytes according to statistics.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Estimate {
     pub(crate) rows: Option<usize>,
@@ -174,20 +117,20 @@ pub(crate) fn estimate(plan: &Plan) -> Estimate {
     }
 }
 
-/// About the most keys that the plan can have: the rows of the tables that the keys can come from.
-/// Unlike an estimate of what predicates leave, this number is not too small by orders of
-/// magnitude, although a key that combines columns of two tables can have more values.
-pub(crate) fn most_keys(plan: &Plan) -> Option<usize> {
+/// Returns about the maximum number of keys: the rows of the tables that the keys can come from.
+/// Estimates of predicates can be too small by orders of magnitude; this number is not. A key that
+/// combines columns of two tables can still have more values.
+pub(crate) fn max_keys(plan: &Plan) -> Option<usize> {
     let children = plan.children();
     match children.as_slice() {
         [] => estimate(plan).rows,
-        [child] => most_keys(child),
-        // The keys come from the first input; the second is the filter.
-        [input, _] if plan.is::<BloomProbeExec>() => most_keys(input),
+        [child] => max_keys(child),
+        // The keys come from the first input. The second is the filter.
+        [input, _] if kind(plan) == Kind::Probe => max_keys(input),
         inputs => {
-            let keys: Option<Vec<usize>> = inputs.iter().map(|plan| most_keys(plan)).collect();
+            let keys: Option<Vec<usize>> = inputs.iter().map(|plan| max_keys(plan)).collect();
             let keys = keys?;
-            if plan.is::<UnionExec>() || plan.is::<InterleaveExec>() {
+            if matches!(kind(plan), Kind::Union | Kind::Interleave) {
                 keys.iter().try_fold(0, |sum: usize, keys| sum.checked_add(*keys))
             } else {
                 keys.into_iter().max()

@@ -1,5 +1,4 @@
-//! [`BloomProbeExec`], [`BloomBuildExec`] and the functions in plans that are sent to other
-//! processes: [`BloomPhysicalCodec`].
+//! [`BloomPhysicalCodec`]: encodes the operators and functions for other processes.
 
 use std::sync::Arc;
 
@@ -14,27 +13,27 @@ use crate::build::BloomBuildExec;
 use crate::contains::{BLOOM_FILTER_CONTAINS, function};
 use crate::probe::BloomProbeExec;
 
-/// A codec of physical plans that carries the operators of filters and the functions, and leaves
-/// all else to another codec.
+/// A codec for physical plans that encodes the operators and functions of this crate, and delegates
+/// everything else to another codec.
 #[derive(Debug)]
 pub struct BloomPhysicalCodec {
     inner: Arc<dyn PhysicalExtensionCodec>,
 }
 
 impl BloomPhysicalCodec {
-    /// Leaves to `inner` what is not of this crate.
+    /// Wraps `inner`, which encodes everything else.
     pub fn new(inner: Arc<dyn PhysicalExtensionCodec>) -> Self {
         BloomPhysicalCodec { inner }
     }
 }
 
-/// What an encoded operator starts with. The nodes of other codecs are protobuf messages, none of
-/// which starts with this byte.
+/// The first bytes of an encoded operator. Other codecs encode protobuf messages, which never start
+/// with this byte.
 const MAGIC: &[u8; 8] = b"\xffBBPROBE";
 
-/// The encoding of a function. It is not empty: if it were, all plans of an executor would share
-/// the function that the executor registered, and its open filters.
-const OF_ONE_PLAN: &[u8] = b"1";
+/// The encoding of a function. It must not be empty: otherwise all plans of an executor would share
+/// the function that the executor registered, with its open filters.
+const PLAN_INSTANCE: &[u8] = b"1";
 
 impl PhysicalExtensionCodec for BloomPhysicalCodec {
     fn try_decode(
@@ -50,28 +49,18 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         let Some(bytes) = bytes.strip_prefix(MAGIC) else {
             return self.inner.try_decode(bytes, inputs, context, converter);
         };
-        let ([input, filter], Some((stop_above, columns))) = (inputs, bytes.split_first_chunk())
-        else {
-            return exec_err!("BloomProbeExec: {} inputs, {} bytes", inputs.len(), bytes.len());
+        let [input, filter] = inputs else {
+            return exec_err!("BloomProbeExec: {} inputs (must be 2)", inputs.len());
         };
-        let Some((&count, columns)) = columns.split_first() else {
-            return exec_err!("BloomProbeExec: {} bytes", bytes.len());
-        };
-        let Some((columns, decision)) = columns.split_at_checked(4 * usize::from(count)) else {
-            return exec_err!("BloomProbeExec: {count} columns in {} bytes", columns.len());
-        };
-        let Ok(decision) = String::from_utf8(decision.to_vec()) else {
-            return exec_err!("BloomProbeExec: a decision that is not UTF-8");
-        };
-        let columns = columns
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|column| u32::from_le_bytes(*column) as usize)
-            .collect();
-        let stop_above = f64::from_le_bytes(*stop_above);
-        let probe = BloomProbeExec::try_new(input.clone(), filter.clone(), columns, stop_above)?;
-        Ok(Arc::new(probe.with_decision(decision)))
+        // A scheduler of another release may encode probes differently. Without the probe, the
+        // query returns the same rows.
+        match decode_probe(bytes, input, filter) {
+            Ok(probe) => Ok(Arc::new(probe)),
+            Err(error) => {
+                log::warn!("filter given up, no rows are dropped: {error}");
+                Ok(input.clone())
+            }
+        }
     }
 
     fn try_encode(
@@ -90,7 +79,10 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         bytes.extend(MAGIC);
         bytes.extend(probe.stop_above().to_le_bytes());
         let Ok(count) = u8::try_from(probe.columns().len()) else {
-            return exec_err!("BloomProbeExec: {} columns (255)", probe.columns().len());
+            return exec_err!(
+                "BloomProbeExec: {} key columns (at most 255)",
+                probe.columns().len()
+            );
         };
         bytes.push(count);
         bytes.extend(probe.columns().iter().flat_map(|&column| (column as u32).to_le_bytes()));
@@ -107,7 +99,7 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
 
     fn try_encode_udf(&self, node: &ScalarUDF, bytes: &mut Vec<u8>) -> Result<()> {
         if node.name() == BLOOM_FILTER_CONTAINS {
-            bytes.extend(OF_ONE_PLAN);
+            bytes.extend(PLAN_INSTANCE);
             return Ok(());
         }
         self.inner.try_encode_udf(node, bytes)
@@ -131,4 +123,26 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
     fn try_encode_udwf(&self, node: &WindowUDF, bytes: &mut Vec<u8>) -> Result<()> {
         self.inner.try_encode_udwf(node, bytes)
     }
+}
+
+fn decode_probe(
+    bytes: &[u8],
+    input: &Arc<dyn ExecutionPlan>,
+    filter: &Arc<dyn ExecutionPlan>,
+) -> Result<BloomProbeExec> {
+    let length = bytes.len();
+    let parts = bytes.split_first_chunk().and_then(|(stop_above, rest)| {
+        let (&count, rest) = rest.split_first()?;
+        let (columns, decision) = rest.split_at_checked(4 * usize::from(count))?;
+        Some((f64::from_le_bytes(*stop_above), columns, str::from_utf8(decision).ok()?))
+    });
+    let Some((stop_above, columns, decision)) = parts else {
+        return exec_err!(
+            "BloomProbeExec: cannot decode {length} bytes; encoded by another release?"
+        );
+    };
+    let columns = columns.as_chunks::<4>().0.iter();
+    let columns = columns.map(|column| u32::from_le_bytes(*column) as usize).collect();
+    let probe = BloomProbeExec::try_new(input.clone(), filter.clone(), columns, stop_above)?;
+    Ok(probe.with_decision(decision.to_string()))
 }

@@ -1,4 +1,4 @@
-//! `bloom_filter_contains(filter, col)`: which values of a column may be in a filter.
+//! `bloom_filter_contains(filter, col)`: looks values of a column up in a filter.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,42 +17,43 @@ use crate::keys::KeyType;
 
 /// The name of the scalar function.
 pub const BLOOM_FILTER_CONTAINS: &str = "bloom_filter_contains";
+use BLOOM_FILTER_CONTAINS as NAME;
 
-/// The field of the struct that a literal filter becomes.
+/// Name of the struct field that holds a literal filter.
 const SHARED: &str = "blocked_bloom_filter";
 
-/// How many filters one call of the function in a plan keeps open. A call has more than one only if
-/// its filters come from a column.
-const KEPT_OPEN: usize = 4;
+/// Maximum number of filters that one call of the function keeps open. Calls have more than one
+/// filter only if the filters come from a column.
+const MAX_OPEN: usize = 4;
 
-/// The function `bloom_filter_contains(filter, col)`: true where the value may be in the filter,
-/// false where it certainly is not, NULL where the value or the filter is NULL.
+/// Returns the function `bloom_filter_contains(filter, col)`: true if the value may be in the
+/// filter, false if it is not, and NULL if the value or the filter is NULL.
 ///
-/// The filter is what [`bloom_filter_agg`](crate::bloom_filter_agg()) gave for a column of the same
-/// [`KeyType`], or a filter that another program built with [`KeyType::key_hash`]. It is given as a
-/// literal, as a subquery of one row, or as a column of filters. Several columns are passed as
-/// `struct(a, b)`.
+/// The filter is a result of [`bloom_filter_agg`](crate::bloom_filter_agg()) for a column of the
+/// same [`KeyType`], or another program's filter with the hash [`KeyType::key_hash`]. Pass it as a
+/// literal, as a subquery of one row, or as a column of filters. Pass several columns as `struct(a,
+/// b)`.
 ///
 /// # Errors
 ///
-/// At run time, naming the function: a filter that is damaged, or of another type of key.
+/// At run time, if the filter is damaged or has keys of another type. The error names the function.
 ///
 /// # Cost
 ///
-/// The hash of every value, and about one cache line of the filter. A literal is copied and
-/// verified once per plan. A subquery is evaluated once by DataFusion, and the filter copied for
-/// each batch; where the optimizer turns it into a join instead, as Ballista's does, the filter is
-/// repeated for every row: pass a literal there.
+/// One hash and about one cache line per value. A literal is copied and verified once per plan.
+/// DataFusion evaluates a subquery once and copies the filter for each batch. If the optimizer
+/// turns the subquery into a join, as Ballista's does, every row repeats the filter: pass a literal
+/// there.
 pub fn bloom_filter_contains() -> Arc<ScalarUDF> {
     Arc::new(function(false))
 }
 
-/// An instance of the function, which has open filters of its own. If it is of one plan, they are
-/// dropped with that plan.
-pub(crate) fn function(of_one_plan: bool) -> ScalarUDF {
+/// Creates an instance of the function with its own open filters. A plan instance drops them with
+/// its plan.
+pub(crate) fn function(is_plan_instance: bool) -> ScalarUDF {
     ScalarUDF::new_from_impl(BloomFilterContains {
         signature: Signature::any(2, Volatility::Immutable),
-        of_one_plan,
+        is_plan_instance,
         opened: Mutex::default(),
     })
 }
@@ -60,7 +61,7 @@ pub(crate) fn function(of_one_plan: bool) -> ScalarUDF {
 #[derive(Debug)]
 struct BloomFilterContains {
     signature: Signature,
-    of_one_plan: bool,
+    is_plan_instance: bool,
     opened: Mutex<Vec<Opened>>,
 }
 
@@ -71,10 +72,10 @@ struct Opened {
     filter: Arc<BloomFilter>,
 }
 
-/// The bytes of a filter, by which it is recognised in the next batch.
+/// The bytes of a filter, which identify it in the next batch.
 #[derive(Clone, Debug)]
 enum Stored {
-    /// A literal: the pointer is the same in every batch.
+    /// A literal. Its pointer is the same in every batch.
     Shared(Arc<StructArray>),
     Bytes(Vec<u8>),
 }
@@ -104,44 +105,41 @@ impl ScalarUDFImpl for BloomFilterContains {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         let [filter, column] = arguments else {
-            return plan_err!("{BLOOM_FILTER_CONTAINS}: {} arguments (2)", arguments.len());
+            return plan_err!("{NAME}: {} arguments (must be 2)", arguments.len());
         };
         match filter {
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Null => {}
             DataType::Struct(fields) if fields.len() == 1 && fields[0].name() == SHARED => {}
             other => {
-                return plan_err!(
-                    "{BLOOM_FILTER_CONTAINS}: a filter is a binary value, not {other}"
-                );
+                return plan_err!("{NAME}: the filter must be a binary value, not {other}");
             }
         }
         if *column != DataType::Null {
-            KeyType::of(column)?;
+            KeyType::new(column)?;
         }
         Ok(DataType::Boolean)
     }
 
-    /// Names a literal by its hash, not by its megabytes.
+    /// Names a literal filter by its hash instead of its bytes.
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
         let [filter, column] = arguments else {
-            return plan_err!("{BLOOM_FILTER_CONTAINS}: {} arguments (2)", arguments.len());
+            return plan_err!("{NAME}: {} arguments (must be 2)", arguments.len());
         };
         let filter = match literal_bytes(filter) {
             Some(bytes) => format!("filter {:016x}", KeyHasher::default().hash(bytes)),
             None => filter.schema_name().to_string(),
         };
-        Ok(format!("{BLOOM_FILTER_CONTAINS}({filter},{})", column.schema_name()))
+        Ok(format!("{NAME}({filter},{})", column.schema_name()))
     }
 
-    /// A literal binary value would be cloned for each batch, so it becomes a value that batches
-    /// share. The plan also gets an instance of the function whose open filters are dropped with
-    /// the plan.
+    /// Replaces a literal binary value, which every batch would clone, by a shared value. The plan
+    /// also gets its own instance of the function, which drops its open filters with the plan.
     fn simplify(
         &self,
         mut arguments: Vec<Expr>,
         _: &SimplifyContext,
     ) -> Result<ExprSimplifyResult> {
-        if self.of_one_plan || arguments.len() != 2 {
+        if self.is_plan_instance || arguments.len() != 2 {
             return Ok(ExprSimplifyResult::Original(arguments));
         }
         if let Expr::Literal(value, metadata) = &arguments[0]
@@ -158,17 +156,19 @@ impl ScalarUDFImpl for BloomFilterContains {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = arguments.number_rows;
         let [filter, column] = arguments.args.as_slice() else {
-            return exec_err!("{BLOOM_FILTER_CONTAINS}: {} arguments (2)", arguments.args.len());
+            return exec_err!("{NAME}: {} arguments (must be 2)", arguments.args.len());
         };
         let null = ColumnarValue::Scalar(ScalarValue::Boolean(None));
         if column.data_type() == DataType::Null || filter.data_type() == DataType::Null {
             return Ok(null);
         }
-        let key = KeyType::of(&column.data_type())?;
+        let key = KeyType::new(&column.data_type())?;
         let stored = match filter {
             ColumnarValue::Array(filters) => {
                 let column = column.to_array(rows)?;
-                return Ok(ColumnarValue::Array(Arc::new(self.row_by_row(key, filters, &column)?)));
+                return Ok(ColumnarValue::Array(Arc::new(
+                    self.look_up_rows(key, filters, &column)?,
+                )));
             }
             ColumnarValue::Scalar(value) if value.is_null() => return Ok(null),
             ColumnarValue::Scalar(ScalarValue::Struct(shared)) => Stored::Shared(shared.clone()),
@@ -176,7 +176,7 @@ impl ScalarUDFImpl for BloomFilterContains {
                 Some(bytes) => Stored::Bytes(bytes.to_vec()),
                 None => {
                     return exec_err!(
-                        "{BLOOM_FILTER_CONTAINS}: a filter is a binary value, not {}",
+                        "{NAME}: the filter must be a binary value, not {}",
                         value.data_type()
                     );
                 }
@@ -197,25 +197,25 @@ impl ScalarUDFImpl for BloomFilterContains {
 }
 
 impl BloomFilterContains {
-    /// The open filter, or `None` if the stored one is NULL.
+    /// Opens the filter. Returns `None` if the stored filter is NULL.
     fn open(&self, key: KeyType, stored: Stored) -> Result<Option<Arc<BloomFilter>>> {
-        // The lock is held while a filter is opened, so that it is not opened by every partition.
+        // The lock is held while a filter is opened, so that only one partition opens it.
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = opened.iter().find(|open| open.key == key && open.stored == stored) {
             return Ok(Some(open.filter.clone()));
         }
         let Some(bytes) = stored.bytes() else { return Ok(None) };
         let filter = Arc::new(open(bytes, key, BLOOM_FILTER_CONTAINS)?);
-        if opened.len() == KEPT_OPEN {
+        if opened.len() == MAX_OPEN {
             opened.remove(0);
         }
         opened.push(Opened { key, stored, filter: filter.clone() });
         Ok(Some(filter))
     }
 
-    /// Each value is looked up in the filter of its row. Rows that follow each other with the same
-    /// filter are looked up together.
-    fn row_by_row(
+    /// Looks each value up in the filter of its row. Consecutive rows with the same filter are one
+    /// batch.
+    fn look_up_rows(
         &self,
         key: KeyType,
         filters: &ArrayRef,
@@ -230,7 +230,7 @@ impl BloomFilterContains {
             DataType::Binary => Ok(Some(filters.as_binary::<i32>().value(row))),
             DataType::LargeBinary => Ok(Some(filters.as_binary::<i64>().value(row))),
             DataType::BinaryView => Ok(Some(filters.as_binary_view().value(row))),
-            other => exec_err!("{BLOOM_FILTER_CONTAINS}: a filter is a binary value, not {other}"),
+            other => exec_err!("{NAME}: the filter must be a binary value, not {other}"),
         };
         let (mut answers, mut hashes) = (Vec::with_capacity(column.len()), Vec::new());
         while answers.len() < column.len() {

@@ -1,62 +1,56 @@
-//! What a filter costs and the most that it can save, computed from the rows of tables and the
-//! widths of columns. The engine's estimates of what predicates leave are not used, since they are
-//! wrong by orders of magnitude.
+//! Estimates the cost of a filter and its maximum saving from the rows of tables and the widths of
+//! columns. The engine's own estimates of predicates are wrong by orders of magnitude and are not
+//! used.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use crate::broadcast::{Meeting, meeting, width};
-use crate::build::BloomBuildExec;
-use crate::build_side::{Estimate, build_of, estimate, most_keys};
-use crate::columns::{Lowest, computes_by_row};
+use crate::broadcast::{BroadcastKind, broadcast_kind, width};
+use crate::build_side::{Estimate, build_of, estimate, max_keys};
+use crate::columns::ProbePoint;
 use crate::engine::Engine;
-use crate::probe::BloomProbeExec;
+use crate::operators::{Kind, Operator, kind};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-// Nanoseconds of one core. Only their ratios matter. From a star join of 20 M rows of 37 bytes: on
-// a Zen 5 they took 0.42 s to be read and probed, and 3.4 s (adaptive) to 7.4 s (static) to be
-// shuffled and joined; on a Zen 3 (docs/datafusion.md) 0.81 s, and 5.2 s to 10.7 s.
+// Nanoseconds of one core; only their ratios matter. They come from a star join of 20 M rows of 37
+// bytes. Reading and probing took 0.42 s on a Zen 5 and 0.81 s on a Zen 3. Shuffling and joining
+// took 3.4 s (adaptive) to 7.4 s (static), and 5.2 s to 10.7 s.
 const SCAN_ROW: f64 = 5.0;
 const SCAN_BYTE: f64 = 0.4;
 const PREDICATE_ROW: f64 = 5.0;
 const INSERT_ROW: f64 = 10.0;
 const PROBE_ROW: f64 = 5.0;
 const SHUFFLE_ROW: f64 = 20.0;
-/// In datafusion-distributed, where no files are written.
+/// datafusion-distributed writes no files.
 const SENT_ROW: f64 = 10.0;
 const SHUFFLE_BYTE: f64 = 3.0;
-/// Filters are read from shuffle files as they are.
+/// Tasks read filters from shuffle files without decoding.
 const READ_BYTE: f64 = 1.0;
-/// A task of Ballista, a file that a task opens, and a stage.
+/// A Ballista task, a file that a task opens, and a stage.
 const TASK: f64 = 1.5e6;
 const FETCH: f64 = 0.1e6;
 const STAGE: f64 = 30e6;
 const JOIN_ROW: f64 = 40.0;
 const GROUP_ROW: f64 = 40.0;
 
-/// What it takes to run a plan.
+/// The cost of running a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Work {
-    /// Nanoseconds of CPU.
+    /// CPU time in nanoseconds.
     pub(crate) time: f64,
-    /// Bytes that are shuffled.
+    /// Shuffled bytes.
     pub(crate) shuffled: f64,
-    /// The most rows that come out, if no join multiplies them.
+    /// Maximum number of output rows, if no join multiplies them.
     pub(crate) rows: f64,
 }
 
 impl Work {
-    fn and(self, other: Work) -> Work {
+    fn combine(self, other: Work) -> Work {
         Work {
             time: self.time + other.time,
             shuffled: self.shuffled + other.shuffled,
@@ -75,16 +69,16 @@ impl Work {
     }
 }
 
-/// Nanoseconds that it takes to shuffle rows of so many bytes together.
+/// Returns the nanoseconds of shuffling these rows with this many bytes in total.
 fn shuffle(rows: f64, bytes: f64, config: &ConfigOptions) -> f64 {
-    let row = match Engine::of(config) {
+    let row = match Engine::from_config(config) {
         Engine::Distributed => SENT_ROW,
         Engine::OneProcess | Engine::Ballista => SHUFFLE_ROW,
     };
     row * rows + SHUFFLE_BYTE * bytes
 }
 
-/// What it takes to run a plan, or `None` if the rows of a table are not known.
+/// Estimates the cost of running a plan. Returns `None` if the rows of a table are unknown.
 pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
     let children = plan.children();
     if children.is_empty() {
@@ -96,106 +90,99 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
     let inputs = inputs?;
     let schema = |child: usize| children[child].schema();
     let first = inputs[0];
-    if plan.is::<FilterExec>() {
-        return Some(first.with_rows(PREDICATE_ROW));
-    }
-    if plan.is::<ProjectionExec>() {
-        return Some(first);
-    }
-    if plan.is::<RepartitionExec>() {
-        return Some(first.with_shuffle(&schema(0), config));
-    }
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        return Some(match aggregate.mode() {
-            AggregateMode::Final | AggregateMode::FinalPartitioned
-                if !aggregate.group_expr().is_empty() =>
-            {
-                first.with_shuffle(&schema(0), config).with_rows(GROUP_ROW)
-            }
-            _ => first.with_rows(GROUP_ROW),
-        });
-    }
-    if plan.is::<BloomProbeExec>() {
-        let (build, rows) = (build_of(children[1])?, first.rows);
-        let bytes = build.size().params().ok()?.stored_bytes();
-        let tasks = Tasks::of(build.input(), children[0], config);
-        let moved = tasks.transport(bytes, most_keys(build.input())? as u64);
-        let built = moved.runs as f64 * inputs[1].time;
-        let time = first.time + PROBE_ROW * rows + built + moved.time;
-        let shuffled = first.shuffled + inputs[1].shuffled + moved.shuffled as f64;
-        return Some(Work { time, shuffled, rows });
-    }
-    if plan.is::<BloomBuildExec>() {
-        // Hardly any rows come out of it.
-        return Some(Work { rows: 0.0, ..first.with_rows(INSERT_ROW) });
-    }
-    if plan.is::<UnionExec>() || plan.is::<InterleaveExec>() {
-        let rows = inputs.iter().map(|input| input.rows).sum();
-        let all = inputs.into_iter().fold(Work::default(), Work::and);
-        return Some(Work { rows, ..all });
-    }
-    if plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>() {
-        let sides = if meeting(plan, config) != Meeting::Shuffled {
+    let all = |inputs: Vec<Work>| inputs.into_iter().fold(Work::default(), Work::combine);
+    Some(match kind(plan) {
+        Kind::Filter => first.with_rows(PREDICATE_ROW),
+        Kind::Projection => first,
+        Kind::Repartition => first.with_shuffle(&schema(0), config),
+        Kind::Aggregate if merges_groups(plan) => {
+            first.with_shuffle(&schema(0), config).with_rows(GROUP_ROW)
+        }
+        Kind::Aggregate => first.with_rows(GROUP_ROW),
+        Kind::Probe => {
+            let (build, rows) = (build_of(children[1])?, first.rows);
+            let bytes = build.size().params().ok()?.stored_bytes();
+            let tasks = Tasks::count(build.input(), children[0], config);
+            let moved = tasks.transport(bytes, max_keys(build.input())? as u64);
+            let built = moved.runs as f64 * inputs[1].time;
+            let time = first.time + PROBE_ROW * rows + built + moved.time;
+            let shuffled = first.shuffled + inputs[1].shuffled + moved.shuffled as f64;
+            Work { time, shuffled, rows }
+        }
+        // It returns one row per partition.
+        Kind::Build => Work { rows: 0.0, ..first.with_rows(INSERT_ROW) },
+        Kind::Union | Kind::Interleave => {
+            let rows = inputs.iter().map(|input| input.rows).sum();
+            Work { rows, ..all(inputs) }
+        }
+        Kind::Join if shuffles(plan, config) => {
+            let right = inputs[1].with_shuffle(&schema(1), config);
+            first.with_shuffle(&schema(0), config).combine(right).with_rows(JOIN_ROW)
+        }
+        Kind::Join => {
             let tasks = target_partitions(config) as f64;
             let shuffled = first.with_shuffle(&schema(0), config);
             // Every task reads the whole side.
             let read = (tasks - 1.0) * SHUFFLE_BYTE * first.rows * width(&schema(0));
-            Work { time: shuffled.time + read, ..shuffled }.and(inputs[1])
-        } else {
-            first.with_shuffle(&schema(0), config).and(inputs[1].with_shuffle(&schema(1), config))
-        };
-        return Some(sides.with_rows(JOIN_ROW));
-    }
-    // Sorts and all other operators cost at least as much as a join.
-    let all = inputs.into_iter().fold(Work::default(), Work::and);
-    Some(all.with_rows(JOIN_ROW))
+            let sent = Work { time: shuffled.time + read, ..shuffled };
+            sent.combine(inputs[1]).with_rows(JOIN_ROW)
+        }
+        // All other operators, such as sorts, cost at least as much as a join.
+        Kind::Window | Kind::Other => all(inputs).with_rows(JOIN_ROW),
+    })
 }
 
-/// How partial filters come to the tasks that probe.
+/// Whether an aggregate merges the groups of all partitions.
+fn merges_groups(plan: &Plan) -> bool {
+    plan.downcast_ref::<AggregateExec>().is_some_and(|groups| {
+        use AggregateMode::{Final, FinalPartitioned};
+        matches!(groups.mode(), Final | FinalPartitioned) && !groups.group_expr().is_empty()
+    })
+}
+
+/// How partial filters reach the probing tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Transport {
     /// Whether one task merges them first.
     pub(crate) merged: bool,
-    /// Bytes of filters that are shuffled: Ballista writes them once, and datafusion-distributed
-    /// sends them to every task that reads them.
+    /// Shuffled bytes of filters. Ballista writes them once; datafusion-distributed sends them to
+    /// every reading task.
     pub(crate) shuffled: u64,
-    /// Bytes that are read, by all tasks together.
+    /// Bytes that all tasks read together.
     pub(crate) bytes: u64,
-    /// Nanoseconds of CPU that all of this takes.
+    /// CPU time of the transport in nanoseconds.
     pub(crate) time: f64,
-    /// How often the build side runs for it.
+    /// Runs of the build side.
     pub(crate) runs: u64,
 }
 
-/// What moves a filter.
+/// Numbers of tasks that determine the transport of a filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tasks {
     /// Tasks that build partial filters.
     pub(crate) building: u64,
-    /// Tasks of the stage that merges them, if one does, of which one has something to read and
-    /// write.
+    /// Tasks of the stage that merges them, if there is one. Only one of them has data.
     pub(crate) merging: u64,
-    /// Tasks that probe, each of which reads all partial filters or the merged one.
+    /// Tasks that probe. Each reads all partial filters, or the merged one.
     pub(crate) probing: u64,
-    /// In one process all tasks share one filter, which is merged once.
+    /// In one process, all tasks share one filter that is merged once.
     pub(crate) engine: Engine,
 }
 
 impl Tasks {
-    /// What moves a filter of the keys in one plan to the tasks of another.
-    pub(crate) fn of(build: &Plan, probed: &Plan, config: &ConfigOptions) -> Tasks {
+    /// Counts the tasks of a filter from the keys in `build` to the rows in `probed`.
+    pub(crate) fn count(build: &Plan, probed: &Plan, config: &ConfigOptions) -> Tasks {
         Tasks {
             building: task_count(build, config),
             merging: target_partitions(config) as u64,
             probing: task_count(probed, config),
-            engine: Engine::of(config),
+            engine: Engine::from_config(config),
         }
     }
 
-    /// How a filter is moved that has `filter` bytes, and so many keys from all partitions. The
-    /// keys of a partition travel as hashes, 8 bytes each, unless a filter is smaller. Ballista
-    /// does not stage a build side of one partition: each probing task reads it and builds the
-    /// filter.
+    /// Chooses the transport of a filter of `filter` bytes with this many keys from all partitions.
+    /// A partition sends its keys as hashes of 8 bytes, unless a filter is smaller. Ballista does
+    /// not stage a build side with one partition: each probing task reads it and builds the filter.
     pub(crate) fn transport(self, filter: u64, keys: u64) -> Transport {
         let Tasks { building, merging, probing, engine } = self;
         let in_cluster = engine.is_cluster();
@@ -211,8 +198,8 @@ impl Tasks {
             _ => bytes,
         };
         if building == 1 && engine == Engine::Ballista {
-            // Each task opens the table, which takes at least as long as to open a filter. A task
-            // is charged too: without that a filter of 25 keys took 1.08 of its query.
+            // Each task opens the table, which takes at least as long as opening a filter. Without
+            // the charge for a task, a filter of 25 keys made its query 1.08 times as slow.
             let time = time(building, fetches, 0);
             return Transport { merged: false, shuffled: 0, bytes: 0, time, runs: probing };
         }
@@ -236,14 +223,14 @@ impl Tasks {
     }
 }
 
-/// How many tasks run a plan: one for each partition that it has once the engine has divided its
-/// tables, which it does after the rule. A task of Ballista may take several partitions.
+/// Returns the number of tasks that run a plan: one per partition after the engine has divided its
+/// tables, which happens after the rule. A Ballista task may take several partitions.
 fn task_count(plan: &Plan, config: &ConfigOptions) -> u64 {
     let children = plan.children();
     match children.first() {
         None => scan_partitions(plan, config) as u64,
-        Some(input) if computes_by_row(plan) => task_count(input, config),
-        Some(_) if plan.is::<UnionExec>() => {
+        Some(input) if Operator::find(plan.as_ref()).is_row_wise => task_count(input, config),
+        Some(_) if kind(plan) == Kind::Union => {
             let inputs = children.iter().map(|input| task_count(input, config));
             inputs.fold(0, u64::saturating_add)
         }
@@ -251,11 +238,11 @@ fn task_count(plan: &Plan, config: &ConfigOptions) -> u64 {
     }
 }
 
-/// How many partitions a table has once the engine has divided it.
+/// Returns the number of partitions of a table after the engine has divided it.
 fn scan_partitions(table: &Plan, config: &ConfigOptions) -> usize {
     let count = table.output_partitioning().partition_count().max(1);
     let target = target_partitions(config);
-    // Dividing a table copies the list of its files. A table of many files is divided already, into
+    // Dividing a table copies its list of files. A table of many files is already divided into
     // nearly `target` partitions.
     if (target / 2 + 1..=target).contains(&count) || !config.optimizer.repartition_file_scans {
         return count;
@@ -268,105 +255,107 @@ fn target_partitions(config: &ConfigOptions) -> usize {
     config.execution.target_partitions.max(1)
 }
 
-/// What a filter saves at most, which is if it drops every row.
+/// The maximum saving of a filter: it drops every row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Saved {
     /// Rows of the probed table.
     probed: f64,
     /// Rows that can be dropped before a shuffle.
     rows: f64,
-    /// Nanoseconds.
+    /// CPU time in nanoseconds.
     time: f64,
     bytes: f64,
-    /// Whether the join may turn out to be a broadcast, so that only what is shuffled below it is
-    /// saved.
+    /// Whether the join may become a broadcast. Then only shuffles below it are saved.
     may_broadcast: bool,
 }
 
 impl Saved {
-    /// What dropping the rows of `point` saves, which without a filter are shuffled as rows of
-    /// `probed`: for the join itself, whose sides meet in this way, or for a join or a group below
-    /// it. One shuffle is counted.
-    pub(crate) fn of(
-        point: &Lowest,
+    /// Estimates the saving if all rows of `point` are dropped, which would otherwise be shuffled
+    /// as rows of `probed`. One shuffle counts: that of the join itself, or of a join or group
+    /// below it.
+    pub(crate) fn estimate(
+        point: &ProbePoint,
         probed: &Plan,
-        meeting: Meeting,
+        broadcast: BroadcastKind,
         config: &ConfigOptions,
     ) -> Result<Saved, String> {
-        let table = work(&point.plan, config).ok_or("the rows of the probed side are not known")?;
-        let may_broadcast = meeting == Meeting::MayBroadcast;
-        let is_shuffled = !may_broadcast || point.passed.iter().any(|plan| shuffles(plan, config));
-        let rows = if is_shuffled { table.rows * point.left } else { 0.0 };
+        let table =
+            work(&point.plan, config).ok_or("the number of rows of the probed side is unknown")?;
+        let may_broadcast = broadcast == BroadcastKind::Possible;
+        let is_shuffled = !may_broadcast || point.path.iter().any(|plan| shuffles(plan, config));
+        let rows = if is_shuffled { table.rows * point.selectivity } else { 0.0 };
         let bytes = rows * width(&probed.schema()).min(width(&point.plan.schema()));
         let time = shuffle(rows, bytes, config);
         Ok(Saved { probed: table.rows, rows, time, bytes, may_broadcast })
     }
 
-    /// This share of it.
-    pub(crate) fn part(self, share: f64) -> Saved {
+    /// Scales the saving by a share.
+    pub(crate) fn scale(self, share: f64) -> Saved {
         let Saved { rows, time, bytes, .. } = self;
         Saved { rows: rows * share, time: time * share, bytes: bytes * share, ..self }
     }
 }
 
-/// Whether rows are shuffled below an operator for it.
+/// Whether an operator needs its input shuffled.
 fn shuffles(plan: &Plan, config: &ConfigOptions) -> bool {
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        return *aggregate.mode() == AggregateMode::FinalPartitioned;
+    match kind(plan) {
+        Kind::Aggregate => plan
+            .downcast_ref::<AggregateExec>()
+            .is_some_and(|groups| *groups.mode() == AggregateMode::FinalPartitioned),
+        Kind::Join => broadcast_kind(plan, config) == BroadcastKind::Unlikely,
+        kind => kind == Kind::Repartition,
     }
-    let is_join = plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>();
-    plan.is::<RepartitionExec>() || (is_join && meeting(plan, config) == Meeting::Shuffled)
 }
 
-/// What a filter costs without its own bytes, and what it saves at most.
+/// The cost of a filter without its transport, and its maximum saving.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Balance {
     build: Work,
-    /// Nanoseconds of probing.
+    /// CPU time of probing in nanoseconds.
     probe_time: f64,
     saved: Saved,
 }
 
 impl Balance {
-    /// The balance of a filter whose keys come from a second run of `build`, and which is probed
-    /// with so many rows.
-    pub(crate) fn of(
+    /// Estimates the balance of a filter whose keys come from a second run of `build`. It is probed
+    /// with `probed` rows, or with all rows of the saving.
+    pub(crate) fn estimate(
         build: &Plan,
         probed: Option<f64>,
         saved: Saved,
         config: &ConfigOptions,
     ) -> Result<Balance, String> {
-        let build = work(build, config).ok_or("the rows of the build side are not known")?;
+        let build = work(build, config).ok_or("the number of rows of the build side is unknown")?;
         let probe_time = PROBE_ROW * probed.unwrap_or(saved.probed);
         Ok(Balance { build: build.with_rows(INSERT_ROW), probe_time, saved })
     }
 
-    /// Whether a filter that is moved in this way costs at most this share of what it saves, in
-    /// time and in bytes.
+    /// Whether a filter with this transport costs at most this share of its saving, in time and in
+    /// bytes.
     pub(crate) fn allows(&self, share: f64, transport: Transport) -> bool {
         self.share(transport) <= share
     }
 
-    /// The cost divided by what can be saved, in time or in bytes, whichever is larger.
+    /// Returns cost divided by saving, for time or for bytes, whichever is larger.
     fn share(&self, transport: Transport) -> f64 {
         let share = |cost: f64, saved: f64| if saved > 0.0 { cost / saved } else { f64::INFINITY };
         let bytes = self.build.shuffled + transport.shuffled as f64;
         share(self.time(transport), self.saved.time).max(share(bytes, self.saved.bytes))
     }
 
-    /// Nanoseconds that a filter costs which is moved in this way.
+    /// Returns the CPU time of a filter with this transport in nanoseconds.
     pub(crate) fn time(&self, transport: Transport) -> f64 {
         transport.runs as f64 * self.build.time + self.probe_time + transport.time
     }
 
-    /// Nanoseconds that the query takes with the filter beyond those that no filter could save, if
-    /// this share of the rows is left.
+    /// Returns the CPU time of a query with the filter in nanoseconds, if this share of the rows
+    /// remains. Rows that no filter could save are not counted.
     pub(crate) fn total(&self, transport: Transport, left: f64) -> f64 {
         self.time(transport) + self.saved.time * left
     }
 
-    /// The figures, for `EXPLAIN` and the log.
-    pub(crate) fn text(&self, transport: Transport) -> String {
+    /// Describes the balance for `EXPLAIN` and the log.
+    pub(crate) fn describe(&self, transport: Transport) -> String {
         let saved = self.saved;
         format!(
             "cost {:.1} ms ({:.0} rows read again, {:.3} MB shuffled again, \
@@ -394,11 +383,14 @@ mod tests {
     use datafusion::datasource::object_store::ObjectStoreUrl;
     use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
     use datafusion::physical_expr::expressions::Column;
+    use datafusion::physical_plan::projection::ProjectionExec;
+    use datafusion::physical_plan::repartition::RepartitionExec;
+    use datafusion::physical_plan::union::UnionExec;
     use datafusion::physical_plan::{Partitioning, PhysicalExpr};
 
     use super::*;
 
-    /// Four files of so many bytes each.
+    /// Four files of `file_bytes` each.
     fn scan(file_bytes: u64) -> Plan {
         let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true)]));
         let files = |n| FileGroup::new(vec![PartitionedFile::new(format!("{n}"), file_bytes)]);
@@ -409,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_counted_as_the_engine_will_divide_files() {
+    fn tasks_are_counted_after_files_are_divided() {
         let mut config = ConfigOptions::new();
         config.execution.target_partitions = 64;
         config.optimizer.repartition_file_min_size = 10 << 20;
@@ -433,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn ballista_builds_a_filter_of_one_partition_in_every_task() {
+    fn in_ballista_every_task_builds_a_one_partition_filter() {
         let tasks = |engine| Tasks { building: 1, merging: 64, probing: 64, engine };
         let Transport { merged, shuffled, bytes, runs, .. } =
             tasks(Engine::Ballista).transport(1_000, 800);
@@ -447,12 +439,16 @@ mod tests {
         let balance = Balance { build, probe_time: 5e6, saved };
         let moved = tasks(Engine::Ballista).transport(1_000, 800);
         assert_eq!(balance.time(moved), 64.0 * (1e6 + FETCH) + TASK + 5e6);
-        assert!(balance.text(moved).contains("640000 rows read again"), "{}", balance.text(moved));
+        assert!(
+            balance.describe(moved).contains("640000 rows read again"),
+            "{}",
+            balance.describe(moved)
+        );
     }
 
     #[test]
     fn many_tasks_read_one_merged_filter() {
-        // 1.2 M keys at 1 %: 1.44 MB. Each of 200 tasks would read all hashes, 1.9 GB together.
+        // 1.2 M keys at 1 % take 1.44 MB. The hashes that 200 tasks read are 1.9 GB together.
         let (filter, keys) = (1_440_000, 1_200_000);
         let tasks =
             |tasks, engine| Tasks { building: tasks, merging: tasks, probing: tasks, engine };
@@ -463,16 +459,16 @@ mod tests {
         assert!(merged.merged);
         assert_eq!(merged.shuffled, 9_600_000 + filter);
         assert_eq!(merged.bytes, 9_600_000 + 200 * filter);
-        // What is sent to each task counts for each.
+        // Bytes that are sent to several tasks count for each task.
         let merged = tasks(200, Engine::Distributed).transport(filter, keys);
         assert_eq!(merged.shuffled, 9_600_000 + 200 * filter);
         let direct = tasks(4, Engine::Distributed).transport(1000, keys);
         assert_eq!((direct.merged, direct.shuffled), (false, 4 * 4 * 1000));
-        // Few tasks do not wait for another stage; many do even for few keys.
+        // Few tasks do not wait for another stage. Many tasks do, even for few keys.
         assert!(!tasks(4, Engine::Ballista).transport(filter, keys).merged);
         let small = tasks(200, Engine::Ballista).transport(1_000, 800);
         assert!(small.merged && small.time < 1e9, "{small:?}");
-        // All tasks of the stage that merges must start, however few there are beside it.
+        // All tasks of the merging stage must start, even if there are few others.
         let few = Tasks { merging: 200, ..tasks(8, Engine::Ballista) };
         assert!(!few.transport(filter, keys).merged);
     }

@@ -1,11 +1,11 @@
-//! What sessions and workers of [datafusion-distributed](datafusion_distributed) must be given.
+//! Sessions and workers of [datafusion-distributed](datafusion_distributed).
 //!
-//! A session that plans queries is made from [`session`], and the sessions of workers by
-//! [`worker_session`].
+//! [`session`] creates sessions that plan queries, and [`worker_session`] those of workers.
 //!
-//! There, each task of a stage reads its own part of every table in that stage. A filter that a
-//! task built itself would lack the keys of the other parts, and drop rows that have a partner. So
-//! the partial filters of all tasks are broadcast to every task that probes:
+//! In datafusion-distributed, each task of a stage reads its own part of every table in that stage.
+//! If a task built its own filter, the filter would lack the keys of the other parts and drop rows
+//! that have a partner. Therefore the partial filters of all tasks are broadcast to every task that
+//! probes:
 //!
 //! ```text
 //! BloomProbe
@@ -17,33 +17,31 @@
 //!           the table of the keys
 //! ```
 //!
-//! That a filter is whole is checked twice: when the stages are planned, where a plan with another
-//! filter is given up for one without filters; and when a task opens its filter, where it is an
-//! error.
+//! Two checks ensure that a filter is complete. The planner checks the stages, and plans the query
+//! again without filters if one is incomplete. A task checks its filter before it opens it, and
+//! drops no rows if the filter is incomplete.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::execution::context::QueryPlanner;
-use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
-};
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_distributed::{
-    BroadcastExec, DistributedConfig, DistributedExt, DistributedTaskContext, NetworkBoundaryExt,
-    NetworkBroadcastExec, SessionStateBuilderExt, WorkerQueryContext,
+    BroadcastExec, DistributedConfig, DistributedExt, SessionStateBuilderExt, WorkerQueryContext,
 };
 use datafusion_proto::physical_plan::DefaultPhysicalExtensionCodec;
 
 pub use crate::codec::BloomPhysicalCodec;
+use crate::completeness::find_missing_part;
+use crate::operators::with_children;
 use crate::options::{BloomJoinOptions, Enabled};
 use crate::planner::BloomQueryPlanner;
 use crate::probe::BloomProbeExec;
@@ -52,12 +50,12 @@ use crate::session::add_functions;
 type Plan = Arc<dyn ExecutionPlan>;
 type Planner = Arc<dyn QueryPlanner + Send + Sync>;
 
-/// A session that plans queries for workers: the functions, the settings, the codec, the rule, and
-/// [`with_distributed_planner`](SessionStateBuilderExt::with_distributed_planner), which must be
-/// called neither before this nor after it.
+/// Completes a session that plans queries for workers: adds the functions, settings, codec and
+/// rule, and calls [`with_distributed_planner`](SessionStateBuilderExt::with_distributed_planner).
+/// Do not call that method yourself, neither before nor after.
 ///
-/// No filters are planned with `distributed.dynamic_task_count`, where stages are made while the
-/// query runs.
+/// With `distributed.dynamic_task_count`, stages are created while the query runs, and no filters
+/// are planned.
 ///
 /// ```
 /// use blocked_bloom_datafusion::distributed::{session, worker_session};
@@ -73,19 +71,19 @@ pub fn session(builder: SessionStateBuilder) -> SessionStateBuilder {
     session_with(builder, Steps { broadcast: true, check: true })
 }
 
-/// A session of a worker, as [`Worker::from_session_builder`] takes it: the functions and the
-/// codec.
+/// Creates the session of a worker, with the functions and the codec. Pass it to
+/// [`Worker::from_session_builder`].
 ///
 /// [`Worker::from_session_builder`]: datafusion_distributed::Worker::from_session_builder
 ///
 /// # Errors
 ///
-/// None yet.
+/// Currently none.
 pub async fn worker_session(context: WorkerQueryContext) -> Result<SessionState> {
     Ok(with_codec(context.builder).build())
 }
 
-/// What makes filters whole. All of it, but in tests.
+/// The steps that make filters complete. Only tests leave any out.
 #[derive(Clone, Copy, Debug)]
 struct Steps {
     broadcast: bool,
@@ -96,7 +94,7 @@ fn session_with(builder: SessionStateBuilder, steps: Steps) -> SessionStateBuild
     let mut builder = with_codec(builder);
     let rule = BloomQueryPlanner::new(match builder.query_planner().take() {
         Some(planner) => planner,
-        None => Arc::new(EnginePlanner {}),
+        None => SessionStateBuilder::new().build().query_planner().clone(),
     });
     let broadcasting = BroadcastingPlanner { inner: Arc::new(rule), steps };
     let mut builder = builder.with_query_planner(Arc::new(broadcasting)).with_distributed_planner();
@@ -110,22 +108,7 @@ fn with_codec(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     builder.with_distributed_user_codec(codec)
 }
 
-/// The planner of sessions that have none of their own.
-#[derive(Debug)]
-struct EnginePlanner {}
-
-#[async_trait]
-impl QueryPlanner for EnginePlanner {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Plan> {
-        DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
-    }
-}
-
-/// Puts a broadcast below each filter, before the plan is divided into stages.
+/// Puts a broadcast below each filter before the plan is divided into stages.
 #[derive(Debug)]
 struct BroadcastingPlanner {
     inner: Planner,
@@ -155,13 +138,7 @@ impl QueryPlanner for BroadcastingPlanner {
     }
 }
 
-fn with_children(plan: Plan, children: Vec<Plan>) -> Result<Plan> {
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    plan.replace_children(children, options)
-}
-
-/// The plan of a filter, whose partial filters, or else the one that is merged of them, are sent to
-/// every task.
+/// Sends the partial filters, or the merged filter, to every task.
 fn with_broadcast(filter: &Plan) -> Result<Plan> {
     if let Some(coalesce) = filter.downcast_ref::<CoalescePartitionsExec>() {
         return Ok(broadcast(coalesce.input().clone()));
@@ -171,7 +148,7 @@ fn with_broadcast(filter: &Plan) -> Result<Plan> {
         return with_children(filter.clone(), vec![input]);
     }
     let Some(aggregate) = filter.downcast_ref::<AggregateExec>() else {
-        return plan_err!("a filter's plan is not an aggregate, but {}", filter.name());
+        return plan_err!("the plan of a filter must be an aggregate, not {}", filter.name());
     };
     let input = aggregate.input();
     match aggregate.mode() {
@@ -180,18 +157,18 @@ fn with_broadcast(filter: &Plan) -> Result<Plan> {
             let partial = coalesced.map_or(input, CoalescePartitionsExec::input);
             with_children(filter.clone(), vec![broadcast(partial.clone())])
         }
-        // One task has merged them.
+        // One task has merged the partial filters.
         AggregateMode::FinalPartitioned => Ok(broadcast(filter.clone())),
-        mode => plan_err!("a filter's plan ends with an aggregate of the mode {mode:?}"),
+        mode => plan_err!("the plan of a filter ends with an aggregate of mode {mode:?}"),
     }
 }
 
-/// The number of tasks that read it is set when the stages are known.
+/// The engine sets the number of reading tasks when it knows the stages.
 fn broadcast(plan: Plan) -> Plan {
     Arc::new(CoalescePartitionsExec::new(Arc::new(BroadcastExec::new(plan, 1))))
 }
 
-/// Gives up a plan that has a filter which is not whole.
+/// Plans a query again without filters if one of its filters is incomplete.
 #[derive(Debug)]
 struct CheckingPlanner {
     inner: Planner,
@@ -206,18 +183,18 @@ impl QueryPlanner for CheckingPlanner {
         session: &dyn Session,
     ) -> Result<Plan> {
         let config = session.config_options();
-        let is_off = BloomJoinOptions::of(config).enabled == Enabled::False;
+        let is_off = BloomJoinOptions::from_config(config).enabled == Enabled::False;
         let is_dynamic = DistributedConfig::from_config_options(config)?.dynamic_task_count;
         let reason = if is_dynamic && !is_off {
-            "stages are made while the query runs (distributed.dynamic_task_count)".to_string()
+            "stages are created while the query runs (distributed.dynamic_task_count)".to_string()
         } else {
             match self.inner.create_physical_plan(logical, session).await {
-                Ok(plan) => match incomplete(&plan, 1, false) {
+                Ok(plan) => match find_missing_part(&plan, 1, false) {
                     Some(reason) if self.steps.check => reason,
                     _ => return Ok(plan),
                 },
                 Err(error) if is_off => return Err(error),
-                // Without filters there is either the same error or a plan.
+                // Without filters, planning succeeds or returns the same error.
                 Err(error) => error.to_string(),
             }
         };
@@ -227,42 +204,10 @@ impl QueryPlanner for CheckingPlanner {
         log::debug!("no filters: {reason}");
         let mut state = state.clone();
         let options = state.config_mut().options_mut();
-        let off = BloomJoinOptions { enabled: Enabled::False, ..BloomJoinOptions::of(options) };
+        let off =
+            BloomJoinOptions { enabled: Enabled::False, ..BloomJoinOptions::from_config(options) };
         options.extensions.insert(off);
         self.inner.create_physical_plan(logical, &state).await
-    }
-}
-
-/// What keeps a filter in a finished plan from being whole: an operator below it that gives each of
-/// several tasks its own part.
-fn incomplete(plan: &Plan, tasks: usize, of_filter: bool) -> Option<String> {
-    let (mut tasks_below, mut of_filter_below) = (tasks, of_filter);
-    let is_part = of_filter && tasks > 1;
-    if let Some(boundary) = plan.as_network_boundary() {
-        if is_part && !plan.is::<NetworkBroadcastExec>() {
-            return Some(format!("{} gives {tasks} tasks parts of a filter", plan.name()));
-        }
-        (tasks_below, of_filter_below) = (boundary.input_stage().task_count(), false);
-    } else if is_part && plan.children().is_empty() {
-        return Some(format!("each of {tasks} tasks would build a filter of its part"));
-    }
-    let is_probe = plan.is::<BloomProbeExec>();
-    let mut children = plan.children().into_iter().enumerate();
-    children.find_map(|(n, child)| {
-        incomplete(child, tasks_below, of_filter_below || (is_probe && n == 1))
-    })
-}
-
-/// Checks, in the task that is about to open a filter, that it comes from all tasks.
-pub(crate) fn check_whole(filter: &Plan, context: &Arc<TaskContext>) -> Result<()> {
-    let tasks = DistributedTaskContext::from_ctx(context).task_count;
-    #[cfg(test)]
-    if context.session_config().get_extension::<tests::Unchecked>().is_some() {
-        return Ok(());
-    }
-    match incomplete(filter, tasks, true) {
-        Some(reason) => exec_err!("BloomProbeExec: {reason}"),
-        None => Ok(()),
     }
 }
 
@@ -278,13 +223,11 @@ mod tests {
 
     use super::workers::Workers;
     use super::*;
-
-    /// In a session of a worker: filters are opened without a check.
-    pub(super) struct Unchecked;
+    use crate::completeness::UncheckedFilters;
 
     async fn unchecked_worker_session(mut context: WorkerQueryContext) -> Result<SessionState> {
         let config = context.builder.config().get_or_insert_default();
-        config.set_extension(Arc::new(Unchecked));
+        config.set_extension(Arc::new(UncheckedFilters));
         worker_session(context).await
     }
 
@@ -295,10 +238,10 @@ mod tests {
         Ok((shown, pretty_format_batches(&batches)?.to_string()))
     }
 
-    /// A build side in one small file, of which each of three tasks reads two of six row groups. If
-    /// each task built its own filter, it would drop rows that have a partner in another task's.
+    /// The build side is one small file. Each of three tasks reads two of its six row groups. A
+    /// task that built its own filter would drop rows whose partner is in another task's part.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn filters_of_parts_are_refused_twice() {
+    async fn incomplete_filters_are_found_twice() {
         let directory = tempfile::tempdir().unwrap();
         let local = SessionContext::new();
         let path = |table| format!("{}/{table}.parquet", directory.path().display());
@@ -322,8 +265,8 @@ mod tests {
 
         let checked = Workers::start(3, worker_session).await;
         let unchecked = Workers::start(3, unchecked_worker_session).await;
-        // Where the partitions of the build side are coalesced for the filter, one task probes.
-        // Without this repartition there is one, and nothing to coalesce.
+        // With the repartition, the partitions of the build side are coalesced for the filter, and
+        // one task probes. Without it, the build side has one partition.
         let with = async |workers: &Workers, broadcast, check, repartition| {
             let threshold = "datafusion.optimizer.hash_join_single_partition_threshold";
             let config = SessionConfig::new()
@@ -347,7 +290,7 @@ mod tests {
             run(&context, sql).await
         };
 
-        // Nothing is wrong as it is, also without the checks.
+        // The answers are right, also without the checks.
         for (workers, check) in [(&checked, true), (&unchecked, false)] {
             for repartition in [true, false] {
                 let (plan, answer) = with(workers, true, check, repartition).await.unwrap();
@@ -360,11 +303,12 @@ mod tests {
         let (plan, answer) = with(&unchecked, false, false, false).await.unwrap();
         assert!(plan.contains("BloomProbeExec"), "{plan}");
         assert_ne!(answer, expected, "{plan}");
-        // The planner's check alone, and that of the workers.
+        // Either check alone is enough: the planner's, and that of the workers.
         let (plan, answer) = with(&unchecked, false, true, false).await.unwrap();
         assert!(!plan.contains("BloomProbeExec"), "{plan}");
         assert_eq!(answer, expected, "{plan}");
-        let error = with(&checked, false, false, false).await.unwrap_err().to_string();
-        assert!(error.contains("each of 3 tasks would build a filter of its part"), "{error}");
+        let (plan, answer) = with(&checked, false, false, false).await.unwrap();
+        assert!(plan.contains("BloomProbeExec"), "{plan}");
+        assert_eq!(answer, expected, "{plan}");
     }
 }

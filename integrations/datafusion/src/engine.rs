@@ -1,19 +1,19 @@
-//! What engine plans a query.
+//! The engine that runs a query.
 
 use datafusion::config::ConfigOptions;
 
-/// What runs the tasks of a query.
+/// An engine, by the way in which its tasks exchange rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     OneProcess,
-    /// Tasks run in processes of their own, and read the files that other tasks wrote.
+    /// Tasks run in several processes and read files that other tasks wrote.
     Ballista,
-    /// Tasks run in processes of their own, and send rows to each other.
+    /// Tasks run in several processes and send rows to each other.
     Distributed,
 }
 
 impl Engine {
-    pub(crate) fn of(config: &ConfigOptions) -> Engine {
+    pub(crate) fn from_config(config: &ConfigOptions) -> Engine {
         #[cfg(feature = "ballista")]
         if config.extensions.get::<ballista_core::config::BallistaConfig>().is_some() {
             return Engine::Ballista;
@@ -26,14 +26,14 @@ impl Engine {
         Engine::OneProcess
     }
 
-    /// Whether there is a network between tasks.
+    /// Whether tasks exchange rows over a network.
     pub(crate) fn is_cluster(self) -> bool {
         self != Engine::OneProcess
     }
 }
 
-/// Whether Ballista chooses the kind of join while the query runs. If not, a sort-merge join stays
-/// one, and shuffles both sides.
+/// Whether Ballista chooses the join algorithm while the query runs. Otherwise a sort-merge join
+/// stays one and shuffles both sides.
 pub(crate) fn is_adaptive(config: &ConfigOptions) -> bool {
     #[cfg(feature = "ballista")]
     if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {

@@ -1,11 +1,10 @@
-//! Which files and row groups a query reads, from one index over all of them.
+//! One index over many Parquet files, which tells queries which files and row groups to read.
 //!
-//! [`build_file_index`] makes an index, [`update_file_index`] one of the files that there are now,
-//! [`StoredFileIndex`] opens it, and [`with_file_index`] gives it to a session.
-//! `docs/file-index.md` says when it pays.
+//! [`build_file_index`] builds an index, [`update_file_index`] updates it, [`StoredFileIndex`]
+//! opens it, and [`with_file_index`] adds it to a session. `docs/file-index.md` says when it pays.
 
 mod build;
-mod need;
+mod condition;
 mod rule;
 mod source;
 mod stored;
@@ -24,21 +23,21 @@ use rule::FileIndexRule;
 use stored::Indexes;
 use table::FileIndexPlanner;
 
-/// Adds an index over files of an object store to a session: `store` is the URL that the session
-/// knows the store by, as in [`ListingTableUrl::object_store`].
+/// Adds an index over files of an object store to a session. `store` is the URL of the store in
+/// that session, as in [`ListingTableUrl::object_store`]. Call this once per index.
 ///
-/// Queries then read, of Parquet files that the index knows as they are listed now, only row groups
-/// that may have the values which the query names: of a [`ListingTable`] before the engine reads a
-/// footer, of other tables and for the keys of joins when a file is about to be opened. All other
-/// files are read as before. Called several times, it adds several indexes.
+/// Queries then skip row groups that cannot contain the values they look for. This applies to
+/// Parquet files that the index knows in their listed version; all other files are read as before.
+/// Files of a [`ListingTable`] are skipped before the engine reads their footers. For other tables,
+/// and for the keys of joins, this happens just before a file is opened.
 ///
-/// A file is the one that was indexed if its etag or version is, unless
-/// [`StoredFileIndex::with_same_file`] says otherwise. The etag of a local file is made of its
-/// inode, length and time: a file that is overwritten in place by as many bytes, with its time put
-/// back, is taken for the one that was indexed.
+/// A file is the indexed one if its etag or version is the same;
+/// [`StoredFileIndex::with_same_file`] changes this rule. The etag of a local file consists of
+/// inode, length and time. If a local file is overwritten in place with the same length and its
+/// time is set back, the change is not detected.
 ///
-/// In Ballista the scheduler's session takes the index, by its `override_session_builder`. Files
-/// are pruned before their scans are sent to executors, which need nothing.
+/// In Ballista, add the index to the scheduler's session (`override_session_builder`). The
+/// scheduler prunes files before it sends scans to executors, which need no index.
 ///
 /// [`ListingTable`]: datafusion::datasource::listing::ListingTable
 /// [`ListingTableUrl::object_store`]:

@@ -1,4 +1,4 @@
-//! Filters as values of SQL: collected from hashes, stored as binary values, opened and looked up.
+//! Filters as SQL values: collected from hashes, stored as binary values, opened and looked up.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,40 +13,39 @@ use datafusion::error::DataFusionError;
 
 use crate::keys::{KeyType, hash_array};
 
-/// Most bytes of a filter: half of what the offsets of a binary array can address.
-pub(crate) const MOST_BYTES: u64 = 1 << 30;
+/// Maximum bytes of a filter: half of the range of a binary array's offsets.
+pub(crate) const MAX_BYTES: u64 = 1 << 30;
 
 static OPENED: AtomicU64 = AtomicU64::new(0);
 
-/// Filters that were opened (copied and their checksums verified) in this process so far. For
-/// dashboards and tests: one per query and filter is expected, never one per batch.
+/// Returns the number of filters that this process has opened (copied and verified). For dashboards
+/// and tests: one per query and filter is normal, one per batch is a defect.
 pub fn filters_opened() -> u64 {
     OPENED.load(Ordering::Relaxed)
 }
 
-/// An error of one of the functions.
+/// Creates an error that names a function.
 pub(crate) fn failed<E: Display>(function: &str) -> impl Fn(E) -> DataFusionError {
     move |error| exec_datafusion_err!("{function}: {error}")
 }
 
-/// Opens a stored filter of keys of this type, into memory aligned to cache lines.
+/// Opens a stored filter with keys of this type, and copies it to memory aligned to cache lines.
 pub(crate) fn open(bytes: &[u8], key: KeyType, function: &str) -> Result<BloomFilter> {
     let stored = BloomFilter::from_bytes_any_hash(bytes).map_err(failed(function))?;
     if stored.key_hash() != key.key_hash() {
         return match KeyType::from_key_hash(stored.key_hash()) {
-            Some(of) => exec_err!("{function}: the filter is of {of}, the column of {key}"),
-            None => exec_err!("{function}: the filter is of hashes that its builder supplied"),
+            Some(own) => exec_err!("{function}: the filter has {own}, but the column has {key}"),
+            None => exec_err!("{function}: the filter has caller-supplied hashes"),
         };
     }
     if stored.contents() != FilterContents::WholeKeys {
-        return exec_err!("{function}: the filter is of prefixes of keys");
+        return exec_err!("{function}: the filter has prefixes of keys; build it with whole keys");
     }
     OPENED.fetch_add(1, Ordering::Relaxed);
     stored.to_filter().map_err(failed(function))
 }
 
-/// Looks up every value of an array. The answer is NULL where the value is. The filter writes the
-/// words of the resulting bitmap.
+/// Looks up every value of an array. The answer is NULL for a NULL value.
 pub(crate) fn look_up(
     filter: &BloomFilter,
     array: &ArrayRef,
@@ -59,7 +58,7 @@ pub(crate) fn look_up(
     Ok(BooleanArray::new(answers, nulls))
 }
 
-/// What a filter is sized for.
+/// The parameters that determine the size of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Size {
     pub(crate) expected_keys: u64,
@@ -67,16 +66,16 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// The shape that the filters of all partitions have, so that they can be merged.
+    /// Returns the shape of the filters of all partitions, so that they can be merged.
     pub(crate) fn params(self) -> Result<Params> {
         let failed = failed("bloom_filter_agg");
         let sizing = Sizing::FalsePositiveRate(self.rate);
         let params = sizing.foldable_params(self.expected_keys.max(1)).map_err(failed)?;
         let bytes = params.stored_bytes();
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             return exec_err!(
                 "bloom_filter_agg: {} expected keys at a rate of {} take {bytes} bytes \
-                 (limit {MOST_BYTES})",
+                 (limit {MAX_BYTES})",
                 self.expected_keys,
                 self.rate
             );
@@ -85,7 +84,7 @@ impl Size {
     }
 }
 
-/// The keys of one group so far: their hashes while these take fewer bytes than a filter, then the
+/// Collects the keys of one group: as hashes while these take fewer bytes than a filter, then as a
 /// filter.
 #[derive(Debug)]
 pub(crate) struct Collector {
@@ -103,7 +102,7 @@ enum Keys {
 
 const NAME: &str = "bloom_filter_agg";
 
-/// The first byte of a state, before the type of the keys.
+/// The first byte of a state. The type of the keys follows.
 const HASHES: u8 = 0;
 const FILTER: u8 = 1;
 const STATE_HEADER: usize = 9;
@@ -123,8 +122,8 @@ impl Collector {
                 if before.len() <= most {
                     return Ok(());
                 }
-                // Repeated keys are removed by a sort. If that leaves more than half of the hashes,
-                // they become a filter; else the next sort comes only after as many new keys.
+                // Sorting removes repeated keys. If more than half of the hashes remain, they
+                // become a filter. Otherwise the next sort happens after as many new keys.
                 before.sort_unstable();
                 before.dedup();
                 if before.len() > most / 2 {
@@ -135,7 +134,7 @@ impl Collector {
         }
     }
 
-    /// The filter. Keys that are still hashes become a filter first.
+    /// Converts the hashes to a filter, unless it is one already.
     fn become_filter(&mut self) -> Result<&mut BloomFilter> {
         if let Keys::Hashes(hashes) = &self.keys {
             let empty = BloomFilter::with_params(self.params, self.key.key_hash());
@@ -149,7 +148,7 @@ impl Collector {
         }
     }
 
-    /// The state that the collector of another partition merges.
+    /// Returns the state, which the collector of another partition can merge.
     pub(crate) fn state(&self) -> Vec<u8> {
         match &self.keys {
             Keys::Hashes(hashes) => {
@@ -158,35 +157,32 @@ impl Collector {
                 state.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
                 state
             }
-            Keys::Filter(filter) => self.state_of(&filter.to_bytes()),
+            Keys::Filter(filter) => self.encode_filter(&filter.to_bytes()),
         }
     }
 
-    /// The state of keys that may be any.
+    /// Returns the state of a pass-all filter.
     pub(crate) fn pass_all_state(&self) -> Vec<u8> {
-        self.state_of(&BloomFilter::pass_all(self.key.key_hash()).to_bytes())
+        self.encode_filter(&BloomFilter::pass_all(self.key.key_hash()).to_bytes())
     }
 
-    /// The state of this stored filter.
-    fn state_of(&self, filter: &[u8]) -> Vec<u8> {
+    /// Encodes the state of a stored filter.
+    fn encode_filter(&self, filter: &[u8]) -> Vec<u8> {
         [&[FILTER][..], &self.key.seed().to_le_bytes(), filter].concat()
     }
 
     pub(crate) fn merge(&mut self, state: &[u8]) -> Result<()> {
         let Some((header, body)) = state.split_at_checked(STATE_HEADER) else {
-            return exec_err!("{NAME}: a state of {} bytes (at least {STATE_HEADER})", state.len());
+            return exec_err!("{NAME}: {} bytes of state (at least {STATE_HEADER})", state.len());
         };
         if header[1..] != self.key.seed().to_le_bytes() {
-            return exec_err!("{NAME}: a state of keys of another type than {}", self.key);
+            return exec_err!("{NAME}: a state has keys of another type (expected {})", self.key);
         }
         match header[0] {
             HASHES => {
                 let (hashes, rest) = body.as_chunks::<8>();
                 if !rest.is_empty() {
-                    return exec_err!(
-                        "{NAME}: hashes of {} bytes, which 8 do not divide",
-                        body.len()
-                    );
+                    return exec_err!("{NAME}: {} bytes of hashes (not 8 each)", body.len());
                 }
                 let hashes: Vec<u64> = hashes.iter().map(|h| u64::from_le_bytes(*h)).collect();
                 self.insert(&hashes)
@@ -195,7 +191,7 @@ impl Collector {
                 let other = BloomFilter::from_bytes(body, self.key.key_hash()).map_err(failed(NAME))?;
                 let filter = self.become_filter()?;
                 match filter.union_with(&other) {
-                    // The union with a filter that answers "maybe" to everything is such a filter.
+                    // The union with a pass-all filter is a pass-all filter.
                     Err(MergeError::PassAll) => {
                         *filter = other.to_filter().map_err(failed(NAME))?
                     }
@@ -203,11 +199,11 @@ impl Collector {
                 }
                 Ok(())
             }
-            other => exec_err!("{NAME}: a state of kind {other} (known: 0, 1)"),
+            other => exec_err!("{NAME}: unknown kind of state {other} (known: 0, 1)"),
         }
     }
 
-    /// The stored filter, as small as the keys allow.
+    /// Returns the stored filter, as small as its keys allow.
     pub(crate) fn finish(&mut self) -> Result<Vec<u8>> {
         match &mut self.keys {
             Keys::Hashes(hashes) => {
@@ -222,8 +218,8 @@ impl Collector {
                 Ok(filter.to_bytes())
             }
             Keys::Filter(filter) => {
-                // A copy is made smaller. To the filter itself, which keeps the full shape, more
-                // keys may be added, as in windows, and filters of other partitions may be merged.
+                // A copy is made smaller. The filter itself keeps its shape, because more keys may
+                // be added (in windows) and other filters merged.
                 let mut smaller = filter.to_filter().map_err(failed(NAME))?;
                 smaller.shrink_to_false_positive_rate(self.rate).map_err(failed(NAME))?;
                 Ok(smaller.to_bytes())
@@ -244,13 +240,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_that_answers_maybe_makes_the_result_do_so() -> Result<()> {
-        let key = KeyType::of(&datafusion::arrow::datatypes::DataType::Int64)?;
+    fn merging_a_pass_all_state_makes_a_pass_all_filter() -> Result<()> {
+        let key = KeyType::new(&datafusion::arrow::datatypes::DataType::Int64)?;
         let mut known = Collector::new(key, Size { expected_keys: 1_000, rate: 0.01 })?;
         known.insert(&[7, 8])?;
         let other = Collector::new(key, Size { expected_keys: 1_000, rate: 0.01 })?;
         known.merge(&other.pass_all_state())?;
-        // What comes later does not undo it.
+        // Later keys do not change this.
         let mut many = Collector::new(key, Size { expected_keys: 1_000, rate: 0.01 })?;
         many.insert(&(0..1_000).collect::<Vec<u64>>())?;
         assert!(matches!(many.keys, Keys::Filter(_)));

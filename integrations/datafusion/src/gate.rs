@@ -1,16 +1,16 @@
-//! Which rows are probed, and how many were: [`Gate`] and [`Counts`].
+//! [`Gate`] decides which rows are probed; [`Counts`] counts them.
 
 use datafusion::physical_plan::metrics::{Count, Time};
 
 /// Rows of a sample. The share of hits among them decides whether the next rows are probed.
 const SAMPLE_ROWS: usize = 32 * 1024;
 
-/// How many times the rows of a sample pass unprobed after a sample of which nearly every row was a
-/// hit. Probing in vain then costs a seventeenth of what it would otherwise.
+/// After a sample with too many hits, this many times its rows pass unprobed. A useless filter then
+/// costs a seventeenth of its probing time.
 const SAMPLES_SKIPPED: usize = 16;
 
-/// Decides by samples whether rows are probed. A filter that drops next to nothing then costs next
-/// to nothing, and one that drops rows of a later part of the input is used there.
+/// Decides by samples whether rows are probed. A useless filter then costs next to nothing, and a
+/// filter that becomes useful in a later part of the input is used there.
 #[derive(Debug)]
 pub(crate) struct Gate {
     stop_above: f64,
@@ -31,7 +31,7 @@ impl Gate {
         open
     }
 
-    /// Takes note of rows that were probed, of which so many were hits.
+    /// Records probed rows and the hits among them.
     pub(crate) fn probed(&mut self, rows: usize, hits: usize) {
         self.rows += rows;
         self.hits += hits;
@@ -44,7 +44,7 @@ impl Gate {
     }
 }
 
-/// Metrics of the operator that has the filter, to which a scan adds if it probes in its place.
+/// Metrics of the probe operator. If a scan probes instead, the scan adds to them.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) input_rows: Count,

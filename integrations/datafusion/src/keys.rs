@@ -1,9 +1,9 @@
-//! From the values of Arrow arrays to hashes of keys.
+//! Hashes the values of Arrow arrays as keys.
 //!
-//! A key is a canonical form of its value, so that values which SQL calls equal have equal hashes
-//! whatever array they lie in: integers of every width are one type of key, and so are strings and
-//! binary values of every layout. The type of the key is the seed of the hash, which a stored
-//! filter names: a filter of strings is never looked up with integers, which would answer "absent".
+//! A key is the canonical form of a value, so that values that are equal in SQL have equal hashes
+//! in every array type. Integers of all widths are one key type, and so are strings and binary
+//! values of all layouts. The key type is the seed of the hash, which a stored filter records: a
+//! filter of strings is never looked up with integers, which would wrongly answer "absent".
 
 use std::sync::Arc;
 
@@ -14,38 +14,35 @@ use datafusion::common::{Result, exec_datafusion_err, plan_err};
 
 use blocked_bloom::{HashError, KeyHash, KeyHasher};
 
-/// How many keys are brought into their canonical form at a time: 8 KiB of stack.
-const AT_ONCE: usize = 1024;
-
-/// What the values of a column are as keys: the type that a filter was built with and must be
-/// looked up with.
+/// The key type of a column. A filter can only be looked up with the key type that it was built
+/// with.
 ///
 /// | columns | key | seed |
 /// |---|---|---|
-/// | `Boolean`, `Int8` to `Int64`, `UInt8` to `UInt64` | the value in 8 bytes, little-endian, signed ones extended | 1 |
-/// | `Float16`, `Float32`, `Float64` | the value as `Float64`, 8 bytes; -0.0 is 0.0, and every NaN the same | 2 |
+/// | `Boolean`, `Int8` to `Int64`, `UInt8` to `UInt64` | the value in 8 bytes, sign-extended if signed | 1 |
+/// | `Float16`, `Float32`, `Float64` | the value as `Float64` in 8 bytes; -0.0 becomes 0.0, and all NaNs are equal | 2 |
 /// | `Utf8`, `LargeUtf8`, `Utf8View`, `Binary`, `LargeBinary`, `BinaryView`, `FixedSizeBinary` | the bytes | 3 |
-/// | `Date32` | days, as 8 bytes | 4 |
-/// | `Date64` | milliseconds, 8 bytes | 5 |
-/// | `Timestamp` | the number, 8 bytes | 6 + 256 · unit + 4096 with a time zone |
-/// | `Time32`, `Time64` | the number, 8 bytes | 7 + 256 · unit |
-/// | `Duration` | the number, 8 bytes | 8 + 256 · unit |
-/// | `Decimal32` to `Decimal256` | the unscaled number in 16 bytes, or in 32 if it needs them | 9 + 256 · scale (a byte) |
-/// | `Struct`: several columns | the hashes of its fields, 8 bytes each | XXH3-64 of their seeds, 8 bytes each |
-/// | `Dictionary` | as its values | as its values |
+/// | `Date32` | days in 8 bytes | 4 |
+/// | `Date64` | milliseconds in 8 bytes | 5 |
+/// | `Timestamp` | the number in 8 bytes | 6 + 256 · unit, + 4096 with a time zone |
+/// | `Time32`, `Time64` | the number in 8 bytes | 7 + 256 · unit |
+/// | `Duration` | the number in 8 bytes | 8 + 256 · unit |
+/// | `Decimal32` to `Decimal256` | the unscaled number in 16 bytes, or in 32 if necessary | 9 + 256 · scale (as a byte) |
+/// | `Struct` (several columns) | the hashes of the fields, 8 bytes each | XXH3-64 of their seeds, 8 bytes each |
+/// | `Dictionary` | as for its values | as for its values |
 ///
-/// Units are 0 for seconds, 1 for milliseconds, 2 for microseconds, 3 for nanoseconds. The hash is
-/// XXH3-64 with that seed, numbers are little-endian. A struct with a field that is NULL is NULL.
+/// Units are 0 for seconds, 1 for milliseconds, 2 for microseconds and 3 for nanoseconds. The hash
+/// is XXH3-64 with that seed. Numbers are little-endian. A struct with a NULL field is NULL.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
 /// use blocked_bloom_datafusion::KeyType;
 /// use datafusion::arrow::datatypes::DataType;
 ///
-/// let key = KeyType::of(&DataType::Int32)?;
-/// assert_eq!(key, KeyType::of(&DataType::UInt64)?);
+/// let key = KeyType::new(&DataType::Int32)?;
+/// assert_eq!(key, KeyType::new(&DataType::UInt64)?);
 /// assert_eq!(key.key_hash(), KeyHash::Xxh3 { seed: 1 });
-/// assert_ne!(key, KeyType::of(&DataType::Utf8)?);
+/// assert_ne!(key, KeyType::new(&DataType::Utf8)?);
 /// # Ok::<(), datafusion::error::DataFusionError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,48 +55,37 @@ const FLOAT: u64 = 2;
 const BYTES: u64 = 3;
 
 impl KeyType {
-    /// The type of key of a column.
+    /// Returns the key type of a column.
     ///
     /// # Errors
     ///
-    /// A planning error naming the type if its values have no canonical form: lists, maps, unions,
-    /// intervals, run-end encoding, `Null`.
-    pub fn of(column: &DataType) -> Result<Self> {
+    /// Returns a planning error that names the type if its values have no canonical form: lists,
+    /// maps, unions, intervals, run-end encoded arrays and `Null`.
+    pub fn new(column: &DataType) -> Result<Self> {
         let with = |number: u64, parameter: u64| number | parameter << 8;
+        use DataType::*;
         let seed = match column {
-            DataType::Boolean
-            | DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::UInt8
-            | DataType::UInt16
-            | DataType::UInt32
-            | DataType::UInt64 => INTEGER,
-            DataType::Float16 | DataType::Float32 | DataType::Float64 => FLOAT,
-            DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-            | DataType::FixedSizeBinary(_) => BYTES,
-            DataType::Date32 => 4,
-            DataType::Date64 => 5,
-            DataType::Timestamp(unit, zone) => {
+            Boolean => INTEGER,
+            integer if integer.is_integer() => INTEGER,
+            Float16 | Float32 | Float64 => FLOAT,
+            Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView
+            | FixedSizeBinary(_) => BYTES,
+            Date32 => 4,
+            Date64 => 5,
+            Timestamp(unit, zone) => {
                 with(6, unit_number(unit) + if zone.is_some() { 16 } else { 0 })
             }
-            DataType::Time32(unit) | DataType::Time64(unit) => with(7, unit_number(unit)),
-            DataType::Duration(unit) => with(8, unit_number(unit)),
-            DataType::Decimal32(_, scale)
-            | DataType::Decimal64(_, scale)
-            | DataType::Decimal128(_, scale)
-            | DataType::Decimal256(_, scale) => with(9, u64::from(*scale as u8)),
-            DataType::Dictionary(_, values) => return KeyType::of(values),
-            DataType::Struct(fields) if !fields.is_empty() => {
+            Time32(unit) | Time64(unit) => with(7, unit_number(unit)),
+            Duration(unit) => with(8, unit_number(unit)),
+            Decimal32(_, scale)
+            | Decimal64(_, scale)
+            | Decimal128(_, scale)
+            | Decimal256(_, scale) => with(9, u64::from(*scale as u8)),
+            Dictionary(_, values) => return KeyType::new(values),
+            Struct(fields) if !fields.is_empty() => {
                 let mut seeds = Vec::new();
                 for field in fields {
-                    seeds.extend(KeyType::of(field.data_type())?.seed.to_le_bytes());
+                    seeds.extend(KeyType::new(field.data_type())?.seed.to_le_bytes());
                 }
                 KeyHasher::default().hash(seeds)
             }
@@ -108,12 +94,12 @@ impl KeyType {
         Ok(KeyType { seed })
     }
 
-    /// The hash that filters of these keys name.
+    /// Returns the hash that filters with these keys record.
     pub fn key_hash(self) -> KeyHash {
         KeyHash::Xxh3 { seed: self.seed }
     }
 
-    /// The type of the keys that have this hash.
+    /// Returns the key type with this hash.
     pub(crate) fn from_key_hash(key_hash: KeyHash) -> Option<Self> {
         match key_hash {
             KeyHash::Xxh3 { seed } => Some(KeyType { seed }),
@@ -121,7 +107,7 @@ impl KeyType {
         }
     }
 
-    /// The number that the type is stored as.
+    /// Returns the number that stands for the type in stored filters.
     pub(crate) fn seed(self) -> u64 {
         self.seed
     }
@@ -157,15 +143,15 @@ fn unit_number(unit: &TimeUnit) -> u64 {
     }
 }
 
-/// Hashes every value of an array, replacing what `hashes` held, and returns which values are
-/// valid. The hashes of those that are NULL mean nothing.
+/// Hashes every value of an array into `hashes`, replacing its contents. Returns which values are
+/// valid; the hash of a NULL value is meaningless.
 ///
-/// Buffers of integers, strings and binary values are hashed as they are, without a slice for each
-/// row; other types in their canonical form, a thousand at a time.
+/// Integers, strings and binary values are hashed directly from Arrow's buffers. Other types are
+/// converted to their canonical form in small batches.
 ///
 /// # Errors
 ///
-/// As [`KeyType::of`].
+/// Those of [`KeyType::new`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -182,29 +168,41 @@ fn unit_number(unit: &TimeUnit) -> u64 {
 /// # Ok::<(), datafusion::error::DataFusionError>(())
 /// ```
 pub fn hash_array(array: &ArrayRef, hashes: &mut Vec<u64>) -> Result<Option<NullBuffer>> {
-    let key = KeyType::of(array.data_type())?;
+    let key = KeyType::new(array.data_type())?;
     hashes.resize(array.len(), 0);
     hash_into(key.seed, array, hashes)?;
     Ok(nulls_of(array))
 }
 
-/// The type of the key in these columns of a schema.
+/// Hashes the non-NULL values of an array.
+pub(crate) fn hash_valid(array: &ArrayRef, hashes: &mut Vec<u64>) -> Result<()> {
+    if let Some(nulls) = hash_array(array, hashes)? {
+        let mut valid = nulls.iter();
+        hashes.retain(|_| valid.next() == Some(true));
+    }
+    Ok(())
+}
+
+/// Returns the key type of these columns of a schema.
 pub(crate) fn key_of(operator: &str, schema: &Schema, columns: &[usize]) -> Result<KeyType> {
     let field = |&column: &usize| match schema.fields().get(column) {
         Some(field) => Ok(field.clone()),
-        None => plan_err!("{operator}: column {column} of {}", schema.fields().len()),
+        None => plan_err!(
+            "{operator}: column {column} does not exist (there are {})",
+            schema.fields().len()
+        ),
     };
     match columns {
-        [] => plan_err!("{operator}: no key"),
-        [column] => KeyType::of(field(column)?.data_type()),
+        [] => plan_err!("{operator}: no key columns"),
+        [column] => KeyType::new(field(column)?.data_type()),
         _ => {
             let fields: Result<Fields> = columns.iter().map(field).collect();
-            KeyType::of(&DataType::Struct(fields?))
+            KeyType::new(&DataType::Struct(fields?))
         }
     }
 }
 
-/// The values of the key in these columns of a batch.
+/// Returns the key values of these columns of a batch.
 pub(crate) fn key_values(batch: &RecordBatch, columns: &[usize]) -> ArrayRef {
     match columns {
         [column] => batch.column(*column).clone(),
@@ -216,7 +214,7 @@ pub(crate) fn key_values(batch: &RecordBatch, columns: &[usize]) -> ArrayRef {
     }
 }
 
-/// Where an array is NULL as a key. A struct is also NULL where one of its fields is.
+/// Returns which keys are NULL. A struct is also NULL if one of its fields is.
 fn nulls_of(array: &ArrayRef) -> Option<NullBuffer> {
     let own = array.logical_nulls();
     let Some(columns) = array.as_struct_opt() else { return own };
@@ -226,56 +224,52 @@ fn nulls_of(array: &ArrayRef) -> Option<NullBuffer> {
 
 fn hash_into(seed: u64, array: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
     let hasher = KeyHasher::with_seed(seed);
-    /// Integers of one width, extended to 64 bits.
-    macro_rules! extended {
+    /// Hashes integers of one width, extended to 64 bits.
+    macro_rules! hash_extended {
         ($type:ty) => {{
             let data = array.to_data();
             let values = data.buffer::<$type>(0);
-            converted(hasher, hashes, |i| values[i] as i64 as u64)
+            hash_computed(hasher, hashes, |i| values[i] as i64 as u64)
         }};
     }
-    macro_rules! decimals {
+    macro_rules! hash_decimals {
         ($type:ty) => {{
             let values = array.as_primitive::<$type>().values();
-            wide(hasher, hashes, |i| i128::from(values[i]))
+            hash_wide(hasher, hashes, |i| i128::from(values[i]))
         }};
     }
+    use DataType::*;
     match array.data_type() {
-        DataType::Int64
-        | DataType::UInt64
-        | DataType::Date64
-        | DataType::Timestamp(..)
-        | DataType::Time64(_)
-        | DataType::Duration(_) => {
+        Int64 | UInt64 | Date64 | Timestamp(..) | Time64(_) | Duration(_) => {
             let data = array.to_data();
-            hasher.hash_u64s(&data.buffer::<u64>(0)[..hashes.len()], hashes).map_err(internal)
+            hasher.hash_u64s(&data.buffer::<u64>(0)[..hashes.len()], hashes).map_err(internal_error)
         }
-        DataType::Int8 => extended!(i8),
-        DataType::Int16 => extended!(i16),
-        DataType::Int32 | DataType::Date32 | DataType::Time32(_) => extended!(i32),
-        DataType::UInt8 => extended!(u8),
-        DataType::UInt16 => extended!(u16),
-        DataType::UInt32 => extended!(u32),
-        DataType::Boolean => {
+        Int8 => hash_extended!(i8),
+        Int16 => hash_extended!(i16),
+        Int32 | Date32 | Time32(_) => hash_extended!(i32),
+        UInt8 => hash_extended!(u8),
+        UInt16 => hash_extended!(u16),
+        UInt32 => hash_extended!(u32),
+        Boolean => {
             let values = array.as_boolean().values();
-            converted(hasher, hashes, |i| u64::from(values.value(i)))
+            hash_computed(hasher, hashes, |i| u64::from(values.value(i)))
         }
-        DataType::Float16 => {
+        Float16 => {
             let values = array.as_primitive::<Float16Type>().values();
-            converted(hasher, hashes, |i| canonical(values[i].to_f64()))
+            hash_computed(hasher, hashes, |i| canonical_bits(values[i].to_f64()))
         }
-        DataType::Float32 => {
+        Float32 => {
             let values = array.as_primitive::<Float32Type>().values();
-            converted(hasher, hashes, |i| canonical(f64::from(values[i])))
+            hash_computed(hasher, hashes, |i| canonical_bits(f64::from(values[i])))
         }
-        DataType::Float64 => {
+        Float64 => {
             let values = array.as_primitive::<Float64Type>().values();
-            converted(hasher, hashes, |i| canonical(values[i]))
+            hash_computed(hasher, hashes, |i| canonical_bits(values[i]))
         }
-        DataType::Decimal32(..) => decimals!(Decimal32Type),
-        DataType::Decimal64(..) => decimals!(Decimal64Type),
-        DataType::Decimal128(..) => decimals!(Decimal128Type),
-        DataType::Decimal256(..) => {
+        Decimal32(..) => hash_decimals!(Decimal32Type),
+        Decimal64(..) => hash_decimals!(Decimal64Type),
+        Decimal128(..) => hash_decimals!(Decimal128Type),
+        Decimal256(..) => {
             let values = array.as_primitive::<Decimal256Type>().values();
             for (hash, value) in hashes.iter_mut().zip(values) {
                 *hash = match value.to_i128() {
@@ -285,37 +279,37 @@ fn hash_into(seed: u64, array: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
             }
             Ok(())
         }
-        DataType::Utf8 => offsets(hasher, array.as_string::<i32>(), hashes),
-        DataType::LargeUtf8 => offsets(hasher, array.as_string::<i64>(), hashes),
-        DataType::Binary => offsets(hasher, array.as_binary::<i32>(), hashes),
-        DataType::LargeBinary => offsets(hasher, array.as_binary::<i64>(), hashes),
-        DataType::Utf8View => {
+        Utf8 => hash_offsets(hasher, array.as_string::<i32>(), hashes),
+        LargeUtf8 => hash_offsets(hasher, array.as_string::<i64>(), hashes),
+        Binary => hash_offsets(hasher, array.as_binary::<i32>(), hashes),
+        LargeBinary => hash_offsets(hasher, array.as_binary::<i64>(), hashes),
+        Utf8View => {
             let values = array.as_string_view();
-            slices(hasher, hashes, |i| values.value(i).as_bytes())
+            hash_slices(hasher, hashes, |i| values.value(i).as_bytes())
         }
-        DataType::BinaryView => {
+        BinaryView => {
             let values = array.as_binary_view();
-            slices(hasher, hashes, |i| values.value(i))
+            hash_slices(hasher, hashes, |i| values.value(i))
         }
-        DataType::FixedSizeBinary(_) => {
+        FixedSizeBinary(_) => {
             let values = array.as_fixed_size_binary();
-            slices(hasher, hashes, |i| values.value(i))
+            hash_slices(hasher, hashes, |i| values.value(i))
         }
-        DataType::Dictionary(..) => {
+        Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             let values = dictionary.values();
-            // In a dictionary without values every key is NULL.
+            // If a dictionary has no values, every key is NULL.
             if values.is_empty() {
                 return Ok(());
             }
-            let mut of_values = vec![0; values.len()];
-            hash_into(seed, values, &mut of_values)?;
+            let mut value_hashes = vec![0; values.len()];
+            hash_into(seed, values, &mut value_hashes)?;
             for (hash, key) in hashes.iter_mut().zip(dictionary.normalized_keys()) {
-                *hash = of_values[key];
+                *hash = value_hashes[key];
             }
             Ok(())
         }
-        DataType::Struct(_) => hash_columns(hasher, array.as_struct(), hashes),
+        Struct(_) => hash_columns(hasher, array.as_struct(), hashes),
         other => plan_err!("blocked-bloom: values of type {other} cannot be keys"),
     }
 }
@@ -324,76 +318,67 @@ fn hash_columns(hasher: KeyHasher, columns: &StructArray, hashes: &mut [u64]) ->
     let width = 8 * columns.num_columns();
     let mut rows = vec![0; width * hashes.len()];
     for (number, column) in columns.columns().iter().enumerate() {
-        let seed = KeyType::of(column.data_type())?.seed;
+        let seed = KeyType::new(column.data_type())?.seed;
         hash_into(seed, column, hashes)?;
         for (row, hash) in rows.chunks_exact_mut(width).zip(hashes.iter()) {
             row[8 * number..][..8].copy_from_slice(&hash.to_le_bytes());
         }
     }
-    slices(hasher, hashes, |i| &rows[i * width..][..width])
+    hash_slices(hasher, hashes, |i| &rows[i * width..][..width])
 }
 
-/// The bits of a number, which are the same for every NaN, and for both zeros.
-fn canonical(value: f64) -> u64 {
+/// Returns the bits of a number. They are the same for all NaNs, and for both zeros.
+fn canonical_bits(value: f64) -> u64 {
     if value.is_nan() { f64::NAN.to_bits() & !(1 << 63) } else { (value + 0.0).to_bits() }
 }
 
-/// Hashes keys of 8 bytes that are computed from their index.
-fn converted(hasher: KeyHasher, hashes: &mut [u64], key: impl Fn(usize) -> u64) -> Result<()> {
-    let mut keys = [0; AT_ONCE];
-    for (n, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
-        let keys = &mut keys[..hashes.len()];
-        for (i, to) in keys.iter_mut().enumerate() {
-            *to = key(n * AT_ONCE + i);
-        }
-        hasher.hash_u64s(keys, hashes).map_err(internal)?;
-    }
-    Ok(())
+/// Hashes keys of 8 bytes, computed from their index.
+fn hash_computed(hasher: KeyHasher, hashes: &mut [u64], key: impl Fn(usize) -> u64) -> Result<()> {
+    hash_in_batches([0; 1024], hashes, key, |keys, hashes| hasher.hash_u64s(keys, hashes))
 }
 
-/// Hashes keys of 16 bytes that are computed from their index.
-fn wide(hasher: KeyHasher, hashes: &mut [u64], key: impl Fn(usize) -> i128) -> Result<()> {
-    const AT_ONCE: usize = self::AT_ONCE / 2;
-    let mut keys = [[0; 16]; AT_ONCE];
-    for (n, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
+/// Hashes keys of 16 bytes, computed from their index.
+fn hash_wide(hasher: KeyHasher, hashes: &mut [u64], key: impl Fn(usize) -> i128) -> Result<()> {
+    let key = |i| key(i).to_le_bytes();
+    hash_in_batches([[0; 16]; 512], hashes, key, |keys, hashes| hasher.hash_fixed(keys, hashes))
+}
+
+/// Computes and hashes keys in batches as large as the buffer `keys`.
+fn hash_in_batches<K, const N: usize>(
+    mut keys: [K; N],
+    hashes: &mut [u64],
+    key: impl Fn(usize) -> K,
+    hash: impl Fn(&[K], &mut [u64]) -> Result<(), HashError>,
+) -> Result<()> {
+    for (n, hashes) in hashes.chunks_mut(N).enumerate() {
         let keys = &mut keys[..hashes.len()];
-        for (i, to) in keys.iter_mut().enumerate() {
-            *to = key(n * AT_ONCE + i).to_le_bytes();
-        }
-        hasher.hash_fixed(keys, hashes).map_err(internal)?;
+        keys.iter_mut().enumerate().for_each(|(i, to)| *to = key(n * N + i));
+        hash(keys, hashes).map_err(internal_error)?;
     }
     Ok(())
 }
 
 /// Hashes the bytes between Arrow's offsets.
-fn offsets<T>(hasher: KeyHasher, array: &GenericByteArray<T>, hashes: &mut [u64]) -> Result<()>
+fn hash_offsets<T>(hasher: KeyHasher, array: &GenericByteArray<T>, hashes: &mut [u64]) -> Result<()>
 where
     T: ByteArrayType,
     T::Offset: Into<i128>,
 {
-    hasher.hash_offsets(array.value_data(), array.value_offsets(), hashes).map_err(internal)
+    hasher.hash_offsets(array.value_data(), array.value_offsets(), hashes).map_err(internal_error)
 }
 
-/// Hashes keys whose bytes lie anywhere.
-fn slices<'a>(
+/// Hashes keys that are not contiguous.
+fn hash_slices<'a>(
     hasher: KeyHasher,
     hashes: &mut [u64],
     key: impl Fn(usize) -> &'a [u8],
 ) -> Result<()> {
-    const AT_ONCE: usize = 256;
-    let mut keys = [[].as_slice(); AT_ONCE];
-    for (n, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
-        let keys = &mut keys[..hashes.len()];
-        for (i, to) in keys.iter_mut().enumerate() {
-            *to = key(n * AT_ONCE + i);
-        }
-        hasher.hash_batch_into(keys, hashes).map_err(internal)?;
-    }
-    Ok(())
+    let keys = [[].as_slice(); 256];
+    hash_in_batches(keys, hashes, key, |keys, hashes| hasher.hash_batch_into(keys, hashes))
 }
 
-/// An error that cannot come: the offsets of Arrow's arrays ascend, and an array has as many values
-/// as its length.
-fn internal(error: HashError) -> datafusion::error::DataFusionError {
+/// Converts an error that is impossible: Arrow's offsets ascend, and an array has as many values as
+/// its length.
+fn internal_error(error: HashError) -> datafusion::error::DataFusionError {
     exec_datafusion_err!("blocked-bloom: {error}")
 }

@@ -1,11 +1,11 @@
 //! [`blocked-bloom`](blocked_bloom) filters in [DataFusion](datafusion) and Ballista.
 //!
-//! - As functions of SQL and DataFrames: [`bloom_filter_agg`](bloom_filter_agg()) and
+//! - SQL and DataFrame functions: [`bloom_filter_agg`](bloom_filter_agg()) and
 //!   [`bloom_filter_contains`](bloom_filter_contains()).
-//! - As join pre-filters: [`BloomJoinRule`] drops rows without a partner before they are shuffled,
-//!   which in a cluster means before they cross the network.
-//! - As one index over the Parquet files of a table: `with_file_index` (feature `file-index`)
-//!   leaves out files and row groups that do not have the values of a query.
+//! - Join pre-filters: [`BloomJoinRule`] drops rows without a partner before they are shuffled. In
+//!   a cluster, this is before they cross the network.
+//! - One index over many Parquet files: with `with_file_index` (feature `file-index`), queries skip
+//!   files and row groups that cannot contain the values they look for.
 //!
 //! ```
 //! use blocked_bloom_datafusion::with_bloom_filters;
@@ -22,8 +22,8 @@
 //! # }
 //! ```
 //!
-//! For Ballista's scheduler, executors and clients see the module [`ballista`]; for
-//! datafusion-distributed the module `distributed` (feature `distributed`).
+//! The module [`ballista`] configures Ballista's scheduler, executors and clients. The module
+//! `distributed` (feature `distributed`) does the same for datafusion-distributed.
 
 mod aggregate;
 #[cfg(feature = "ballista")]
@@ -34,6 +34,7 @@ mod build_side;
 #[cfg(any(feature = "ballista", feature = "distributed"))]
 mod codec;
 mod columns;
+mod completeness;
 mod contains;
 mod cost;
 #[cfg(feature = "distributed")]
@@ -42,16 +43,20 @@ mod engine;
 #[cfg(feature = "file-index")]
 mod file_index;
 mod filter;
+mod filter_plan;
 mod gate;
 mod keys;
 mod limits;
+mod operators;
 mod options;
 mod planner;
 mod predicates;
 mod probe;
+mod probing;
 mod rule;
 mod scan;
 mod session;
+mod sides;
 
 pub use aggregate::{BLOOM_FILTER_AGG, bloom_filter_agg};
 pub use contains::{BLOOM_FILTER_CONTAINS, bloom_filter_contains};
@@ -68,25 +73,18 @@ pub use probe::BloomProbeExec;
 pub use rule::{BloomJoinRule, RULE_NAME};
 pub use session::with_bloom_filters;
 
-/// The README's code, which needs these features.
+/// Compiles the README's code, which needs these features.
 #[cfg(all(doctest, feature = "cluster", feature = "file-index"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-/// The report of a defect of the engine. Its program is a test that fails once the engine is
-/// mended.
+/// Runs the programs in the defect reports. A test fails as soon as the engine is fixed.
 #[cfg(doctest)]
 #[doc = include_str!("../upstream/dynamic-filter-below-limit.md")]
-mod dynamic_filter_below_limit {}
-
-#[cfg(doctest)]
 #[doc = include_str!("../upstream/order-lost-below-limit.md")]
-mod order_lost_below_limit {}
+mod defects {}
 
 #[cfg(all(doctest, feature = "ballista"))]
 #[doc = include_str!("../upstream/order-lost-in-adaptive-joins.md")]
-mod order_lost_in_adaptive_joins {}
-
-#[cfg(all(doctest, feature = "ballista"))]
 #[doc = include_str!("../upstream/branch-repeated-in-adaptive-unions.md")]
-mod branch_repeated_in_adaptive_unions {}
+mod ballista_defects {}

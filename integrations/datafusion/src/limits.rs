@@ -1,4 +1,4 @@
-//! What of a plan depends on which rows come: limits and volatile expressions.
+//! Limits and volatile expressions: parts of a plan that depend on which rows arrive.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use datafusion::physical_expr_common::physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
-/// Whether an operator of a plan ends after some rows. A predicate that is moved from above such an
-/// operator to below it changes which rows these are. The engine's scans and merges with a limit do
-/// not refuse such predicates.
+/// Whether an operator of a plan ends after some rows. Moving a predicate from above such an
+/// operator to below it changes these rows. The engine's scans and merges with a limit do not
+/// refuse such predicates.
 pub(crate) fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
     ends_early(plan) || plan.children().into_iter().any(has_limit)
 }
@@ -21,7 +21,7 @@ pub(crate) fn ends_early(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.fetch().is_some() || aggregate.is_some_and(|aggregate| aggregate.limit_options().is_some())
 }
 
-/// Whether an operator computes something that its rows do not determine, such as a count of calls.
+/// Whether an operator computes something that its rows do not determine, such as a call counter.
 pub(crate) fn is_volatile(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut volatile = false;
     plan.apply_expressions(&mut |expression| {

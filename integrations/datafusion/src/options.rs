@@ -9,7 +9,7 @@ use datafusion::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionO
 
 const PREFIX: &str = "bloom_join";
 
-/// Whether filters are put before shuffles: `bloom_join.enabled`.
+/// When filters are planned: the setting `bloom_join.enabled`.
 ///
 /// ```
 /// use blocked_bloom_datafusion::Enabled;
@@ -18,12 +18,12 @@ const PREFIX: &str = "bloom_join";
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enabled {
-    /// Filters are planned wherever they give the right rows and the build side drops rows.
+    /// Wherever the build side drops rows and the query stays correct.
     True,
-    /// No filters are planned.
+    /// Never.
     False,
-    /// Filters are planned where rows cross a network, which is never in one process, and where the
-    /// filter costs little of what it can save (`bloom_join.max_cost`).
+    /// Only where rows cross a network (never in one process), and only if the filter costs little
+    /// compared with its maximum saving (`bloom_join.max_cost`).
     Auto,
 }
 
@@ -35,22 +35,18 @@ impl FromStr for Enabled {
             "true" => Ok(Enabled::True),
             "false" => Ok(Enabled::False),
             "auto" => Ok(Enabled::Auto),
-            _ => Err("one of true, false and auto is expected"),
+            _ => Err("must be true, false or auto"),
         }
     }
 }
 
 impl Display for Enabled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Enabled::True => "true",
-            Enabled::False => "false",
-            Enabled::Auto => "auto",
-        })
+        f.write_str(&format!("{self:?}").to_lowercase())
     }
 }
 
-/// Refuses a value that a setting cannot have. NaN is in no range.
+/// Refuses a value that is not allowed. No range contains NaN.
 fn check_value<T: Copy + Display>(
     name: &str,
     value: T,
@@ -59,21 +55,21 @@ fn check_value<T: Copy + Display>(
 ) -> Result<()> {
     match is_allowed(value) {
         true => Ok(()),
-        false => config_err!("{PREFIX}.{name}: {value} is not {allowed}"),
+        false => config_err!("{PREFIX}.{name}: {value} is not allowed (must be {allowed})"),
     }
 }
 
-/// The settings, their types, defaults and the values that are allowed. Unlike those of
-/// DataFusion's `extensions_options!`, entries have their full names, by which Ballista's clients
-/// send them.
+/// Defines the settings with their types, defaults and allowed values. Unlike DataFusion's
+/// `extensions_options!`, it lists entries by their full names, which Ballista's clients need for
+/// sending them.
 macro_rules! options {
     ($(
         $(#[doc = $doc:literal])+
         $name:ident: $type:ty = $default:expr $(, $allowed:literal: $is_allowed:expr)?;
     )+) => {
-        /// Settings of the join pre-filters, in SQL `SET bloom_join.enabled = false` and so on.
+        /// Settings of the join pre-filters. In SQL: `SET bloom_join.enabled = false`.
         ///
-        /// Ballista sends them from the client to the scheduler, which must know them: see
+        /// Ballista's clients send them to the scheduler, which must know them; see
         /// [`ballista::session_config`](crate::ballista::session_config).
         ///
         /// ```
@@ -83,7 +79,7 @@ macro_rules! options {
         /// let options = BloomJoinOptions { min_probe_rows: 10_000, ..Default::default() };
         /// let config = SessionConfig::new().with_option_extension(options);
         /// let config = config.set_bool("bloom_join.enabled", false);
-        /// assert_eq!(BloomJoinOptions::of(config.options()).enabled, Enabled::False);
+        /// assert_eq!(BloomJoinOptions::from_config(config.options()).enabled, Enabled::False);
         /// ```
         #[derive(Clone, Debug, PartialEq)]
         pub struct BloomJoinOptions {
@@ -118,7 +114,7 @@ macro_rules! options {
                         }
                         Err(error) => return config_err!("{PREFIX}.{key}: {value}: {error}"),
                     },)+
-                    _ => return config_err!("{PREFIX}.{key} is no setting"),
+                    _ => return config_err!("unknown setting {PREFIX}.{key}"),
                 }
                 Ok(())
             }
@@ -133,7 +129,7 @@ macro_rules! options {
         }
 
         impl BloomJoinOptions {
-            /// Refuses values that `SET` would refuse, as a struct literal may have them.
+            /// Checks a struct literal, which can contain values that `SET` refuses.
             pub(crate) fn check(&self) -> Result<()> {
                 $($(check_value(stringify!($name), self.$name, $allowed, $is_allowed)?;)?)+
                 Ok(())
@@ -143,37 +139,35 @@ macro_rules! options {
 }
 
 options! {
-    /// Whether filters are put before shuffles: `true`, `false`, or `auto`, where `max_cost`
-    /// decides, and never in one process.
+    /// When to plan filters: `true`, `false`, or `auto`, where `max_cost` decides (never in one
+    /// process).
     enabled: Enabled = Enabled::Auto;
-    /// With `auto`, the most that a filter may cost: this share of the time and of the bytes that
-    /// it would save if it dropped every row.
+    /// With `auto`, the maximum cost of a filter, as a share of the time and bytes that it would
+    /// save by dropping every row.
     max_cost: f64 = 0.25, "0 or more": |share| share >= 0.0;
-    /// The false-positive rate that filters are sized for: at least 2e-9, the lowest that a filter
-    /// of any number of keys can have, and below 1.
+    /// The false-positive rate of filters. At least 2e-9, the lowest rate that any number of keys
+    /// can have, and below 1.
     false_positive_rate: f64 = 0.01,
         "at least 2e-9 and below 1": |rate| (2e-9..1.0).contains(&rate);
-    /// The most bytes of one filter. In a cluster more than 12 MiB mean 12 MiB, since a message of
-    /// Ballista holds 16 MiB.
+    /// Maximum bytes of one filter. At most 12 MiB in a cluster, because Ballista's messages hold
+    /// 16 MiB.
     max_filter_bytes: u64 = 8 << 20, "1 or more": |bytes| bytes >= 1;
-    /// The most bytes of filters that all tasks read together. Each task that probes reads the
-    /// partial filters of all partitions of the build side, or one merged filter; in Ballista none,
-    /// if the build side has one partition.
+    /// Maximum bytes of filters that all tasks read together. Each probing task reads the partial
+    /// filters of all build partitions, or one merged filter. In Ballista it reads none if the
+    /// build side has one partition.
     max_bytes_read: u64 = 1 << 30, "1 or more": |bytes| bytes >= 1;
-    /// The number of keys that a filter is sized for where the rows of the build side are not
-    /// known.
+    /// The expected number of keys if the rows of the build side are unknown.
     default_keys: u64 = 1_000_000,
         "from 1 to 1e12": |keys| (1..=1_000_000_000_000).contains(&keys);
-    /// A side of fewer rows is not probed. A side whose number of rows is not known is probed.
+    /// Sides with fewer rows are not probed. Sides with an unknown number of rows are.
     min_probe_rows: u64 = 100_000;
-    /// While more than this share of the rows of a partition are hits, only samples of them are
-    /// probed.
+    /// If more than this share of a partition's rows are hits, only samples are probed.
     stop_above: f64 = 0.9, "from 0 to 1": |share| (0.0..=1.0).contains(&share);
     /// A filter that would have a higher false-positive rate within `max_filter_bytes` is not
     /// built.
     max_false_positive_rate: f64 = 0.25, "from 0 to 1": |rate| (0.0..=1.0).contains(&rate);
-    /// Whether to filter also where the build side is likely to be broadcast, which avoids the
-    /// shuffle itself.
+    /// Whether to plan a filter even if a broadcast of the build side is likely, which would avoid
+    /// the shuffle.
     despite_broadcast: bool = false;
 }
 
@@ -182,8 +176,8 @@ impl ConfigExtension for BloomJoinOptions {
 }
 
 impl BloomJoinOptions {
-    /// The settings of a session, or the defaults if it has none.
-    pub fn of(config: &ConfigOptions) -> Self {
+    /// Returns the settings of a session, or the defaults if it has none.
+    pub fn from_config(config: &ConfigOptions) -> Self {
         config.extensions.get::<BloomJoinOptions>().cloned().unwrap_or_default()
     }
 }

@@ -1,5 +1,4 @@
-//! A query planner that adds the rule even where a session's rules are replaced:
-//! [`BloomQueryPlanner`].
+//! [`BloomQueryPlanner`]: adds the rule even if a session's rules are replaced.
 
 use std::sync::{Arc, PoisonError};
 
@@ -14,20 +13,21 @@ use datafusion::physical_plan::explain::ExplainExec;
 
 use crate::rule::{BloomJoinRule, RULE_NAME, Reasons};
 
-/// A query planner that puts the [`BloomJoinRule`] before the rules of the session, whatever these
-/// are, and leaves the planning to another planner.
+/// A query planner that puts the [`BloomJoinRule`] before the session's rules and delegates
+/// planning to another planner.
 ///
-/// Ballista's adaptive planner gives each job's session physical rules of its own and keeps its
+/// Ballista's adaptive planner replaces the physical rules of each job's session, but keeps the
 /// query planner.
 ///
-/// `EXPLAIN VERBOSE` then says below the physical plan why joins have no filter.
+/// `EXPLAIN VERBOSE` then shows, below the physical plan, why joins have no filter.
 #[derive(Debug)]
 pub struct BloomQueryPlanner {
     inner: Arc<dyn QueryPlanner + Send + Sync>,
 }
 
 impl BloomQueryPlanner {
-    /// Leaves the planning to `inner`, a session's [query planner](SessionState::query_planner).
+    /// Delegates planning to `inner`, usually a session's [query
+    /// planner](SessionState::query_planner).
     pub fn new(inner: Arc<dyn QueryPlanner + Send + Sync>) -> Self {
         BloomQueryPlanner { inner }
     }
@@ -41,7 +41,7 @@ impl QueryPlanner for BloomQueryPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
-            // A session of another kind has its own way of adding rules.
+            // Rules cannot be added to other kinds of sessions.
             return self.inner.create_physical_plan(logical, session).await;
         };
         let explains = matches!(logical, LogicalPlan::Explain(explain) if explain.verbose);
@@ -51,7 +51,7 @@ impl QueryPlanner for BloomQueryPlanner {
             return self.inner.create_physical_plan(logical, session).await;
         }
         let reasons = Reasons::default();
-        let rule = Arc::new(BloomJoinRule::explaining(reasons.clone()));
+        let rule = Arc::new(BloomJoinRule::with_reasons(reasons.clone()));
         match at {
             Some(at) => rules[at] = rule,
             None => rules.insert(0, rule),
@@ -66,8 +66,7 @@ impl QueryPlanner for BloomQueryPlanner {
     }
 }
 
-/// The explanation of a plan with these reasons below the plan. They are in its text, since that is
-/// all of an explanation that Ballista shows.
+/// Appends the reasons to the text of an explained plan, because Ballista shows only that text.
 fn with_reasons(plan: Arc<dyn ExecutionPlan>, reasons: &[String]) -> Arc<dyn ExecutionPlan> {
     let (Some(explain), false) = (plan.downcast_ref::<ExplainExec>(), reasons.is_empty()) else {
         return plan;

@@ -1,5 +1,5 @@
-//! The share of a table's rows that its predicates are assumed to leave, from the kinds of the
-//! predicates and from the least and the greatest value of their columns, as System R did.
+//! Estimates the share of a table's rows that remains after its predicates. As in System R, the
+//! estimate depends on the kind of predicate and on the minimum and maximum of its column.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, StatisticsArgs};
 
 use crate::build_side::scan_predicate;
 
-/// The share that all predicates of a table leave together of which nothing else is known.
-pub(crate) const LEFT_BY_PREDICATE: f64 = 0.5;
-/// The most that a predicate leaves for each value that it allows. Integers and dates of which the
-/// range is known leave one value of the range.
-const LEFT_BY_EQUALITY: f64 = 0.1;
+/// Assumed selectivity of all other predicates of a table together.
+pub(crate) const PREDICATE_SELECTIVITY: f64 = 0.5;
+/// Assumed maximum selectivity of one value. If the range of an integer or date column is known,
+/// one value of that range remains instead.
+const EQUALITY_SELECTIVITY: f64 = 0.1;
 
-/// The share of rows that the predicates of a table are assumed to leave.
-pub(crate) fn left_by_predicates(plan: &Arc<dyn ExecutionPlan>) -> f64 {
+/// Estimates the share of rows that remains after the predicates of a table.
+pub(crate) fn predicate_selectivity(plan: &Arc<dyn ExecutionPlan>) -> f64 {
     let mut all = Conjunction::default();
     let mut seen: Vec<Arc<dyn PhysicalExpr>> = Vec::new();
     let mut at = plan;
@@ -32,7 +32,7 @@ pub(crate) fn left_by_predicates(plan: &Arc<dyn ExecutionPlan>) -> f64 {
             Some(filter) => (Some(filter.predicate().clone()), filter.input()),
             None => (scan_predicate(at), at),
         };
-        let values = predicate.is_some().then(|| Values::of(input));
+        let values = predicate.is_some().then(|| Values::find(input));
         // A scan may repeat the predicate of a filter above it.
         for part in predicate.iter().flat_map(split_conjunction) {
             if !seen.contains(part) {
@@ -45,31 +45,31 @@ pub(crate) fn left_by_predicates(plan: &Arc<dyn ExecutionPlan>) -> f64 {
             None => break,
         }
     }
-    all.left()
+    all.selectivity()
 }
 
-/// Predicates that a row must satisfy all of.
+/// Predicates that are combined with AND.
 #[derive(Default)]
 struct Conjunction {
-    /// The share that each predicate leaves that lists values, or alternatives.
+    /// The selectivity of each list of values and each disjunction.
     shares: Vec<f64>,
-    /// Of each column the part of its range that comparisons with literals allow.
+    /// For each column, the part of its range that comparisons with literals allow.
     ranges: BTreeMap<String, Range>,
-    /// Whether there are predicates of which nothing is known.
+    /// Whether there are predicates about which nothing is known.
     others: bool,
 }
 
 impl Conjunction {
-    fn of(values: &Values, predicate: &Arc<dyn PhysicalExpr>) -> Self {
+    fn new(values: &Values, predicate: &Arc<dyn PhysicalExpr>) -> Self {
         let mut all = Conjunction::default();
         split_conjunction(predicate).into_iter().for_each(|part| all.add(values, part));
         all
     }
 
     fn add(&mut self, values: &Values, part: &Arc<dyn PhysicalExpr>) {
-        if let Some(share) = values.left_by_values(part) {
-            self.shares.push(share.min(LEFT_BY_PREDICATE));
-        } else if let Some((column, allowed)) = values.range_allowed(part) {
+        if let Some(share) = values.values_selectivity(part) {
+            self.shares.push(share.min(PREDICATE_SELECTIVITY));
+        } else if let Some((column, allowed)) = values.allowed_range(part) {
             let range = self.ranges.entry(column).or_insert(allowed);
             *range = Range {
                 low: range.low.max(allowed.low),
@@ -85,14 +85,14 @@ impl Conjunction {
         !self.shares.is_empty() || !self.ranges.is_empty()
     }
 
-    fn left(&self) -> f64 {
-        let ranges = self.ranges.values().map(Range::left);
-        let others = if self.others { LEFT_BY_PREDICATE } else { 1.0 };
+    fn selectivity(&self) -> f64 {
+        let ranges = self.ranges.values().map(Range::selectivity);
+        let others = if self.others { PREDICATE_SELECTIVITY } else { 1.0 };
         self.shares.iter().product::<f64>() * others * ranges.product::<f64>()
     }
 }
 
-/// The operands of a chain of AND or of OR, however long, in their order.
+/// Returns the operands of a chain of AND or OR of any length, in order.
 pub(crate) fn operands(chain: &BinaryExpr) -> Vec<&Arc<dyn PhysicalExpr>> {
     let (mut found, mut left) = (Vec::new(), vec![chain.right(), chain.left()]);
     while let Some(operand) = left.pop() {
@@ -104,76 +104,77 @@ pub(crate) fn operands(chain: &BinaryExpr) -> Vec<&Arc<dyn PhysicalExpr>> {
     found
 }
 
-/// A part of the range of a column's values, from 0 for the least to 1 for the greatest.
+/// A part of a column's range, from 0 for the minimum to 1 for the maximum.
 #[derive(Clone, Copy)]
 struct Range {
     low: f64,
     high: f64,
-    /// Amounts, of which most are small: the range says little of how many are above a bound.
+    /// Whether the values are amounts. Most amounts are small, so the range says little about the
+    /// number of values above a bound.
     are_amounts: bool,
 }
 
 impl Range {
-    fn left(&self) -> f64 {
-        // A range of which nothing is left by these figures may still have a value.
+    fn selectivity(&self) -> f64 {
+        // Rows may remain even if the range seems empty.
         let left = (self.high - self.low).max(0.01);
-        if self.are_amounts && self.low > 0.0 { left.min(LEFT_BY_EQUALITY) } else { left }
+        if self.are_amounts && self.low > 0.0 { left.min(EQUALITY_SELECTIVITY) } else { left }
     }
 }
 
-/// What is known of the values of columns.
+/// The statistics of columns.
 struct Values {
     schema: SchemaRef,
     statistics: Option<Arc<Statistics>>,
 }
 
 impl Values {
-    fn of(plan: &Arc<dyn ExecutionPlan>) -> Values {
+    fn find(plan: &Arc<dyn ExecutionPlan>) -> Values {
         let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
         Values { schema: plan.schema(), statistics: statistics.ok() }
     }
 
-    /// The least and the greatest value of a column.
+    /// Returns the minimum and maximum of a column.
     fn range(&self, column: &Column) -> Option<(&ScalarValue, &ScalarValue)> {
-        // The predicate of a scan counts the columns of files, so that the name decides.
+        // A scan's predicate counts the columns of the file, so columns are found by name.
         let index = self.schema.index_of(column.name()).ok()?;
         let column = self.statistics.as_ref()?.column_statistics.get(index)?;
         Some((column.min_value.get_value()?, column.max_value.get_value()?))
     }
 
-    /// The share of rows that one value of an expression leaves.
-    fn left_by_equality(&self, of: &Arc<dyn PhysicalExpr>) -> f64 {
-        let range = of.downcast_ref::<Column>().and_then(|column| self.range(column));
+    /// Returns the selectivity of one value of an expression.
+    fn equality_selectivity(&self, expression: &Arc<dyn PhysicalExpr>) -> f64 {
+        let range = expression.downcast_ref::<Column>().and_then(|column| self.range(column));
         let distance = range.and_then(|(least, greatest)| match least.data_type() {
             DataType::Date32 => greatest.distance_u64(least),
-            of if of.is_integer() => greatest.distance_u64(least),
+            integer if integer.is_integer() => greatest.distance_u64(least),
             _ => None,
         });
-        distance.map_or(LEFT_BY_EQUALITY, |n| LEFT_BY_EQUALITY.min(1.0 / (n as f64 + 1.0)))
+        distance.map_or(EQUALITY_SELECTIVITY, |n| EQUALITY_SELECTIVITY.min(1.0 / (n as f64 + 1.0)))
     }
 
-    /// The share of rows that a predicate leaves if it lists values, or alternatives.
-    fn left_by_values(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<f64> {
+    /// Returns the selectivity of a predicate that lists values or alternatives.
+    fn values_selectivity(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<f64> {
         if let Some(list) = predicate.downcast_ref::<InListExpr>() {
             let values = list.list().len() as f64;
-            return (!list.negated()).then(|| self.left_by_equality(list.expr()) * values);
+            return (!list.negated()).then(|| self.equality_selectivity(list.expr()) * values);
         }
         let binary = predicate.downcast_ref::<BinaryExpr>()?;
         let (left, right) = (binary.left(), binary.right());
         match binary.op() {
-            Operator::Eq if right.is::<Literal>() => Some(self.left_by_equality(left)),
-            Operator::Eq if left.is::<Literal>() => Some(self.left_by_equality(right)),
-            // The planner turns short lists into this.
+            Operator::Eq if right.is::<Literal>() => Some(self.equality_selectivity(left)),
+            Operator::Eq if left.is::<Literal>() => Some(self.equality_selectivity(right)),
+            // The planner converts short lists to OR.
             Operator::Or => {
-                let sides = operands(binary).into_iter().map(|side| Conjunction::of(self, side));
-                sides.map(|side| side.is_known().then(|| side.left())).sum()
+                let sides = operands(binary).into_iter().map(|side| Conjunction::new(self, side));
+                sides.map(|side| side.is_known().then(|| side.selectivity())).sum()
             }
             _ => None,
         }
     }
 
-    /// The part of a column's range that a comparison with a literal allows.
-    fn range_allowed(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<(String, Range)> {
+    /// Returns the part of a column's range that a comparison with a literal allows.
+    fn allowed_range(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<(String, Range)> {
         let binary = predicate.downcast_ref::<BinaryExpr>()?;
         let (left, right) = (binary.left(), binary.right());
         let (column, literal, operator) = match left.downcast_ref::<Column>() {
@@ -187,8 +188,8 @@ impl Values {
             (Ordering::Less, _) => 0.0,
             (_, Ordering::Greater) => 1.0,
             _ => {
-                let whole = greatest.distance_u64(least)?.max(1) as f64;
-                literal.distance_u64(least)? as f64 / whole
+                let span = greatest.distance_u64(least)?.max(1) as f64;
+                literal.distance_u64(least)? as f64 / span
             }
         };
         let (low, high) = match operator {
@@ -217,14 +218,14 @@ mod tests {
         let once = FilterExec::try_new(predicate.clone(), table).unwrap();
         let once: Arc<dyn ExecutionPlan> = Arc::new(once);
         let twice = FilterExec::try_new(predicate.clone(), once.clone()).unwrap();
-        let share = left_by_predicates(&once);
-        let repeated = left_by_predicates(&(Arc::new(twice) as Arc<dyn ExecutionPlan>));
+        let share = predicate_selectivity(&once);
+        let repeated = predicate_selectivity(&(Arc::new(twice) as Arc<dyn ExecutionPlan>));
         assert!((share - repeated).abs() < 1e-9, "{predicate}: {share}, repeated {repeated}");
         share
     }
 
     #[test]
-    fn each_value_that_a_predicate_allows_leaves_a_tenth() {
+    fn each_allowed_value_keeps_a_tenth() {
         let fields = ["a", "b"].map(|name| Field::new(name, DataType::Utf8, true));
         let schema = Arc::new(Schema::new(fields.to_vec()));
         let a = || col("a", &schema).unwrap();
@@ -253,10 +254,10 @@ mod tests {
         }
     }
 
-    /// Programs generate chains so long that a step of recursion for each operand would exhaust the
+    /// Generated chains can be so long that one level of recursion per operand would overflow the
     /// stack.
     #[test]
-    fn alternatives_are_estimated_however_many() {
+    fn long_chains_of_alternatives_are_estimated() {
         let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Utf8, true)]));
         let a = col("a", &schema).unwrap();
         let equal = |n: usize| -> Arc<dyn PhysicalExpr> {
@@ -267,8 +268,8 @@ mod tests {
             let mut chain = (1..n).fold(equal(0), |chain, n| -> Arc<dyn PhysicalExpr> {
                 Arc::new(BinaryExpr::new(chain, Operator::Or, equal(n)))
             });
-            let computed = Conjunction::of(&values, &chain).left();
-            // To drop the whole chain at once would recurse as well.
+            let computed = Conjunction::new(&values, &chain).selectivity();
+            // Dropping the whole chain at once would recurse as well.
             while let Some(left) = chain.downcast_ref::<BinaryExpr>().map(|b| b.left().clone()) {
                 chain = left;
             }
@@ -286,21 +287,21 @@ mod tests {
         };
         let statistics = Statistics::new_unknown(&schema);
         let statistics = Statistics { column_statistics: vec![column], ..statistics };
-        let of = |op, n: f64| binary(col("a", &schema).unwrap(), op, lit(n), &schema).unwrap();
-        let (above, below) = (of(Operator::Gt, 400.0), of(Operator::Lt, 600.0));
+        let compare = |op, n: f64| binary(col("a", &schema).unwrap(), op, lit(n), &schema).unwrap();
+        let (above, below) = (compare(Operator::Gt, 400.0), compare(Operator::Lt, 600.0));
         let both = binary(above.clone(), Operator::And, below.clone(), &schema).unwrap();
         for (share, predicate) in
-            [(0.1, above), (0.6, below), (0.1, both), (0.05, of(Operator::Gt, 950.0))]
+            [(0.1, above), (0.6, below), (0.1, both), (0.05, compare(Operator::Gt, 950.0))]
         {
             let table = StatisticsExec::new(statistics.clone(), schema.as_ref().clone());
             let filter = FilterExec::try_new(predicate.clone(), Arc::new(table)).unwrap();
-            let computed = left_by_predicates(&(Arc::new(filter) as Arc<dyn ExecutionPlan>));
+            let computed = predicate_selectivity(&(Arc::new(filter) as Arc<dyn ExecutionPlan>));
             assert!((computed - share).abs() < 1e-9, "{predicate}: {computed} ({share})");
         }
     }
 
     #[test]
-    fn comparisons_leave_their_part_of_the_range() {
+    fn comparisons_keep_their_part_of_the_range() {
         let fields = ["a", "b"].map(|name| Field::new(name, DataType::Int32, true));
         let schema = Arc::new(Schema::new(fields.to_vec()));
         let column = |least, greatest| ColumnStatistics {
@@ -311,29 +312,33 @@ mod tests {
         let statistics = Statistics::new_unknown(&schema);
         let column_statistics = vec![column(100, 300), column(0, 6)];
         let statistics = Statistics { column_statistics, ..statistics };
-        let of = |name, op, n: i32| binary(col(name, &schema).unwrap(), op, lit(n), &schema);
-        let of = |name, op, n| of(name, op, n).unwrap();
+        let compare = |name, op, n: i32| binary(col(name, &schema).unwrap(), op, lit(n), &schema);
+        let compare = |name, op, n| compare(name, op, n).unwrap();
         let both = |l, r| binary(l, Operator::And, r, &schema).unwrap();
         let either = |l, r| binary(l, Operator::Or, r, &schema).unwrap();
-        let between = |low, high| both(of("a", Operator::GtEq, low), of("a", Operator::LtEq, high));
+        let between =
+            |low, high| both(compare("a", Operator::GtEq, low), compare("a", Operator::LtEq, high));
         for (share, predicate) in [
-            (0.25, of("a", Operator::Lt, 150)),
-            (0.75, of("a", Operator::GtEq, 150)),
-            (1.0, of("a", Operator::Gt, 7)),
-            (0.01, of("a", Operator::Gt, 301)),
-            (0.05, both(of("a", Operator::GtEq, 150), of("a", Operator::LtEq, 160))),
-            // Of seven values each has more than a tenth, which is the most that is assumed.
-            (0.025, both(of("a", Operator::Lt, 150), of("b", Operator::Eq, 3))),
-            (1.0 / 201.0, of("a", Operator::Eq, 150)),
-            (0.5, of("a", Operator::NotEq, 150)),
+            (0.25, compare("a", Operator::Lt, 150)),
+            (0.75, compare("a", Operator::GtEq, 150)),
+            (1.0, compare("a", Operator::Gt, 7)),
+            (0.01, compare("a", Operator::Gt, 301)),
+            (0.05, both(compare("a", Operator::GtEq, 150), compare("a", Operator::LtEq, 160))),
+            // One of seven values is more than a tenth, the maximum that is assumed.
+            (0.025, both(compare("a", Operator::Lt, 150), compare("b", Operator::Eq, 3))),
+            (1.0 / 201.0, compare("a", Operator::Eq, 150)),
+            (0.5, compare("a", Operator::NotEq, 150)),
             (0.25, binary(lit(250), Operator::Lt, col("a", &schema).unwrap(), &schema).unwrap()),
             (0.15, either(between(100, 110), between(120, 140))),
             (0.5, either(between(100, 240), between(120, 140))),
-            (0.075, either(both(between(100, 110), of("b", Operator::Lt, 3)), between(120, 130))),
+            (
+                0.075,
+                either(both(between(100, 110), compare("b", Operator::Lt, 3)), between(120, 130)),
+            ),
         ] {
             let table = StatisticsExec::new(statistics.clone(), schema.as_ref().clone());
             let filter = FilterExec::try_new(predicate.clone(), Arc::new(table)).unwrap();
-            let computed = left_by_predicates(&(Arc::new(filter) as Arc<dyn ExecutionPlan>));
+            let computed = predicate_selectivity(&(Arc::new(filter) as Arc<dyn ExecutionPlan>));
             assert!((computed - share).abs() < 1e-9, "{predicate}: {computed} ({share})");
         }
     }

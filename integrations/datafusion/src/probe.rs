@@ -1,104 +1,78 @@
-//! The operator that drops rows before a shuffle: [`BloomProbeExec`].
+//! [`BloomProbeExec`]: the operator that drops rows before a shuffle.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use blocked_bloom::BloomFilter;
-use datafusion::arrow::array::{Array, AsArray, RecordBatch};
-use datafusion::arrow::compute::{BatchCoalescer, prep_null_mask_filter};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::catalog::memory::DataSourceExec;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, Statistics, exec_err, internal_err, plan_err};
-use datafusion::config::ConfigOptions;
-use datafusion::datasource::physical_plan::FileScanConfig;
-use datafusion::error::DataFusionError;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{Distribution, PhysicalExpr};
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::execution_plan::CardinalityEffect;
-use datafusion::physical_plan::filter_pushdown::{
-    ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
-    FilterPushdownPropagation,
-};
-use datafusion::physical_plan::metrics::{
-    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput, Time,
-};
-use datafusion::physical_plan::statistics::ChildStats;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan,
-    InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions, StatisticsArgs,
-};
+use datafusion::common::{Result, plan_err};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::future::{BoxFuture, Shared};
-use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
 
-use crate::columns::computes_by_row;
-use crate::filter::{look_up, open};
-use crate::gate::{Counts, Gate};
-use crate::keys::{KeyType, key_of, key_values};
-use crate::limits::{has_limit, is_volatile};
-use crate::scan::with_row_filter;
+use crate::keys::{KeyType, key_of};
 
-const NAME: &str = "BloomProbeExec";
+pub(crate) const NAME: &str = "BloomProbeExec";
 
-/// Drops the rows of its first input whose key is certainly not in a filter. The filter is the one
-/// row of its second input. A row whose key is NULL, or is NULL in one of its columns, is dropped
-/// too: it has no partner in a join where NULL equals nothing.
+/// Drops the rows of its first input whose key is definitely not in a filter. The filter is the
+/// single row of its second input. Rows with a NULL key, or with a NULL in one column of the key,
+/// are dropped too: such a row has no partner in a join where NULL equals nothing.
 ///
-/// Of each partition one row passes at least, since the join drops it as well, and Ballista 55 does
-/// not end a query in which a stage turns out to have no rows while another runs that the plan then
-/// does without ([apache/datafusion-ballista#2063]).
+/// At least one row per partition passes. The join drops it, and it avoids a defect of Ballista 55:
+/// a query does not end if one stage turns out to be empty while another runs that the plan no
+/// longer needs ([apache/datafusion-ballista#2063]).
 ///
 /// [apache/datafusion-ballista#2063]: https://github.com/apache/datafusion-ballista/issues/2063
 ///
-/// The filter's plan has one partition: Ballista makes a stage of what is below its
-/// `CoalescePartitionsExec`, and gives the whole result to every task of the first input. Schema,
-/// statistics, order and partitioning are those of the first input. It must stay the first, because
-/// the engine's sort pushdown takes column `n` of an operator for column `n` of its inputs, counted
-/// through one input after the other.
+/// The filter's plan has one partition. Ballista makes a stage of the plan below its
+/// `CoalescePartitionsExec` and sends the whole result to every task of the first input. Schema,
+/// statistics, order and partitioning are those of the first input. That input must stay the first,
+/// because the engine's sort pushdown counts the columns of an operator through its inputs, one
+/// after the other.
 ///
-/// If the first input is a scan that takes row filters, as a Parquet scan does with
-/// `datafusion.execution.parquet.pushdown_filters`, the filter is put there once it is known. It is
-/// not if the scan, or an operator between, ends after some rows or computes something that the
-/// rows do not determine. Limits above this operator stay above it.
+/// If the first input is a scan that accepts row filters (a Parquet scan with
+/// `datafusion.execution.parquet.pushdown_filters`), the filter moves into the scan once it is
+/// known. It does not if the scan, or an operator in between, has a limit or a volatile expression.
+/// Limits above this operator stay above it.
 ///
-/// Where more than a given share of the rows are hits, rows pass unprobed, except for a sample in
-/// every half a million rows of each partition. All rows do if the
-/// build side was not read to its end because nearly all of its rows are keys.
+/// If more than a given share of the rows are hits, rows pass unprobed, except for one sample per
+/// half a million rows of each partition. All rows pass if the build side stopped reading because
+/// nearly all of its rows are keys.
 ///
-/// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (of each task that read
-/// the filter), `filter_time` (waiting for the filter), `probe_time`.
+/// If the filter cannot be built, read or opened, all rows pass and the query continues.
+///
+/// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (per task that read the
+/// filter), `filter_time` (waiting for the filter), `probe_time`, and `given_up` (tasks that could
+/// not use the filter).
 #[derive(Debug)]
 pub struct BloomProbeExec {
-    input: Arc<dyn ExecutionPlan>,
-    filter: Arc<dyn ExecutionPlan>,
-    columns: Vec<usize>,
-    stop_above: f64,
-    decision: String,
-    key: KeyType,
-    metrics: ExecutionPlanMetricsSet,
-    opening: Arc<Mutex<Option<Opening>>>,
+    pub(crate) input: Arc<dyn ExecutionPlan>,
+    pub(crate) filter: Arc<dyn ExecutionPlan>,
+    pub(crate) columns: Vec<usize>,
+    pub(crate) stop_above: f64,
+    pub(crate) decision: String,
+    pub(crate) key: KeyType,
+    pub(crate) metrics: ExecutionPlanMetricsSet,
+    pub(crate) opening: Arc<Mutex<Option<Opening>>>,
 }
 
-/// The opening of the filter, for which all partitions wait together. None of them owns it: if one
-/// is dropped, another continues.
-type Opening = Shared<BoxFuture<'static, Result<Opened, Arc<DataFusionError>>>>;
+/// Opens the filter while all partitions wait. No partition owns it: if one is dropped, another
+/// continues.
+pub(crate) type Opening = Shared<BoxFuture<'static, Opened>>;
 
-/// The filter, and the input with the filter in its scan if the scan takes it. All partitions
-/// execute the same input, since the partitions of a scan may share a queue of what is left to
-/// read.
-type Opened = (Arc<BloomFilter>, Option<Arc<dyn ExecutionPlan>>);
+/// The filter if it can drop rows, and the input with the filter in its scan if the scan accepts it. All partitions
+/// execute the same input, because the partitions of a scan may share a queue of unread files.
+pub(crate) type Opened = (Option<Arc<BloomFilter>>, Option<Arc<dyn ExecutionPlan>>);
 
 impl BloomProbeExec {
-    /// Probes `input` with a filter, which is the one row of the one column of `filter`. The key is
-    /// in these `columns` of `input`, in the order in which the filter has them. Rows pass unprobed
-    /// while the share of hits is above `stop_above`.
+    /// Probes `input` with the filter in the single row and column of `filter`. The key is in
+    /// `columns` of `input`, in the filter's order. Rows pass unprobed while the share of hits
+    /// exceeds `stop_above`.
     ///
     /// # Errors
     ///
-    /// A planning error if one of the columns does not exist, if their values cannot be keys, or if
-    /// `filter` is not one binary column.
+    /// Returns a planning error if a column does not exist, if its values cannot be keys, or if
+    /// `filter` does not have exactly one binary column.
     pub fn try_new(
         input: Arc<dyn ExecutionPlan>,
         filter: Arc<dyn ExecutionPlan>,
@@ -108,198 +82,30 @@ impl BloomProbeExec {
         let key = key_of(NAME, &input.schema(), &columns)?;
         let schema = filter.schema();
         if schema.fields().len() != 1 || *schema.field(0).data_type() != DataType::Binary {
-            return plan_err!("{NAME}: the filter is not one binary column, but {schema}");
+            return plan_err!("{NAME}: the filter must be one binary column, not {schema}");
         }
         let (decision, metrics, opening) = Default::default();
         Ok(BloomProbeExec { input, filter, columns, stop_above, decision, key, metrics, opening })
     }
 
-    /// Sets the text in which `EXPLAIN` says why the filter is there.
+    /// Sets the text that `EXPLAIN` shows as the reason for the filter.
     pub(crate) fn with_decision(self, decision: String) -> Self {
         BloomProbeExec { decision, ..self }
     }
 
-    /// What the filter was expected to cost and to save when it was planned; may be empty.
+    /// Returns the cost and saving that were estimated when the filter was planned. May be empty.
     pub fn decision(&self) -> &str {
         &self.decision
     }
 
-    /// The columns of the first input that are the key.
+    /// Returns the key columns of the first input.
     pub fn columns(&self) -> &[usize] {
         &self.columns
     }
 
-    /// The share of hits above which rows pass unprobed.
+    /// Returns the share of hits above which rows pass unprobed.
     pub fn stop_above(&self) -> f64 {
         self.stop_above
-    }
-
-    fn opening(&self, context: Arc<TaskContext>, metrics: &Metrics) -> Opening {
-        let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || {
-            let (plan, key, bytes) = (self.filter.clone(), self.key, metrics.filter_bytes.clone());
-            let (input, columns) = (self.input.clone(), self.columns.clone());
-            let (gate, counts) = (Gate::new(self.stop_above), metrics.counts.clone());
-            let open = async move {
-                let session = context.session_config().clone();
-                let filter = collect(plan, context, key, bytes).await?;
-                let config = session.options();
-                let scan = match !filter.is_pass_all() && is_row_wise(&input)? {
-                    true => with_row_filter(&input, &columns, &filter, gate, counts, config)?,
-                    false => None,
-                };
-                Ok::<_, DataFusionError>((filter, scan))
-            };
-            open.map_err(Arc::new).boxed().shared()
-        };
-        opening.get_or_insert_with(new).clone()
-    }
-}
-
-/// Checks that the filter is of the keys of all partitions: rows with keys of the others would be
-/// dropped. Planners already have to keep to the distribution that operators require.
-fn check_whole(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
-    let partitions = plan.properties().partitioning.partition_count();
-    if partitions != 1 {
-        return internal_err!("{NAME}: the filter has {partitions} partitions (1)");
-    }
-    match plan.downcast_ref::<AggregateExec>() {
-        Some(aggregate) if !matches!(aggregate.mode(), AggregateMode::Partial) => {
-            check_whole(aggregate.input())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Runs the filter's plan and opens its one row.
-async fn collect(
-    plan: Arc<dyn ExecutionPlan>,
-    context: Arc<TaskContext>,
-    key: KeyType,
-    bytes: Count,
-) -> Result<Arc<BloomFilter>> {
-    check_whole(&plan)?;
-    #[cfg(feature = "distributed")]
-    crate::distributed::check_whole(&plan, &context)?;
-    let batches: Vec<RecordBatch> = plan.execute(0, context)?.try_collect().await?;
-    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-    let mut filters = batches.iter().flat_map(|batch| batch.column(0).as_binary::<i32>());
-    match (filters.next(), rows) {
-        (Some(Some(filter)), 1) => {
-            bytes.add(filter.len());
-            log::debug!("probing with a filter of {} bytes", filter.len());
-            Ok(Arc::new(open(filter, key, NAME)?))
-        }
-        (Some(None), 1) => exec_err!("{NAME}: the filter is NULL"),
-        _ => exec_err!("{NAME}: {rows} filters (1)"),
-    }
-}
-
-#[derive(Debug)]
-struct Metrics {
-    baseline: BaselineMetrics,
-    counts: Counts,
-    filter_bytes: Count,
-    filter_time: Time,
-}
-
-impl Metrics {
-    fn new(set: &ExecutionPlanMetricsSet, partition: usize) -> Self {
-        let new = || MetricBuilder::new(set);
-        Metrics {
-            baseline: BaselineMetrics::new(set, partition),
-            counts: Counts {
-                input_rows: new().counter("input_rows", partition),
-                unprobed_rows: new().counter("unprobed_rows", partition),
-                probe_time: new().subset_time("probe_time", partition),
-            },
-            filter_bytes: new().counter("filter_bytes", partition),
-            filter_time: new().subset_time("filter_time", partition),
-        }
-    }
-}
-
-/// The stream of one partition.
-struct Probe {
-    filter: Arc<BloomFilter>,
-    input: SendableRecordBatchStream,
-    /// Whether the scan has probed the rows.
-    in_scan: bool,
-    columns: Vec<usize>,
-    gate: Gate,
-    hashes: Vec<u64>,
-    /// The rows that are left, gathered into batches of the usual size.
-    kept: BatchCoalescer,
-    /// Whether a row was kept, of which there is one at least if there are any.
-    has_row: bool,
-    ended: bool,
-    metrics: Metrics,
-}
-
-impl Probe {
-    fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        if self.in_scan {
-            return Ok(self.kept.push_batch(batch)?);
-        }
-        let (rows, counts) = (batch.num_rows(), &self.metrics.counts);
-        counts.input_rows.add(rows);
-        if self.filter.is_pass_all() || !self.gate.is_open(rows) {
-            counts.unprobed_rows.add(rows);
-            return Ok(self.kept.push_batch(batch)?);
-        }
-        let _timer = counts.probe_time.timer();
-        let answers = look_up(&self.filter, &key_values(&batch, &self.columns), &mut self.hashes)?;
-        // NULL has no partner.
-        let answers =
-            if answers.null_count() > 0 { prep_null_mask_filter(&answers) } else { answers };
-        let hits = answers.true_count();
-        self.gate.probed(rows, hits);
-        if !self.has_row && hits == 0 && rows > 0 {
-            self.has_row = true;
-            return Ok(self.kept.push_batch(batch.slice(0, 1))?);
-        }
-        self.has_row |= hits > 0;
-        Ok(self.kept.push_batch_with_filter(batch, &answers)?)
-    }
-
-    async fn next(mut self) -> Result<Option<(RecordBatch, Self)>> {
-        loop {
-            if let Some(batch) = self.kept.next_completed_batch() {
-                let batch = batch.record_output(&self.metrics.baseline);
-                return Ok(Some((batch, self)));
-            }
-            if self.ended {
-                return Ok(None);
-            }
-            match self.input.next().await {
-                Some(batch) => {
-                    let time = self.metrics.baseline.elapsed_compute().clone();
-                    let _timer = time.timer();
-                    self.push(batch?)?;
-                }
-                None => {
-                    self.ended = true;
-                    self.kept.finish_buffered_batch()?;
-                }
-            }
-        }
-    }
-}
-
-/// Whether rows can be dropped in the scan of a plan as well as above the plan. Each operator must
-/// be one of a list, all of which compute what they give of a row from that row alone, and neither
-/// the operators nor the scan may end after some rows: others would come in place of those that are
-/// dropped.
-fn is_row_wise(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    if plan.fetch().is_some() || is_volatile(plan)? {
-        return Ok(false);
-    }
-    if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
-        return Ok(source.data_source().downcast_ref::<FileScanConfig>().is_some());
-    }
-    match plan.children().first() {
-        Some(input) if computes_by_row(plan) => is_row_wise(input),
-        _ => Ok(false),
     }
 }
 
@@ -312,245 +118,6 @@ impl DisplayAs for BloomProbeExec {
         match self.decision.as_str() {
             "" => Ok(()),
             decision => write!(f, ", {decision}"),
-        }
-    }
-}
-
-impl ExecutionPlan for BloomProbeExec {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input, &self.filter]
-    }
-
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        InputDistributionRequirements::new(vec![
-            Distribution::UnspecifiedDistribution,
-            Distribution::SinglePartition,
-        ])
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true, false]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false, false]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input, filter]) = <[_; 2]>::try_from(children) else {
-            return internal_err!("{NAME} has two children");
-        };
-        let (columns, stop_above) = (self.columns.clone(), self.stop_above);
-        let probe = BloomProbeExec::try_new(input, filter, columns, stop_above)?;
-        Ok(Arc::new(probe.with_decision(self.decision.clone())))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        self.replace_children(children, options)
-    }
-
-    // Without statistics of the probed side an adaptive planner would neither swap the sides of a
-    // join nor broadcast the smaller one.
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition), ChildStats::Skip]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(inputs[0].as_ref().clone().to_inexact()))
-    }
-
-    // This method, the next one, and the lack of a `fetch` keep limits above this operator: of the
-    // first rows of its input fewer would be left.
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::LowerEqual
-    }
-
-    fn supports_limit_pushdown(&self) -> bool {
-        false
-    }
-
-    // Filters from above may be applied below this operator, which only drops rows; but not if
-    // there is a limit below, since the engine's scans with a limit do not refuse filters. Pushed
-    // filters find their columns by name, so that names must not repeat.
-    fn gather_filters_for_pushdown(
-        &self,
-        _: FilterPushdownPhase,
-        parent_filters: Vec<Arc<dyn PhysicalExpr>>,
-        _: &ConfigOptions,
-    ) -> Result<FilterDescription> {
-        let none = ChildFilterDescription::all_unsupported(&parent_filters);
-        let schema = self.input.schema();
-        let mut names: Vec<&String> = schema.fields().iter().map(|field| field.name()).collect();
-        names.sort();
-        let input = match names.is_sorted_by(|a, b| a < b) && !has_limit(&self.input) {
-            true => ChildFilterDescription::from_child(&parent_filters, &self.input)?,
-            false => none.clone(),
-        };
-        Ok(FilterDescription::new().with_child(input).with_child(none))
-    }
-
-    fn handle_child_pushdown_result(
-        &self,
-        _: FilterPushdownPhase,
-        result: ChildPushdownResult,
-        _: &ConfigOptions,
-    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        Ok(FilterPushdownPropagation::if_any(result))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        let metrics = Metrics::new(&self.metrics, partition);
-        let batch_size = context.session_config().batch_size();
-        // Batches of at least half the usual size pass as they are.
-        let kept = BatchCoalescer::new(self.schema(), batch_size)
-            .with_biggest_coalesce_batch_size(Some(batch_size / 2));
-        let opening = self.opening(context.clone(), &metrics);
-        let (plan, columns) = (self.input.clone(), self.columns.clone());
-        let gate = Gate::new(self.stop_above);
-        let probe = async move {
-            let waited = metrics.filter_time.timer();
-            let (filter, scan) = opening.await.map_err(DataFusionError::Shared)?;
-            waited.done();
-            // The input is executed only now: rows that it buffered earlier would have to wait.
-            let in_scan = scan.is_some();
-            let input = scan.unwrap_or(plan).execute(partition, context)?;
-            let (hashes, has_row, ended) = (Vec::new(), false, false);
-            let probe = Probe {
-                filter,
-                input,
-                in_scan,
-                columns,
-                gate,
-                hashes,
-                kept,
-                has_row,
-                ended,
-                metrics,
-            };
-            Ok::<_, DataFusionError>(stream::try_unfold(probe, Probe::next))
-        };
-        let stream = stream::once(probe).try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use datafusion::arrow::datatypes::Schema;
-    use datafusion::catalog::memory::MemorySourceConfig;
-    use datafusion::datasource::physical_plan::{FileScanConfigBuilder, ParquetSource};
-    use datafusion::execution::object_store::ObjectStoreUrl;
-    use datafusion::physical_expr::expressions::{col, lit};
-    use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalSortExpr};
-    use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-    use datafusion::physical_plan::coop::CooperativeExec;
-    use datafusion::physical_plan::filter::FilterExec;
-    use datafusion::physical_plan::joins::CrossJoinExec;
-    use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
-    use datafusion::physical_plan::projection::ProjectionExec;
-    use datafusion::physical_plan::repartition::RepartitionExec;
-    use datafusion::physical_plan::sorts::sort::SortExec;
-    use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-    use datafusion::physical_plan::union::UnionExec;
-
-    use super::*;
-
-    type Plan = Arc<dyn ExecutionPlan>;
-
-    fn scan(limit: Option<usize>) -> Plan {
-        let field = datafusion::arrow::datatypes::Field::new("k", DataType::Int64, true);
-        let source = Arc::new(ParquetSource::new(Arc::new(Schema::new(vec![field]))));
-        let url = ObjectStoreUrl::local_filesystem();
-        let config = FileScanConfigBuilder::new(url, source).with_limit(limit).build();
-        DataSourceExec::from_data_source(config)
-    }
-
-    fn filter(input: Plan) -> FilterExec {
-        FilterExec::try_new(lit(true), input).unwrap()
-    }
-
-    fn projection(input: Plan) -> Plan {
-        let k = col("k", &input.schema()).unwrap();
-        Arc::new(ProjectionExec::try_new(vec![(k, "k".to_string())], input).unwrap())
-    }
-
-    #[test]
-    fn row_filters_pass_operators_of_single_rows() {
-        let passing: [fn(Plan) -> Plan; 3] = [
-            |input| Arc::new(filter(input)),
-            projection,
-            |input| Arc::new(CooperativeExec::new(input)),
-        ];
-        for above in passing {
-            for below in passing {
-                assert!(is_row_wise(&above(below(scan(None)))).unwrap());
-                assert!(!is_row_wise(&above(below(scan(Some(9))))).unwrap());
-            }
-        }
-    }
-
-    #[test]
-    fn row_filters_pass_nothing_else() {
-        let order = |input: &Plan| {
-            LexOrdering::new([PhysicalSortExpr::new_default(col("k", &input.schema()).unwrap())])
-                .unwrap()
-        };
-        let input = || scan(None);
-        let sort = || SortExec::new(order(&input()), input());
-        let memory = MemorySourceConfig::try_new(&[vec![]], input().schema(), None).unwrap();
-        let refused: Vec<Plan> = vec![
-            scan(Some(9)),
-            DataSourceExec::from_data_source(memory),
-            filter(input()).with_fetch(Some(9)).unwrap(),
-            Arc::new(GlobalLimitExec::new(input(), 1, None)),
-            Arc::new(GlobalLimitExec::new(input(), 0, Some(9))),
-            Arc::new(LocalLimitExec::new(input(), 9)),
-            Arc::new(sort()),
-            Arc::new(sort().with_fetch(Some(9))),
-            Arc::new(SortPreservingMergeExec::new(order(&input()), input())),
-            Arc::new(CoalescePartitionsExec::new(input())),
-            Arc::new(RepartitionExec::try_new(input(), Partitioning::RoundRobinBatch(2)).unwrap()),
-            UnionExec::try_new(vec![input(), input()]).unwrap(),
-            Arc::new(CrossJoinExec::new(input(), input())),
-        ];
-        for plan in refused {
-            assert!(!is_row_wise(&plan).unwrap(), "{plan:?}");
-            assert!(!is_row_wise(&projection(plan.clone())).unwrap(), "{plan:?}");
         }
     }
 }

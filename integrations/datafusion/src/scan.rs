@@ -1,5 +1,5 @@
-//! A filter as a row filter of a Parquet scan. Of rows that it drops, the scan decodes only the
-//! key, and it does not read pages that have only such rows.
+//! A filter as a row filter of a Parquet scan. The scan decodes only the key of dropped rows, and
+//! does not read pages that have only such rows.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -23,19 +23,19 @@ use datafusion::physical_plan::filter::FilterExec;
 use crate::filter::look_up;
 use crate::gate::{Counts, Gate};
 
-/// Whether a key may be in a filter: true, false, or NULL for NULL.
+/// Looks a key up in a filter: true, false, or NULL for NULL.
 #[derive(Debug)]
 pub(crate) struct InFilter {
     key: Vec<Arc<dyn PhysicalExpr>>,
     shared: Arc<Shared>,
 }
 
-/// What all partitions of a scan share.
+/// State that all partitions of a scan share.
 #[derive(Debug)]
 struct Shared {
     filter: Arc<BloomFilter>,
     gate: Mutex<Gate>,
-    /// Whether a row passed.
+    /// Whether a row has passed.
     has_row: AtomicBool,
     counts: Counts,
 }
@@ -78,7 +78,7 @@ impl PhysicalExpr for InFilter {
         let answers = look_up(&self.shared.filter, &key, &mut Vec::new())?;
         let hits = answers.true_count();
         self.gate().probed(rows, hits);
-        // One row passes at least, as in the operator above the scan.
+        // At least one row passes, as in the operator above the scan.
         if rows > 0 && !self.shared.has_row.swap(true, Ordering::Relaxed) && hits == 0 {
             let first: Vec<bool> = (0..rows).map(|row| row == 0).collect();
             return Ok(ColumnarValue::Array(Arc::new(BooleanArray::from(first))));
@@ -124,10 +124,10 @@ impl Hash for InFilter {
     }
 }
 
-/// The plan with the filter in its scan, or `None` if the scan would not drop every row for which
-/// the filter is false, as a Parquet scan with `pushdown_filters` does. The engine's own rule puts
-/// the filter there, through projections and predicates. That rule does not look at limits: the
-/// caller must know that rows can be dropped in the scan as well as above the plan.
+/// Returns the plan with the filter in its scan. Returns `None` if the scan would not drop every
+/// row that the filter rejects; a Parquet scan with `pushdown_filters` does. The engine's own rule
+/// moves the filter through projections and predicates. That rule ignores limits, so the caller
+/// must know that rows can be dropped in the scan as well as above the plan.
 pub(crate) fn with_row_filter(
     plan: &Arc<dyn ExecutionPlan>,
     columns: &[usize],
@@ -146,13 +146,13 @@ pub(crate) fn with_row_filter(
     let predicate = Arc::new(InFilter { key, shared: Arc::new(shared) });
     let above: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(predicate, plan.clone())?);
     let pushed = FilterPushdown::new().optimize(above, config)?;
-    Ok((!is_left(&pushed)? && pushed.schema() == schema).then_some(pushed))
+    Ok((!remains_above_scan(&pushed)? && pushed.schema() == schema).then_some(pushed))
 }
 
 /// Whether the filter is still in an operator above the scan.
-fn is_left(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+fn remains_above_scan(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let Some(input) = plan.children().first().copied() else { return Ok(false) };
-    let mut left = is_left(input)?;
+    let mut left = remains_above_scan(input)?;
     plan.apply_expressions(&mut |expression| {
         use datafusion::common::tree_node::TreeNode;
         left |= expression.exists(|part| Ok(part.is::<InFilter>()))?;

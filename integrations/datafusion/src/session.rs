@@ -1,4 +1,4 @@
-//! Sessions of DataFusion with the functions, the settings and the rule.
+//! DataFusion sessions with the functions, the settings and the rule.
 
 use std::sync::Arc;
 
@@ -10,13 +10,11 @@ use crate::options::BloomJoinOptions;
 use crate::planner::BloomQueryPlanner;
 use crate::rule::{BloomJoinRule, RULE_NAME};
 
-/// Adds the functions, the rule and the rule's settings to a session of DataFusion. A rule and
-/// settings that the session already has are kept, and so are its tables. Statements that it
-/// prepared are dropped.
+/// Adds the functions, the rule and its settings to a DataFusion session. The session keeps its
+/// tables, and its own rule and settings if it already has them. It loses its prepared statements.
 ///
-/// Sessions of Ballista's scheduler are made by
-/// [`ballista::session_state`](crate::ballista::session_state) instead, since its adaptive planner
-/// replaces the rules of a session.
+/// For Ballista's scheduler use [`ballista::session_state`](crate::ballista::session_state)
+/// instead, because its adaptive planner replaces the rules of a session.
 pub fn with_bloom_filters(state: SessionState) -> SessionState {
     let state = with_functions(state);
     let mut rules = state.physical_optimizers().to_vec();
@@ -36,15 +34,14 @@ pub fn with_bloom_filters(state: SessionState) -> SessionState {
 /// Adds the functions and the rule's settings to a session.
 pub(crate) fn with_functions(state: SessionState) -> SessionState {
     let id = state.session_id().to_string();
-    // The settings are added to the builder's configuration, in which the creation of a default
-    // catalog is turned off. With the state's own configuration a new catalog would replace the
-    // state's and its tables.
+    // The settings go into the builder's configuration, which does not create a default catalog.
+    // With the state's own configuration, a new catalog would replace that of the state.
     let mut builder = SessionStateBuilder::new_from_existing(state).with_session_id(id);
     add_functions(&mut builder);
     builder.build()
 }
 
-/// Adds the functions and the rule's settings to a session that is being built.
+/// Adds the functions and the rule's settings to a session builder.
 pub(crate) fn add_functions(builder: &mut SessionStateBuilder) {
     let config = builder.config().get_or_insert_default();
     if config.options().extensions.get::<BloomJoinOptions>().is_none() {

@@ -5,12 +5,11 @@
 
 DIRECTORY/tables/TABLE/N.parquet   the 24 tables at a scale factor, large ones in four files
 DIRECTORY/queries/NN.sql           the 99 queries
-DIRECTORY/answers/NN.parquet       their rows by DuckDB, which sorts NULL as DataFusion does
+DIRECTORY/answers/NN.parquet       their rows from DuckDB, which sorts NULL as DataFusion does
 
-The generator and the queries are those of DuckDB's Python package, which is installed from PyPI
-into DIRECTORY/venv; it needs Python 3 with `venv`. Version 1.1.3 has them compiled in, later ones
-load them from elsewhere. The licence of the queries is not this project's: nothing that this
-program writes belongs into the repository.
+The generator and the queries come from DuckDB's Python package, which is installed from PyPI into
+DIRECTORY/venv. This needs Python 3 with `venv`. Version 1.1.3 includes them; later versions download
+them. The queries have another licence than this project, so never commit the output.
 """
 
 import os
@@ -20,7 +19,7 @@ import venv
 from pathlib import Path
 
 DUCKDB = "duckdb==1.1.3"
-# Tables of at least so many rows have so many files.
+# Tables with at least LARGE rows have FILES files.
 LARGE, FILES = 10_000, 4
 
 

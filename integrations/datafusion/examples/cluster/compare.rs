@@ -1,4 +1,4 @@
-//! The queries of a suite with filters and without: their rows, and what they take.
+//! Compares the queries of a suite with and without filters: rows, time, CPU and bytes.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -16,14 +16,14 @@ use crate::processes::Failure;
 use crate::report::{self, Query, Run};
 use crate::{generated, tpcds, tpch};
 
-/// What takes longer has failed.
+/// A query that takes longer has failed.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Queries and their tables.
+/// A set of queries with their tables.
 pub(crate) enum Suite {
     /// TPC-H at a scale factor.
     Tpch(f64),
-    /// The joins of [`generated`], with so many rows in the largest table.
+    /// The joins of [`generated`], with this many rows in the largest table.
     Generated(i64),
     /// TPC-DS in a folder.
     Tpcds(PathBuf),
@@ -45,7 +45,7 @@ impl Suite {
         }
     }
 
-    /// The folder of the tables below `directory`, which are written if they are not there.
+    /// Returns the folder of the tables below `directory`. Writes them first if necessary.
     fn tables(&self, directory: &Path) -> Result<PathBuf, Failure> {
         let name = match self {
             Suite::Tpch(scale) => format!("tpch-{scale}"),
@@ -73,47 +73,47 @@ impl Suite {
     }
 }
 
-/// What came of a query.
+/// The result of comparing a query.
 enum Outcome {
     Measured(Query),
-    /// Its rows are those of one process, with so many filters.
+    /// The rows are those of one process. The plan has this many filters.
     Equal(usize),
-    /// It fails, or gives wrong rows, without filters.
+    /// The query also fails, or returns wrong rows, without filters.
     LeftOut(String),
-    /// It fails, or gives wrong rows, with filters alone.
+    /// The query fails, or returns wrong rows, only with filters.
     Failed(String),
 }
 
-/// Runs each query with filters and without, checks the rows, and prints seconds, CPU and bytes. If
-/// `runs` is 0, each runs once with filters, and only its rows are checked.
+/// Runs each query with and without filters, checks the rows, and prints seconds, CPU and bytes.
+/// With 0 `runs`, each query runs once with filters, and only its rows are checked.
 ///
 /// # Errors
 ///
-/// If a query fails, or gives wrong rows, with filters alone, or if no query could be compared.
+/// If a query fails, or returns wrong rows, only with filters, or if no query could be compared.
 pub(crate) async fn compare(
     directory: &Path,
     suite: Suite,
     runs: usize,
-    way: &str,
+    mode: &str,
     enabled: &str,
     queries: RangeInclusive<usize>,
 ) -> Result<(), Failure> {
-    // The tables are written elsewhere if they are to stay for another run.
+    // `TABLES` keeps the tables for another run.
     let tables = std::env::var_os("TABLES").map_or(directory.to_path_buf(), PathBuf::from);
     let tables = suite.tables(&tables)?;
     let local = SessionContext::new();
     suite.register(&local, &tables).await?;
-    let mut comparison = Comparison::start(directory, suite, tables, way, enabled)?;
+    let mut comparison = Comparison::start(directory, suite, tables, mode, enabled)?;
     let set = std::env::var("SET").map(|set| format!(", {set}")).unwrap_or_default();
-    println!("{way}, enabled {enabled}{set}");
+    println!("{mode}, enabled {enabled}{set}");
     report::print_head(runs, comparison.deployment.counted());
     let (mut all, mut equal, mut failed) = (Vec::new(), 0, Vec::new());
     for number in queries {
         let sql = comparison.suite.query(number)?;
-        let outcome = match timeout(TIMEOUT, Expected::of(&local, &sql)).await {
+        let outcome = match timeout(TIMEOUT, Expected::new(&local, &sql)).await {
             Ok(expected) if runs > 0 => comparison.measure(number, &sql, &expected?, runs).await?,
             Ok(expected) => comparison.check(number, &sql, &expected?).await?,
-            Err(_) => Outcome::LeftOut(format!("in one process, {}", no_answer())),
+            Err(_) => Outcome::LeftOut(format!("in one process, {}", describe_timeout())),
         };
         let short = |text: &str| text.chars().take(200).collect::<String>().replace('\n', " ");
         match outcome {
@@ -156,7 +156,7 @@ struct Comparison<'a> {
     directory: &'a Path,
     suite: Suite,
     tables: PathBuf,
-    way: &'a str,
+    mode: &'a str,
     /// `bloom_join.enabled` of sessions with filters.
     enabled: &'a str,
     starts: usize,
@@ -169,26 +169,26 @@ impl<'a> Comparison<'a> {
         directory: &'a Path,
         suite: Suite,
         tables: PathBuf,
-        way: &'a str,
+        mode: &'a str,
         enabled: &'a str,
     ) -> Result<Self, Failure> {
         let (deployment, config) = (Deployment::OneProcess, SessionConfig::new());
         let starts = 0;
         let mut comparison =
-            Comparison { directory, suite, tables, way, enabled, starts, deployment, config };
+            Comparison { directory, suite, tables, mode, enabled, starts, deployment, config };
         comparison.restart()?;
         Ok(comparison)
     }
 
-    /// Stops the processes, which after a failure may still be busy, and starts others, whose logs
-    /// are in a folder of their own.
+    /// Stops the processes, which may still be busy after a failure, and starts new ones with logs
+    /// in a new folder.
     fn restart(&mut self) -> Result<(), Failure> {
         self.deployment = Deployment::OneProcess;
         self.starts += 1;
         let directory = self.directory.join(self.starts.to_string());
         fs::create_dir_all(&directory)?;
-        self.deployment = Deployment::start(self.way, &directory)?;
-        self.config = self.deployment.config(self.way)?;
+        self.deployment = Deployment::start(self.mode, &directory)?;
+        self.config = self.deployment.config(self.mode)?;
         Ok(())
     }
 
@@ -200,7 +200,7 @@ impl<'a> Comparison<'a> {
             (Deployment::Ballista(_), Suite::Tpch(_), 10)
         ) {
             // Its 38,000 rows have strings as views of shared buffers. Arrow Flight splits batches
-            // above 2 MiB and sends all of the buffers with each part: gigabytes, for which an
+            // above 2 MiB and sends all of the buffers with each part. These are gigabytes, and an
             // executor misses its heartbeats. See docs/datafusion.md.
             config = config.set_bool("datafusion.execution.parquet.schema_force_view_types", false);
         }
@@ -213,11 +213,11 @@ impl<'a> Comparison<'a> {
         let context = self.session(number, filter).await.map_err(|error| error.to_string())?;
         let explained = answer(&context, &format!("EXPLAIN {sql}")).await?;
         let explained = report::lines(&explained).map_err(|error| error.to_string())?;
-        // Ballista adds its stages as the text of hash tables, which differs from run to run.
+        // Ballista appends its stages as the text of hash tables, which differs from run to run.
         Ok(explained.split("distributed_plan|").next().unwrap_or_default().to_string())
     }
 
-    /// Runs a query once with filters, and if it fails once without.
+    /// Runs a query once with filters and, if it fails, once without.
     async fn check(
         &mut self,
         number: usize,
@@ -242,7 +242,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Runs a query with filters and without in turn, so many times each.
+    /// Runs a query alternately with and without filters.
     async fn measure(
         &self,
         number: usize,
@@ -266,7 +266,7 @@ impl<'a> Comparison<'a> {
         };
         let mut times = 1;
         // The first run of each is not counted: it reads the files into the page cache. Queries
-        // with the same plan run once, which counts for both.
+        // with the same plan run once, and the run counts for both.
         let last = if query.same_plan { 0 } else { runs };
         for run in 0..=last {
             let both = if run % 2 == 1 { [true, false] } else { [false, true] };
@@ -299,8 +299,8 @@ impl<'a> Comparison<'a> {
                         query.plain = vec![of; runs];
                         query.filtered = query.plain.clone();
                     }
-                    // Where a ratio will be printed, so often that they take a second of CPU, of
-                    // which a step of the clock is a hundredth; at most six times.
+                    // Ratios need runs of about a second of CPU, a hundred steps of the clock, so
+                    // short queries run up to six times.
                     (0, false) => times = (1.0 / cpu).ceil().clamp(1.0, 6.0) as u32,
                     (0, _) => {}
                     (_, false) => query.plain.push(of),
@@ -311,7 +311,7 @@ impl<'a> Comparison<'a> {
         Ok(Outcome::Measured(query))
     }
 
-    /// Waits until the processes have finished the work of the run before, at most ten seconds.
+    /// Waits up to ten seconds until the processes have finished the previous run.
     async fn wait_until_idle(&self) {
         let (start, mut before) = (Instant::now(), self.deployment.cpu_seconds());
         while start.elapsed() < Duration::from_secs(10) {
@@ -334,10 +334,10 @@ async fn answer(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>,
     let answer = async { context.sql(sql).await?.collect().await };
     match timeout(TIMEOUT, answer).await {
         Ok(answer) => answer.map_err(|error: DataFusionError| error.to_string()),
-        Err(_) => Err(no_answer()),
+        Err(_) => Err(describe_timeout()),
     }
 }
 
-fn no_answer() -> String {
+fn describe_timeout() -> String {
     format!("no answer in {} s", TIMEOUT.as_secs())
 }

@@ -1,4 +1,4 @@
-//! A fact table and two dimensions, as Parquet files of pseudo-random rows.
+//! A fact table and two dimensions as Parquet files of pseudo-random rows.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -12,7 +12,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionContext};
 const FILES: u64 = 4;
 const ROWS_AT_ONCE: u64 = 100_000;
 
-/// A pseudo-random number, the same for the same argument (SplitMix64).
+/// Returns a pseudo-random number that depends only on the argument (SplitMix64).
 fn random(n: u64) -> u64 {
     let n = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,11 +20,11 @@ fn random(n: u64) -> u64 {
     n ^ n >> 31
 }
 
-/// Writes `fact` of so many rows in four files, and two tables of a twentieth of its rows with an
-/// attribute of 0 to 999:
+/// Writes `fact` with `rows` rows to four files, and two dimensions with a twentieth of the rows
+/// and an attribute from 0 to 999:
 ///
-/// - `dim_a`: keys from 0, all of which are in `fact.fk_a`.
-/// - `dim_b`: a hundredth of the keys that are in `fact.fk_b`.
+/// - `dim_a`: keys from 0, all of them in `fact.fk_a`.
+/// - `dim_b`: a hundredth of the keys in `fact.fk_b`.
 pub(crate) fn write(directory: &Path, rows: u64) -> Result<()> {
     let keys = rows / 20;
     for file in 0..FILES {
@@ -55,7 +55,7 @@ pub(crate) fn write(directory: &Path, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// Makes the tables known to a session.
+/// Registers the tables with a session.
 pub(crate) async fn register(context: &SessionContext, directory: &Path) -> Result<()> {
     for (name, path) in [("fact", "fact/"), ("dim_a", "dim_a.parquet"), ("dim_b", "dim_b.parquet")]
     {

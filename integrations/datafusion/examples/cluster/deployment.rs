@@ -1,4 +1,4 @@
-//! What runs the queries of a comparison, and what they take there.
+//! The processes that run the queries of a comparison, and their CPU time and bytes.
 
 use std::fs;
 use std::path::Path;
@@ -13,33 +13,33 @@ use datafusion_distributed::DistributedExt;
 use crate::processes::{self, Cluster, Failure, Watch};
 use crate::workers::Workers;
 
-/// Thresholds are a hundredth of the defaults, as if there were a hundred times the rows.
+/// Thresholds are divided by this, as if there were a hundred times the rows.
 const SCALE: u64 = 100;
 
 pub(crate) enum Deployment {
     OneProcess,
     /// A scheduler and two executors of two cores each.
     Ballista(Cluster),
-    /// Two workers of datafusion-distributed; this process plans, and runs the last stage.
+    /// Two workers of datafusion-distributed. This process plans and runs the last stage.
     Distributed(Workers),
 }
 
 impl Deployment {
-    /// Starts the processes of a way to run queries, with logs and shuffle files in `directory`.
-    pub(crate) fn start(way: &str, directory: &Path) -> Result<Deployment, Failure> {
+    /// Starts the processes of a mode, with logs and shuffle files in `directory`.
+    pub(crate) fn start(mode: &str, directory: &Path) -> Result<Deployment, Failure> {
         let binary = std::env::current_exe()?;
-        match way {
+        match mode {
             "one-process" => Ok(Deployment::OneProcess),
             "defaults" | "scaled" | "scaled-static" => {
                 Ok(Deployment::Ballista(Cluster::start(&binary, directory, 2, 2)?))
             }
             "scaled-workers" => Ok(Deployment::Distributed(Workers::start(&binary, directory, 2)?)),
-            _ => Err(format!("unknown way {way}").into()),
+            _ => Err(format!("unknown mode {mode}").into()),
         }
     }
 
-    /// The settings of all sessions: those of the way, and then those of the variable `SET`.
-    pub(crate) fn config(&self, way: &str) -> Result<SessionConfig, Failure> {
+    /// Returns the settings of all sessions: those of the mode, then those of the variable `SET`.
+    pub(crate) fn config(&self, mode: &str) -> Result<SessionConfig, Failure> {
         let mut config = match self {
             Deployment::Ballista(_) => session_config(),
             _ => SessionConfig::new().with_option_extension(BloomJoinOptions::default()),
@@ -48,7 +48,7 @@ impl Deployment {
             config.set_distributed_worker_resolver(workers.resolver());
         }
         config = config.with_target_partitions(4);
-        if way.starts_with("scaled") {
+        if mode.starts_with("scaled") {
             let optimizer = "datafusion.optimizer.hash_join_single_partition_threshold";
             config = config
                 .set_u64(optimizer, (1 << 20) / SCALE)
@@ -61,7 +61,7 @@ impl Deployment {
                     config
                         .set_u64(&format!("{threshold}_bytes"), (128 << 20) / SCALE)
                         .set_u64(&format!("{threshold}_rows"), 1_000_000 / SCALE)
-                        .set_bool("ballista.planner.adaptive.enabled", way == "scaled")
+                        .set_bool("ballista.planner.adaptive.enabled", mode == "scaled")
                 }
                 Deployment::Distributed(_) => config.set_u64(
                     "distributed.file_scan_config_bytes_per_partition",
@@ -93,9 +93,9 @@ impl Deployment {
         Ok(SessionContext::new_with_state(state))
     }
 
-    /// Seconds of CPU that the processes have used which run queries: in Ballista the scheduler and
-    /// the executors, not this client; otherwise also this process, which plans, and with workers
-    /// runs the last stage.
+    /// Returns the CPU seconds of the processes that run queries. In Ballista these are the
+    /// scheduler and the executors, not this client. Otherwise this process counts too, because it
+    /// plans and, with workers, runs the last stage.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let own = || processes::cpu_seconds(std::process::id());
         match self {
@@ -105,7 +105,7 @@ impl Deployment {
         }
     }
 
-    /// What [`count_bytes`](Deployment::count_bytes) counts.
+    /// Describes the bytes that [`count_bytes`](Deployment::count_bytes) counts.
     pub(crate) fn counted(&self) -> &'static str {
         match self {
             Deployment::Distributed(_) => "MB over loopback",
@@ -113,7 +113,7 @@ impl Deployment {
         }
     }
 
-    /// Counts the bytes that processes give each other from now on.
+    /// Starts to count the bytes that processes send each other.
     pub(crate) fn count_bytes(&self) -> ByteCounter {
         match self {
             Deployment::OneProcess => ByteCounter::Nothing,
@@ -125,10 +125,10 @@ impl Deployment {
 
 pub(crate) enum ByteCounter {
     Nothing,
-    /// The files of Ballista's shuffles, also those that are read where they were written.
+    /// Ballista's shuffle files, including those that are read where they were written.
     Shuffles(Watch),
-    /// All that passes the loopback device, of whatever program, plans and answers among it. What a
-    /// worker gives itself, which is half of a shuffle between two, is not in it.
+    /// All bytes through the loopback device, of any program, including plans and answers. Data
+    /// that a worker sends itself, half of a shuffle between two workers, is not included.
     Loopback {
         before: u64,
     },
@@ -144,7 +144,7 @@ impl ByteCounter {
     }
 }
 
-/// Bytes that the loopback device has received, from Linux's `/proc`; 0 elsewhere.
+/// Returns the bytes that the loopback device has received, from Linux's `/proc`; elsewhere 0.
 fn loopback_bytes() -> u64 {
     let devices = fs::read_to_string("/proc/net/dev").unwrap_or_default();
     let mut lines = devices.lines().map(str::trim_start);

@@ -1,5 +1,5 @@
-//! The rows that a query determines. Rows that tie at its limit, and the order of rows that tie,
-//! are the engine's choice, and sums of floating-point numbers depend on the order of rows.
+//! The rows that a query determines. The engine chooses among rows that tie at the limit, and
+//! orders rows that tie. Sums of floating-point numbers depend on the order of rows.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,11 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::prelude::SessionContext;
 
-/// A value. Types of numbers are two kinds, so that answers of two engines can be compared.
+/// A value. There are two kinds of numbers, so that the rows of two engines are comparable.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Null,
-    /// Of an integer or a decimal.
+    /// An integer or decimal.
     Exact(f64),
     Float(f64),
     Text(String),
@@ -23,7 +23,7 @@ pub(crate) enum Value {
 
 pub(crate) type Row = Vec<Value>;
 
-/// The rows in their order.
+/// Returns the rows in order.
 pub(crate) fn rows(batches: &[RecordBatch]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for batch in batches {
@@ -55,16 +55,16 @@ fn values(column: &ArrayRef) -> Result<Vec<Value>> {
     (0..column.len()).map(text).collect()
 }
 
-/// How much numbers may differ.
+/// Maximum difference of numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tolerance {
     pub(crate) all: f64,
-    /// As a share of the larger one, if one of the two is a floating-point number.
+    /// Share of the larger number, if one of the two is a floating-point number.
     pub(crate) floats: f64,
 }
 
 impl Tolerance {
-    /// Of one engine, whose floating-point sums are over the same rows in any order.
+    /// For one engine that sums floating-point numbers of the same rows in any order.
     pub(crate) const ROUNDING: Tolerance = Tolerance { all: 0.0, floats: 1e-9 };
 
     fn equal(self, a: &[Value], b: &[Value]) -> bool {
@@ -81,19 +81,19 @@ impl Tolerance {
     }
 }
 
-/// What every answer to a query must be.
+/// The requirements on every answer to a query.
 #[derive(Debug)]
 pub(crate) struct Expected {
-    /// All rows without the limit of the whole query, in order.
+    /// All rows in order, without the limit of the whole query.
     rows: Vec<Row>,
-    /// Which of the distinct values of its sort keys, counted from the first, each row has.
+    /// For each row, the rank of its sort keys among the distinct ones.
     ranks: Vec<usize>,
     limit: usize,
 }
 
 impl Expected {
     /// Runs the query without its limit.
-    pub(crate) async fn of(context: &SessionContext, sql: &str) -> Result<Self> {
+    pub(crate) async fn new(context: &SessionContext, sql: &str) -> Result<Self> {
         let mut plan = context.state().create_logical_plan(sql).await?;
         let mut limit = usize::MAX;
         if let LogicalPlan::Limit(outer) = &plan
@@ -104,7 +104,7 @@ impl Expected {
             plan = outer.input.as_ref().clone();
         }
         let columns = plan.schema().fields().len();
-        // Columns that are sorted by and not selected are projected away above the sort.
+        // Sort columns that are not selected are projected away above the sort.
         let (selected, sort) = match &plan {
             LogicalPlan::Projection(projection) => {
                 (Some(projection.expr.clone()), projection.input.as_ref())
@@ -131,14 +131,14 @@ impl Expected {
         Ok(Expected { rows, ranks, limit })
     }
 
-    /// Checks that an answer has its rows in order: those that are determined, and as many others
-    /// as the limit leaves, which tie with the last one.
+    /// Checks the order of an answer's rows. All determined rows must be present, and the limit
+    /// leaves room for rows that tie with the last one.
     pub(crate) fn check(&self, answer: &[Row], tolerance: Tolerance) -> Result<(), String> {
         let count = self.rows.len().min(self.limit);
         if answer.len() != count {
             return Err(format!("{} rows ({count})", answer.len()));
         }
-        // Every answer has the same ranks in the same places: rows choose among those of one rank.
+        // Every answer has the same ranks in the same places. Rows can only swap within a rank.
         let mut left = Pool::new(&self.rows);
         for (number, row) in answer.iter().enumerate() {
             let rank = self.ranks[number];
@@ -154,7 +154,7 @@ impl Expected {
     }
 }
 
-/// Rows that each may be taken once.
+/// Rows that may be taken once each.
 struct Pool<'a> {
     rows: Vec<Option<&'a Row>>,
     by_text: HashMap<String, Vec<usize>>,
@@ -169,7 +169,7 @@ impl<'a> Pool<'a> {
         Pool { rows: rows.iter().map(Some).collect(), by_text }
     }
 
-    /// Takes a row that equals this one and is among those allowed.
+    /// Takes an allowed row that equals this one.
     fn take(&mut self, row: &Row, tolerance: Tolerance, allowed: impl Fn(usize) -> bool) -> bool {
         let equals = |&number: &usize| {
             let is = self.rows[number].is_some_and(|is| tolerance.equal(is, row));
@@ -182,7 +182,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// The row with numbers rounded, which finds nearly all rows at once.
+/// Returns the row with rounded numbers, which matches nearly all rows at once.
 fn text(row: &Row) -> String {
     let text = |value: &Value| match value {
         Value::Exact(number) | Value::Float(number) => format!("{number:.4e}|"),

@@ -1,6 +1,6 @@
-//! Star and chain joins that a generator makes. The tables are like those of TPC-DS (three fact
-//! tables with dimensions, some of which have dimensions themselves) and of the Join Order
-//! Benchmark (titles, and what is known of them). Keys are skewed, and some are NULL.
+//! Generated star and chain joins. The tables resemble those of TPC-DS (three fact tables, whose
+//! dimensions may have dimensions themselves) and of the Join Order Benchmark (titles with
+//! details). Keys are skewed, and some are NULL.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -27,36 +27,35 @@ impl Random {
         (self.next() % most as u64) as usize
     }
 
-    pub(crate) fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.below(of.len())]
+    pub(crate) fn one<'a>(&mut self, values: &[&'a str]) -> &'a str {
+        values[self.below(values.len())]
     }
 }
 
 enum Rows {
     Fixed(i64),
-    /// The rows of the largest table, divided by this.
+    /// The rows of the largest table divided by this.
     Part(i64),
 }
 use Rows::{Fixed, Part};
 
 enum Values {
-    /// The number of the row.
+    /// The row number.
     Number,
     /// Numbers below this.
     Below(i64),
-    /// So many different words.
+    /// This many distinct words.
     Words(i64),
-    /// Numbers of rows of another table, low ones more often than high ones. One row of fifty has
-    /// NULL.
+    /// Row numbers of another table, low ones more often than high ones. One row in fifty is NULL.
     Key(&'static str),
-    /// The value that another table has in this column, in the row of the same number.
+    /// The value of another table's column in the row of the same number.
     Of(&'static str, &'static str),
 }
 use Values::{Below, Key, Number, Of, Words};
 
 type Columns = &'static [(&'static str, Values)];
 
-/// Names, rows and columns. The keys of other tables refer to the first column.
+/// Names, rows and columns. Keys of other tables refer to the first column.
 const TABLES: [(&str, Rows, Columns); 16] = [
     ("date_dim", Fixed(1800), &[("d_sk", Number), ("d_year", Below(5)), ("d_moy", Below(12))]),
     ("store", Fixed(60), &[("s_sk", Number), ("s_state", Words(9))]),
@@ -153,7 +152,7 @@ fn rows(name: &str, largest: i64) -> i64 {
     }
 }
 
-/// The value of a row in a column.
+/// Returns the value of a row in a column.
 fn value(name: &str, column: &str, row: i64, largest: i64) -> Option<i64> {
     let seed =
         column.bytes().fold(row as u64, |seed, byte| (seed << 5) ^ (seed >> 59) ^ u64::from(byte));
@@ -171,13 +170,13 @@ fn value(name: &str, column: &str, row: i64, largest: i64) -> Option<i64> {
     }
 }
 
-/// Writes the tables, of which the largest have so many rows, in one or two files each.
+/// Writes the tables to one or two files each. The largest tables have this many rows.
 pub(crate) fn write(directory: &Path, largest: i64) -> Result<()> {
     for (name, _, columns) in &TABLES {
         let path = directory.join(name);
         fs::create_dir_all(&path)?;
         let rows = rows(name, largest);
-        let of = |(column, values): &(&'static str, Values)| -> (&'static str, ArrayRef) {
+        let create = |(column, values): &(&'static str, Values)| -> (&'static str, ArrayRef) {
             let numbers = (0..rows).map(|row| value(name, column, row, largest));
             let array: ArrayRef = match values {
                 Words(_) => Arc::new(StringArray::from_iter(
@@ -187,7 +186,7 @@ pub(crate) fn write(directory: &Path, largest: i64) -> Result<()> {
             };
             (column, array)
         };
-        let batch = RecordBatch::try_from_iter(columns.iter().map(of))?;
+        let batch = RecordBatch::try_from_iter(columns.iter().map(create))?;
         let files = if rows < 1000 { 1 } else { 2 };
         for file in 0..files {
             let (first, end) = (rows * file / files, rows * (file + 1) / files);
@@ -200,7 +199,7 @@ pub(crate) fn write(directory: &Path, largest: i64) -> Result<()> {
     Ok(())
 }
 
-/// Makes the tables known to a session.
+/// Registers the tables with a session.
 pub(crate) async fn register(context: &SessionContext, directory: &Path) -> Result<()> {
     for (name, ..) in &TABLES {
         let path = format!("{}/{name}/", directory.display());
@@ -209,7 +208,7 @@ pub(crate) async fn register(context: &SessionContext, directory: &Path) -> Resu
     Ok(())
 }
 
-/// A condition on a column that is no key.
+/// Returns a condition on a column that is not a key.
 fn predicate(random: &mut Random, column: &str, values: &Values) -> Option<String> {
     Some(match *values {
         Below(most) => {
@@ -233,10 +232,10 @@ fn predicate(random: &mut Random, column: &str, values: &Values) -> Option<Strin
     })
 }
 
-/// A join of three to six tables, of which some have predicates.
+/// Returns a join of three to six tables, some of which have predicates.
 pub(crate) fn query(number: usize) -> String {
     let mut random = Random((number as u64).wrapping_mul(0x1234_5678_9abc_def1));
-    // Every key, and the one key that has two columns.
+    // Every key, and the only key of two columns.
     let mut edges: Vec<(&str, &str, String)> = Vec::new();
     for (name, _, columns) in &TABLES {
         for (column, values) in *columns {
@@ -257,8 +256,8 @@ pub(crate) fn query(number: usize) -> String {
     while joined.len() < count {
         let near = |(n, edge): (usize, &(&'static str, &'static str, String))| {
             let (a, b) = (joined.contains(&edge.0), joined.contains(&edge.1));
-            // At most two tables that have many rows for each title or customer: the product of
-            // more would be larger than any table.
+            // At most two tables with many rows per title or customer: the product of more would be
+            // larger than any table.
             let many =
                 joined.iter().filter(|name| edges.iter().any(|edge| edge.0 == **name)).count();
             (a != b && (a || many < 3)).then_some(n)
@@ -303,7 +302,7 @@ pub(crate) fn query(number: usize) -> String {
     }
 }
 
-/// A predicate of a table: often of a table without keys, seldom of one with keys.
+/// Returns a predicate on a table: often if the table has no keys, seldom if it has.
 fn selection(random: &mut Random, name: &str) -> Option<String> {
     let columns = table(name).2;
     let keys = columns.iter().any(|(_, values)| matches!(values, Key(_)));
@@ -314,7 +313,7 @@ fn selection(random: &mut Random, name: &str) -> Option<String> {
     predicate(random, column, values)
 }
 
-/// A column of numbers.
+/// Returns a numeric column.
 fn sum_of(name: &str) -> &'static str {
     let columns = table(name).2.iter();
     columns.rev().find(|(_, values)| !matches!(values, Words(_))).expect("a table has a key").0

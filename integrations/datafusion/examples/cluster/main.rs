@@ -1,23 +1,25 @@
-//! Joins in a cluster of Ballista, one of 1 % and one of 100 % matches, with filters before the
-//! shuffles and without. The example starts a scheduler and two executors as processes on this
-//! machine, prints rows and bytes shuffled, and stops the processes.
+//! Joins in a Ballista cluster, with 1 % and 100 % matches, with and without filters before the
+//! shuffles. The example starts a scheduler and two executors as processes on this machine, prints
+//! rows and shuffled bytes, and stops the processes.
 //!
 //!     cargo run --locked --release --all-features --example cluster -- ARGUMENTS
 //!
 //! - no arguments: 2 M rows, each case once
-//! - `measure 20000000 7`: so many rows, each case so many times, in turn; prints medians, also of
-//!   one process with its dynamic filters, and with a Bloom filter in their place
-//! - `tpch 1 3 scaled auto`: TPC-H at a scale factor, three runs of each query with
-//!   `bloom_join.enabled` auto and false in turn, or one if both have the same plan. `scaled` is
-//!   Ballista's adaptive planner and `scaled-static` the other, with thresholds of a hundredth, as
-//!   if there were a hundred times the rows; `scaled-workers` two workers of datafusion-distributed
-//!   with such thresholds; `defaults` Ballista with those of its own; and `one-process` no cluster.
-//!   With 0 runs the rows are checked, and nothing is measured. Two more numbers are the first and
-//!   the last query. The variable `TABLES` names a directory to keep the tables in, and `SET` has
-//!   settings, as in `SET=KEY=VALUE,KEY=VALUE`
-//! - `generated 2000000 3 scaled auto`: the same for joins that a generator makes
-//! - `tpcds FOLDER 3 scaled auto`: the same for TPC-DS in a folder that `tpcds/prepare.py` wrote; a
-//!   query that a cluster does not finish, or gives wrong rows for, without filters is left out
+//! - `measure 20000000 7`: the number of rows and the runs of each case, in turn. Prints medians,
+//!   also for one process with its dynamic filters and with a Bloom filter instead of them
+//! - `tpch 1 3 scaled auto`: TPC-H with a scale factor and three runs of each query, in turn with
+//!   `bloom_join.enabled` auto and false; one run if both have the same plan. Further numbers are
+//!   the first and the last query
+//! - `generated 2000000 3 scaled auto`: the same for generated joins
+//! - `tpcds FOLDER 3 scaled auto`: the same for TPC-DS in a folder that `tpcds/prepare.py` wrote.
+//!   Queries that fail in the cluster without filters are left out
+//!
+//! Modes: `scaled` is Ballista's adaptive planner, `scaled-static` its static planner, and
+//! `scaled-workers` two workers of datafusion-distributed. These divide thresholds by a hundred, as
+//! if there were a hundred times the rows. `defaults` is Ballista with its own thresholds, and
+//! `one-process` has no cluster. With 0 runs, rows are checked and nothing is measured. The
+//! variable `TABLES` names a directory that keeps the tables, and `SET` has settings such as
+//! `SET=KEY=VALUE,KEY=VALUE`.
 
 mod compare;
 mod data;
@@ -45,7 +47,7 @@ use compare::{Suite, compare};
 use processes::{Cluster, Failure};
 use report::{Run, print_medians};
 
-/// Prints what this crate logs, and the warnings of all crates.
+/// Prints this crate's log and the warnings of all crates.
 struct Log;
 
 impl log::Log for Log {
@@ -81,7 +83,7 @@ async fn main() -> Result<(), Failure> {
     let result = match words.as_slice() {
         [] => run(&directory, 2_000_000, 1).await,
         ["measure", rows, runs] => run(&directory, rows.parse()?, runs.parse()?).await,
-        [suite @ ("tpch" | "generated" | "tpcds"), of, runs, way, enabled, range @ ..] => {
+        [suite @ ("tpch" | "generated" | "tpcds"), of, runs, mode, enabled, range @ ..] => {
             let suite = match *suite {
                 "tpch" => Suite::Tpch(of.parse()?),
                 "generated" => Suite::Generated(of.parse()?),
@@ -91,7 +93,7 @@ async fn main() -> Result<(), Failure> {
                 [first, last] => first.parse()?..=last.parse()?,
                 _ => suite.queries(),
             };
-            compare(&directory, suite, runs.parse()?, way, enabled, queries).await
+            compare(&directory, suite, runs.parse()?, mode, enabled, queries).await
         }
         _ => Err("usage: cluster [measure ROWS RUNS | SUITE RUNS WAY ENABLED [FIRST LAST]], \
                   SUITE: tpch SCALE | generated ROWS | tpcds FOLDER"
@@ -103,17 +105,16 @@ async fn main() -> Result<(), Failure> {
     Ok(std::fs::remove_dir_all(&directory)?)
 }
 
-/// A case: its name, the foreign key, the dimension, and the value of `attr` below which rows of
-/// the dimension are selected.
+/// A case: its name, the foreign key, the dimension, and the upper bound of `attr` in the
+/// dimension's predicate.
 const CASES: [(&str, &str, &str, u32); 3] = [
     ("1 % match, 1 % of a dimension", "fk_a", "dim_a", 10),
     ("everything matches", "fk_a", "dim_a", 1000),
     ("1 % match, a whole dimension", "fk_b", "dim_b", 1000),
 ];
 
-/// A way to run a case: its name, whether filters are put before shuffles, whether broadcasts are
-/// allowed, and whether adaptive execution is on.
-const WAYS: [(&str, bool, bool, bool); 5] = [
+/// A mode of a case: its name, and whether it has filters, broadcasts and adaptive execution.
+const MODES: [(&str, bool, bool, bool); 5] = [
     ("adaptive", false, false, true),
     ("adaptive, filter", true, false, true),
     ("static", false, false, false),
@@ -129,16 +130,16 @@ async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
     for (number, (case, key, dimension, below)) in CASES.into_iter().enumerate() {
         let sql = star(key, dimension, below);
         println!("{case}:\n{sql}");
-        let mut all: Vec<Vec<Run>> = WAYS.iter().map(|_| Vec::new()).collect();
+        let mut all: Vec<Vec<Run>> = MODES.iter().map(|_| Vec::new()).collect();
         let mut answers = Vec::new();
         for run in 0..runs {
-            // The order is reversed in every second run. Before each there is a second in which the
-            // files of the run before are deleted.
-            let mut ways: Vec<_> = WAYS.iter().enumerate().collect();
+            // Every second run has the reverse order. One second before each run lets Ballista
+            // delete the files of the previous one.
+            let mut modes: Vec<_> = MODES.iter().enumerate().collect();
             if run % 2 == 1 {
-                ways.reverse();
+                modes.reverse();
             }
-            for (way, &(_, filter, broadcast, adaptive)) in ways {
+            for (mode, &(_, filter, broadcast, adaptive)) in modes {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 let context = client(&cluster.url, filter, broadcast, adaptive).await?;
                 data::register(&context, directory).await?;
@@ -154,18 +155,18 @@ async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
                     let plan = context.sql(&explained).await?.collect().await?;
                     let plan = pretty_format_batches(&plan)?.to_string();
                     measured.probed = report::probed(&plan);
-                    if number == 0 && way == 1 {
+                    if number == 0 && mode == 1 {
                         println!("{plan}");
                     }
                 }
-                all[way].push(measured);
+                all[mode].push(measured);
             }
         }
         println!("{}", answers[0]);
         if answers.iter().any(|answer| *answer != answers[0]) {
             return Err(format!("the answers differ: {answers:#?}").into());
         }
-        print_medians(&WAYS.map(|(name, ..)| name), &all);
+        print_medians(&MODES.map(|(name, ..)| name), &all);
         in_one_process(directory, [key, dimension], below, runs, &answers[0]).await?;
     }
     Ok(())
@@ -189,7 +190,7 @@ async fn client(
         .set_bool("bloom_join.enabled", filter)
         .set_bool("ballista.planner.adaptive.enabled", adaptive);
     if !broadcast {
-        // Both sides of every join are shuffled, as are sides that are too large for a broadcast.
+        // Turns broadcasts off, so that both sides of every join are shuffled, as large sides are.
         config = config
             .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
             .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)
@@ -199,8 +200,9 @@ async fn client(
     Ok(connect(url, config).await?)
 }
 
-/// What one process does with the keys of the build side: nothing; what DataFusion does by itself;
-/// the same as a row filter of the scan; or one of our filters there, which a query makes first.
+/// Compares uses of the build side's keys in one process: none; DataFusion's dynamic filter; the
+/// same as a row filter of the scan; and one of our filters there, which another query builds
+/// first.
 async fn in_one_process(
     directory: &Path,
     [key, dimension]: [&str; 2],
@@ -208,12 +210,12 @@ async fn in_one_process(
     runs: usize,
     expected: &str,
 ) -> Result<(), Failure> {
-    let ways = ["no filter", "dynamic filter", "dynamic, row filter", "Bloom, row filter"];
-    let session = async |way: usize| -> Result<SessionContext, Failure> {
+    let modes = ["no filter", "dynamic filter", "dynamic, row filter", "Bloom, row filter"];
+    let session = async |mode: usize| -> Result<SessionContext, Failure> {
         let config = SessionConfig::new()
             .with_target_partitions(4)
-            .set_bool("datafusion.optimizer.enable_dynamic_filter_pushdown", way == 1 || way == 2)
-            .set_bool("datafusion.execution.parquet.pushdown_filters", way > 1);
+            .set_bool("datafusion.optimizer.enable_dynamic_filter_pushdown", mode == 1 || mode == 2)
+            .set_bool("datafusion.execution.parquet.pushdown_filters", mode > 1);
         let state = SessionContext::new_with_config(config).state();
         let context = SessionContext::new_with_state(with_bloom_filters(state));
         data::register(&context, directory).await?;
@@ -227,8 +229,8 @@ async fn in_one_process(
         if run % 2 == 1 {
             order.reverse();
         }
-        for way in order {
-            let context = session(way).await?;
+        for mode in order {
+            let context = session(mode).await?;
             let process = std::process::id();
             let (start, cpu) = (Instant::now(), processes::cpu_seconds(process));
             let taken = || Run {
@@ -237,7 +239,7 @@ async fn in_one_process(
                 bytes: 0,
                 probed: None,
             };
-            let frame = if way == 3 {
+            let frame = if mode == 3 {
                 let keys = context.table(dimension).await?.count().await?;
                 let make = format!(
                     "SELECT bloom_filter_agg(k, {keys}, 0.01) FROM {dimension} WHERE attr < {below}"
@@ -255,16 +257,16 @@ async fn in_one_process(
             let batches = frame.collect().await?;
             // The first run reads the files into the page cache.
             if run > 0 {
-                all[way].push(taken());
+                all[mode].push(taken());
             }
             let answer = pretty_format_batches(&batches)?.to_string();
             if answer != expected {
-                return Err(format!("{}: {answer} is not {expected}", ways[way]).into());
+                return Err(format!("{}: {answer} is not {expected}", modes[mode]).into());
             }
         }
     }
     println!("in one process");
-    print_medians(&ways, &all);
+    print_medians(&modes, &all);
     print_medians(&["of which making it"], &[making]);
     println!();
     Ok(())

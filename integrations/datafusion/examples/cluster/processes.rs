@@ -1,6 +1,6 @@
-//! One scheduler and some executors of Ballista on this machine, each a process of its own. They
-//! end when they are dropped. They also end when the program that started them ends, in whatever
-//! way, since each exits once its standard input is closed.
+//! A Ballista scheduler and its executors as processes on this machine. They stop when they are
+//! dropped. They also stop when the program that started them ends for any reason, because each
+//! exits when its standard input closes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -27,16 +27,16 @@ use datafusion::object_store::path::Path as Location;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// Where all processes listen, and nowhere else.
+/// The only address that processes listen at.
 const LOOPBACK: &str = "127.0.0.1";
 
-/// Seconds without a heartbeat after which the scheduler gives an executor up, which then ends. All
-/// processes may stand still where other work takes the machine.
+/// Seconds without a heartbeat after which the scheduler gives up an executor, which then exits.
+/// Other work can pause all processes for a while.
 pub(crate) const LONG_TIMEOUT: u64 = 600;
 
 /// Runs the scheduler or an executor. The command lines are `scheduler PORT EXECUTORS TIMEOUT
-/// [INDEX]`, with the seconds after which an executor is given up and the path of an index over
-/// local files, and `executor PORT GRPC_PORT SCHEDULER_PORT DIRECTORY CORES`.
+/// [INDEX]`, with the timeout of executors in seconds and the path of an index over local files,
+/// and `executor PORT GRPC_PORT SCHEDULER_PORT DIRECTORY CORES`.
 pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Failure> {
     end_with_standard_input();
     match (role, arguments) {
@@ -85,7 +85,7 @@ pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Fai
     }
 }
 
-/// Ends this process once its standard input is closed.
+/// Exits this process when its standard input closes.
 pub(crate) fn end_with_standard_input() {
     thread::spawn(|| {
         _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -116,8 +116,8 @@ impl Cluster {
         Cluster::start_with(binary, directory, executors, cores, LONG_TIMEOUT, None)
     }
 
-    /// The same with the seconds after which an executor is given up, and an index over files for
-    /// the scheduler.
+    /// Starts them with a timeout of executors in seconds, and an index over files for the
+    /// scheduler.
     pub(crate) fn start_with(
         binary: &Path,
         directory: &Path,
@@ -153,20 +153,19 @@ impl Cluster {
         self.directory.join(format!("work{executor}"))
     }
 
-    /// Seconds of CPU that the scheduler and all executors have used, from Linux's `/proc`; 0
-    /// elsewhere.
+    /// Returns the CPU seconds of the scheduler and all executors, from Linux's `/proc`; elsewhere
+    /// 0.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let processes = self.executors.iter().chain([&self.scheduler]);
         processes.map(|process| cpu_seconds(process.child.id())).sum()
     }
 
-    /// Watches the shuffle files, which Ballista deletes when a job ends, until the result of the
-    /// watch is taken.
+    /// Watches the shuffle files until the result is taken. Ballista deletes them when a job ends.
     pub(crate) fn watch(&self) -> Watch {
         let works: Vec<_> = (0..self.executors.len()).map(|number| self.work(number)).collect();
         let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Seen>>::default());
-        // Jobs that have ended are skipped: to look through them again and again takes half a core
-        // after some queries.
+        // Jobs that have ended are skipped: looking through them again and again would take half a
+        // core after a few queries.
         let jobs = works.iter().flat_map(|work| folders(work)).map(|(job, _)| job);
         let before: BTreeSet<String> = jobs.collect();
         let look = move |seen: &Mutex<Seen>| {
@@ -186,10 +185,10 @@ impl Cluster {
 }
 
 impl Process {
-    /// Starts the program in a role, and returns once it listens at all of these ports.
+    /// Starts the program in a role, and returns after it listens at all of these ports.
     ///
-    /// A port at which something already answers is an error. What answers there later counts only
-    /// if it is the new process: another program may have taken the port in the meantime.
+    /// It is an error if something already answers at a port. Later answers count only if they come
+    /// from the new process, because another program may have taken the port in the meantime.
     pub(crate) fn start(
         binary: &Path,
         log: PathBuf,
@@ -222,15 +221,16 @@ impl Process {
         Ok(process)
     }
 
-    /// Whether this process listens at a port, from Linux's `/proc`; elsewhere, whether any does.
+    /// Whether this process listens at a port, from Linux's `/proc`; elsewhere, whether any process
+    /// does.
     pub(crate) fn listens_at(&self, port: u16) -> bool {
         if !cfg!(target_os = "linux") {
             return answers(port);
         }
         let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
         let local = format!(":{port:04X}");
-        // The second field is the local address, the fourth the state, of which 0A is listening,
-        // and the tenth the number of the socket.
+        // The second field is the local address, the fourth the state (0A is listening), and the
+        // tenth the number of the socket.
         let sockets = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let listening = sockets.filter(|s| s.len() > 9 && s[1].ends_with(&local) && s[3] == "0A");
         let listening: Vec<PathBuf> =
@@ -253,7 +253,7 @@ fn answers(port: u16) -> bool {
     TcpStream::connect((LOOPBACK, port)).is_ok()
 }
 
-/// Ports that are free now. [`Process::start`] checks that they still are.
+/// Returns ports that are free now. [`Process::start`] checks them again.
 pub(crate) fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
     let listeners: Result<Vec<_>, _> =
         (0..count).map(|_| TcpListener::bind((LOOPBACK, 0))).collect();
@@ -271,7 +271,7 @@ pub(crate) fn cpu_seconds(process: u32) -> f64 {
     (ticks(11) + ticks(12)) / 100.0
 }
 
-/// Bytes of shuffle files by job, stage and executor: the most that was seen of each.
+/// Maximum bytes of shuffle files seen so far, by job, stage and executor.
 pub(crate) type Seen = BTreeMap<(String, String), BTreeMap<usize, u64>>;
 
 fn look(executor: usize, work: &Path, before: &BTreeSet<String>, seen: &Mutex<Seen>) {
@@ -308,12 +308,12 @@ pub(crate) struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The shuffle files of the jobs since a watch began.
+/// The shuffle files of all jobs since a watch began.
 #[derive(Debug, Default)]
 pub(crate) struct Shuffled {
     /// Bytes by job and stage.
     pub(crate) stages: BTreeMap<(String, String), u64>,
-    /// The executors that wrote some.
+    /// The executors that wrote files.
     pub(crate) executors: BTreeSet<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What runs took, and tables of that.
+//! Tables of measured runs.
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
@@ -8,14 +8,14 @@ use datafusion::common::Result;
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) seconds: f64,
-    /// Of the processes that run the query, in seconds.
+    /// CPU seconds of the processes that run the query.
     pub(crate) cpu: f64,
     pub(crate) bytes: u64,
-    /// Rows into and out of the probes.
+    /// Input and output rows of the probes.
     pub(crate) probed: Option<(u64, u64)>,
 }
 
-/// Rows into and out of the probes, summed over a plan of `EXPLAIN ANALYZE`.
+/// Returns the input and output rows of all probes in the output of `EXPLAIN ANALYZE`.
 pub(crate) fn probed(plan: &str) -> Option<(u64, u64)> {
     let probes = plan.lines().filter(|line| line.contains("BloomProbeExec"));
     let rows = probes.filter_map(|line| {
@@ -44,26 +44,27 @@ fn median(mut values: Vec<f64>) -> f64 {
     (low + high) / 2.0
 }
 
-/// Medians of each way, and of every second one the ratios to the one before it.
-pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
+/// Prints the medians of each mode. For every second mode, also prints the ratios to the previous
+/// one.
+pub(crate) fn print_medians(modes: &[&str], all: &[Vec<Run>]) {
     println!(
         "{:<24} {:>9} {:>9} {:>12} {:>22}",
         "", "seconds", "CPU s", "MB shuffled", "rows probed -> kept"
     );
-    for (way, runs) in ways.iter().zip(all) {
+    for (mode, runs) in modes.iter().zip(all) {
         let of = |value: fn(&Run) -> f64| median(runs.iter().map(value).collect());
         let probed = runs.iter().find_map(|run| run.probed);
         let probed = probed.map_or(String::new(), |(from, to)| format!("{from} -> {to}"));
         println!(
-            "{way:<24} {:>9.2} {:>9.2} {:>12.2} {probed:>22}",
+            "{mode:<24} {:>9.2} {:>9.2} {:>12.2} {probed:>22}",
             of(|run| run.seconds),
             of(|run| run.cpu),
             of(|run| run.bytes as f64) / 1e6,
         );
     }
-    for (names, pair) in ways.chunks_exact(2).zip(all.chunks_exact(2)) {
+    for (names, pair) in modes.chunks_exact(2).zip(all.chunks_exact(2)) {
         let (plain, filtered) = (&pair[0], &pair[1]);
-        // Runs are in turn, so that what disturbs the machine disturbs both ways alike.
+        // Modes run in turn, so that noise affects both alike.
         let ratio = |value| ratio(plain, filtered, value);
         println!(
             "{} / {}: seconds {}, CPU {}, bytes {}",
@@ -76,8 +77,8 @@ pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
     }
 }
 
-/// The rows in their order, one line each. To lay out a table of forty thousand rows takes half a
-/// minute.
+/// Returns the rows in order, one per line. Formatting a table of forty thousand rows would take
+/// half a minute.
 pub(crate) fn lines(batches: &[RecordBatch]) -> Result<String> {
     let mut lines = String::new();
     for batch in batches {
@@ -92,8 +93,8 @@ pub(crate) fn lines(batches: &[RecordBatch]) -> Result<String> {
     Ok(lines)
 }
 
-/// The head of a table of [`Query`] with `counted` bytes, or if there are 0 `runs` of the rows that
-/// were checked.
+/// Prints the head of a table of [`Query`] rows: with `counted` bytes, or, with 0 `runs`, for
+/// checked rows.
 pub(crate) fn print_head(runs: usize, counted: &str) {
     if runs == 0 {
         println!("| query | filters | rows |\n|---|---|---|");
@@ -103,26 +104,26 @@ pub(crate) fn print_head(runs: usize, counted: &str) {
     println!("| seconds | CPU | bytes |\n|---|---|---|---|---|---|---|---|");
 }
 
-/// The median of the ratios of runs in turn, of what is not 0 without a filter.
+/// Returns the median ratio of paired runs, if the value without a filter is not 0.
 fn ratio(plain: &[Run], filtered: &[Run], value: fn(&Run) -> f64) -> String {
     let pairs = plain.iter().zip(filtered).filter(|(p, _)| value(p) > 0.0);
     let ratios: Vec<f64> = pairs.map(|(p, f)| value(f) / value(p)).collect();
     if ratios.is_empty() { "-".into() } else { format!("{:.3}", median(ratios)) }
 }
 
-/// A query without filters and with them.
+/// The runs of a query without and with filters.
 #[derive(Default)]
 pub(crate) struct Query {
     pub(crate) name: String,
     pub(crate) filters: usize,
-    /// Both runs have the same plan, so that their ratio would be noise.
+    /// Whether both runs have the same plan, so that their ratio would be noise.
     pub(crate) same_plan: bool,
     pub(crate) plain: Vec<Run>,
     pub(crate) filtered: Vec<Run>,
 }
 
 impl Query {
-    /// Prints a row of medians, and of the medians of the ratios, with filters over without.
+    /// Prints a row of medians and of median ratios (with filters over without).
     pub(crate) fn print(&self) {
         let (plain, filtered) = (&self.plain, &self.filtered);
         let both = |value: fn(&Run) -> f64| {
@@ -148,7 +149,7 @@ impl Query {
         );
     }
 
-    /// The sum of queries, run by run.
+    /// Adds up queries, run by run.
     pub(crate) fn sum(name: &str, queries: &[Query]) -> Query {
         let sum = |runs: fn(&Query) -> &Vec<Run>| -> Vec<Run> {
             let of = |run: usize| {

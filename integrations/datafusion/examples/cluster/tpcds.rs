@@ -1,4 +1,4 @@
-//! TPC-DS in the folder that `tpcds/prepare.py` wrote: tables, and the 99 queries.
+//! TPC-DS: the tables in a folder that `tpcds/prepare.py` wrote, and the 99 queries.
 
 use std::fs;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 use datafusion::common::Result;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 
-/// A query, from 1 to 99.
+/// Returns a query, from 1 to 99.
 pub(crate) fn query(directory: &Path, number: usize) -> Result<String> {
     Ok(fs::read_to_string(directory.join(format!("queries/{number:02}.sql")))?)
 }
 
-/// Makes the tables known to a session.
+/// Registers the tables with a session.
 pub(crate) async fn register(context: &SessionContext, directory: &Path) -> Result<()> {
     for table in fs::read_dir(directory.join("tables"))? {
         let table = table?;

@@ -1,5 +1,5 @@
-//! TPC-H: its tables by the crate `tpchgen`, as Parquet files, and its 22 queries with the
-//! parameters of the specification's validation runs.
+//! TPC-H: tables from the crate `tpchgen` as Parquet files, and the 22 queries with the parameters
+//! of the specification's validation runs.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -22,8 +22,7 @@ use tpchgen_arrow::{
 const TABLES: [&str; 8] =
     ["region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem"];
 
-/// What stands for `:1`, `:2` and so on in each query; in query 15, which makes a view, also for
-/// `:s`.
+/// The values of `:1`, `:2` and so on in each query, and of `:s` in query 15, which creates a view.
 const PARAMETERS: [&[&str]; 22] = [
     &["90"],
     &["15", "BRASS", "EUROPE"],
@@ -49,14 +48,14 @@ const PARAMETERS: [&[&str]; 22] = [
     &["13", "31", "23", "29", "30", "18", "17"],
 ];
 
-/// A query, from 1 to 22, as one statement without a semicolon.
+/// Returns a query, from 1 to 22, as one statement without a semicolon.
 pub(crate) fn query(number: usize) -> String {
     let mut sql = queries::query(number as i32).expect("1 to 22").replace(":s", "0");
-    // The last parameter comes first, so that `:10` is not taken for `:1`.
+    // The last parameter is replaced first, so that `:10` is not mistaken for `:1`.
     for (n, value) in PARAMETERS[number - 1].iter().enumerate().rev() {
         sql = sql.replace(&format!(":{}", n + 1), value);
     }
-    // Query 1's interval has a precision, which the parser does not take.
+    // The interval in query 1 has a precision, which the parser rejects.
     sql = sql.replace(" day (3)", " day");
     if number == 15 {
         // The statements that create a view, query it and drop it become one query.
@@ -91,8 +90,8 @@ pub(crate) fn write(directory: &Path, scale: f64, files: i32) -> Result<()> {
                 _ => of!(LineItemGenerator, LineItemArrow),
             };
             let file = File::create(path.join(format!("{part}.parquet")))?;
-            // The files have no Arrow schema, like those of other writers, so that the session
-            // decides whether strings are views.
+            // Like other writers' files, these have no Arrow schema, so that the session decides
+            // whether strings are views.
             let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true);
             let mut writer = ArrowWriter::try_new_with_options(file, rows.schema(), options)?;
             for batch in rows {
@@ -104,7 +103,7 @@ pub(crate) fn write(directory: &Path, scale: f64, files: i32) -> Result<()> {
     Ok(())
 }
 
-/// Makes the tables known to a session.
+/// Registers the tables with a session.
 pub(crate) async fn register(context: &SessionContext, directory: &Path) -> Result<()> {
     for table in TABLES {
         let path = format!("{}/{table}/", directory.display());

@@ -1,4 +1,4 @@
-//! The addresses of workers of datafusion-distributed, as it asks for them.
+//! The addresses of datafusion-distributed's workers, in the form that it requests.
 
 use datafusion::common::Result;
 use datafusion_distributed::WorkerResolver;

@@ -1,5 +1,4 @@
-//! Workers of datafusion-distributed on this machine, each a process of its own. They end when they
-//! are dropped.
+//! Workers of datafusion-distributed as processes on this machine. They stop when they are dropped.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -25,7 +24,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts `binary` in the role `worker PORT` so many times, with logs in `directory`.
+    /// Starts `binary` in the role `worker PORT` `count` times, with logs in `directory`.
     pub(crate) fn start(binary: &Path, directory: &Path, count: usize) -> Result<Self, Failure> {
         let mut workers = Workers { urls: Vec::new(), processes: Vec::new() };
         for (number, port) in free_ports(count)?.into_iter().enumerate() {
@@ -41,7 +40,7 @@ impl Workers {
         Urls(self.urls.clone())
     }
 
-    /// Seconds of CPU that all of them have used, from Linux's `/proc`; 0 elsewhere.
+    /// Returns the CPU seconds of all workers, from Linux's `/proc`; elsewhere 0.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let processes = self.processes.iter();
         processes.map(|process| processes::cpu_seconds(process.child.id())).sum()

@@ -35,11 +35,11 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len() as u64) as usize]
+    pub(crate) fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
+        &values[self.below(values.len() as u64) as usize]
     }
 
-    /// A user: few have many spans, and many have few.
+    /// Returns a user. A few users have many spans, and many users have few.
     pub(crate) fn user(&mut self) -> i64 {
         1e6f64.powf(self.unit()) as i64 * 7919 % 1_000_003
     }
@@ -58,7 +58,7 @@ impl Random {
     }
 }
 
-/// Micros since 1970 of the first span.
+/// Time of the first span, in microseconds since 1970.
 pub(crate) const START: i64 = 1_700_000_000_000_000;
 
 pub(crate) fn schema() -> SchemaRef {
@@ -74,7 +74,7 @@ pub(crate) fn schema() -> SchemaRef {
     ]))
 }
 
-/// Spans, a fiftieth of whose values are NULL.
+/// Returns spans. A fiftieth of their values are NULL.
 pub(crate) fn spans(random: &mut Random, rows: usize, first: i64) -> RecordBatch {
     let (mut ts, mut trace) = (first, random.trace());
     let (mut times, mut traces, mut users, mut status) = (vec![], vec![], vec![], vec![]);
@@ -108,7 +108,8 @@ pub(crate) fn spans(random: &mut Random, rows: usize, first: i64) -> RecordBatch
     RecordBatch::try_new(schema(), columns).expect("columns of the schema")
 }
 
-/// Writes a file of so many row groups, with Parquet's own Bloom filters of two columns or without.
+/// Writes a file with this many row groups, with or without Parquet's own Bloom filters of two
+/// columns.
 pub(crate) fn write(path: &Path, batch: &RecordBatch, groups: usize, filters: bool) -> Result<()> {
     let rows = batch.num_rows().div_ceil(groups).max(1);
     let mut properties = WriterProperties::builder()
@@ -127,7 +128,7 @@ pub(crate) fn write(path: &Path, batch: &RecordBatch, groups: usize, filters: bo
     Ok(())
 }
 
-/// The spans with columns of other types, or without columns, for which there is `None`.
+/// Returns the spans with other column types, or without the columns whose type is `None`.
 pub(crate) fn retyped(batch: &RecordBatch, types: &[(&str, Option<DataType>)]) -> RecordBatch {
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {

@@ -1,12 +1,13 @@
-//! What one index over many Parquet files saves: requests, bytes, files and time of queries, by a
-//! directory that counts requests and takes its time for them.
+//! Measures the requests, bytes, files and time that one index over many Parquet files saves. The
+//! files are in a directory that counts requests and delays them.
 //!
 //!     cargo run --locked --profile measure --example files -- [RUNS [RESULTS]]
 //!
-//! writes 658 files of 4.5 M rows (1 GB with a copy that has Parquet's Bloom filters), prints what
-//! it measures of them and which bounds that keeps, and writes it to the file `RESULTS`, as those
-//! in `benches/results`. `FILES=DIRECTORY` keeps the files for the next run. Times need a machine
-//! with nothing else to do; without `--profile measure` neither queries are timed nor joins run.
+//! The example writes 658 files with 4.5 M rows (1 GB together with a copy that has Parquet's Bloom
+//! filters), prints its measurements and the bounds that they keep, and writes them to the file
+//! `RESULTS` in the format of `benches/results`. `FILES=DIRECTORY` keeps the files for the next
+//! run. Times need an idle machine. Without `--profile measure`, queries are not timed and joins do
+//! not run.
 
 #[expect(dead_code, reason = "the tests need more of it")]
 mod data;
@@ -49,7 +50,7 @@ const FILES: usize = 658;
 const URL: &str = "count://data";
 const COMMAND: &str = "cargo run --locked --profile PROFILE --manifest-path \
                        integrations/datafusion/Cargo.toml --example files --";
-/// Selected columns, so that a wrong row changes the answer.
+/// Selected columns, so that a wrong row changes the result.
 const SELECTED: &str =
     "count(*) AS n, count(DISTINCT status) AS s, max(ts) AS t, max(message) AS m";
 
@@ -83,7 +84,7 @@ async fn measure(directory: &Path, runs: usize) -> Result<Report, Failure> {
     }
     store.set_latency(0);
     if IS_TIMED {
-        nothing_gained(&store, 6 * runs, &mut report).await?;
+        measure_overhead(&store, 6 * runs, &mut report).await?;
     }
     numbers_of_files(directory, &store, &mut report).await?;
     uneven(&mut report)?;
@@ -92,14 +93,14 @@ async fn measure(directory: &Path, runs: usize) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// What was promised of an index.
+/// Checks the bounds that an index must keep.
 fn bounds(report: &mut Report) {
     println!();
     for &latency in LATENCIES {
         let both = |measure| {
-            [Way::Ranges, Way::Filters].map(|way| {
+            [Method::Ranges, Method::Filters].map(|method| {
                 let title = title("absent value, new session, statistics", latency);
-                report.median(&title, measure, way.name())
+                report.median(&title, measure, method.name())
             })
         };
         let (requests, ms) = (both("requests"), both("ms"));
@@ -111,9 +112,9 @@ fn bounds(report: &mut Report) {
             report.must("time, of that of Bloom filters of row groups", ms[0] / ms[1], most);
         }
     }
-    for (what, _) in UNEVEN {
-        report.must(what, report.median(SHAPES, "bits a value", what), 20.0);
-        report.must(what, report.median(SHAPES, "false row groups of 1,000", what), 1.2);
+    for (workload, _) in UNEVEN {
+        report.must(workload, report.median(SHAPES, "bits a value", workload), 20.0);
+        report.must(workload, report.median(SHAPES, "false row groups of 1,000", workload), 1.2);
     }
     for (row_groups, most) in MANY {
         let name = format!("{row_groups} row groups");
@@ -126,13 +127,13 @@ fn bounds(report: &mut Report) {
     report.must("us a row to build, beside reading the column", built - alone, 0.3);
     let [alone, built] = BUILT.map(|row| report.median(BUILDING, "MB", row));
     report.must("MB to build, beside reading the column", built - alone, 64.0);
-    for (what, _) in NOTHING {
-        let title = format!("nothing gained: {what}");
-        report.must(&title, report.ratio(&title, "ms", Way::Memory.name()), 1.02);
+    for (workload, _) in NOTHING {
+        let title = format!("nothing gained: {workload}");
+        report.must(&title, report.ratio(&title, "ms", Method::Memory.name()), 1.02);
     }
 }
 
-/// Writes the files unless they are there. Returns a trace of each.
+/// Writes the files unless they exist. Returns one trace of each.
 fn generate(directory: &Path) -> Result<Vec<String>, Failure> {
     let list = directory.join("traces.txt");
     if let Ok(traces) = std::fs::read_to_string(&list) {
@@ -162,7 +163,7 @@ fn generate(directory: &Path) -> Result<Vec<String>, Failure> {
 const BUILDING: &str = "index of trace_id";
 const BUILT: [&str; 2] = ["reading the column", "reading it and building the index"];
 
-/// Builds the indexes, one of them several times, beside reading the column alone.
+/// Builds the indexes, one of them several times. For comparison, reads the column alone.
 async fn build(
     directory: &Path,
     store: &Arc<Counting>,
@@ -201,7 +202,7 @@ async fn build(
     Ok(())
 }
 
-/// Builds the index of a column for the files of a directory, `plain` and what is behind it.
+/// Builds the index of a column for the files of a directory. `plain` and the suffix name it.
 async fn build_index(
     store: &Arc<Counting>,
     files: &str,
@@ -217,20 +218,20 @@ async fn build_index(
     Ok(built)
 }
 
-/// A way to run queries.
+/// A method of running queries.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum Method {
     Plain,
     Filters,
     Ranges,
     Memory,
 }
 
-/// What a session reads, and how.
+/// The files and the settings of a session.
 #[derive(Clone, Copy)]
 struct Session<'s> {
     column: &'s str,
-    /// What is behind the names of the directory and the index.
+    /// Suffix of the names of the directory and the index.
     files: &'s str,
     statistics: bool,
     partitioned: bool,
@@ -239,25 +240,25 @@ struct Session<'s> {
 const SESSION: Session<'_> =
     Session { column: "trace_id", files: "", statistics: true, partitioned: false };
 
-impl Way {
-    const ALL: [Way; 4] = [Way::Plain, Way::Filters, Way::Ranges, Way::Memory];
+impl Method {
+    const ALL: [Method; 4] = [Method::Plain, Method::Filters, Method::Ranges, Method::Memory];
 
     fn name(self) -> &'static str {
         match self {
-            Way::Plain => "plain",
-            Way::Filters => "Bloom filters of row groups",
-            Way::Ranges => "index by ranges",
-            Way::Memory => "index in memory",
+            Method::Plain => "plain",
+            Method::Filters => "Bloom filters of row groups",
+            Method::Ranges => "index by ranges",
+            Method::Memory => "index in memory",
         }
     }
 
-    /// A new session. The index is opened in it, by counted requests.
+    /// Creates a session. It opens the index with counted requests.
     async fn context(
         self,
         store: &Arc<Counting>,
         session: Session<'_>,
     ) -> Result<SessionContext, Failure> {
-        let Session { column, files: of, statistics, partitioned } = session;
+        let Session { column, files: directory, statistics, partitioned } = session;
         let mut config =
             SessionConfig::new().with_target_partitions(8).with_collect_statistics(statistics);
         if partitioned {
@@ -269,46 +270,47 @@ impl Way {
         let builder = SessionStateBuilder::new_with_default_features();
         let mut state = builder.with_config(config).build();
         let files = store.clone() as Arc<dyn ObjectStore>;
-        let path = format!("{column}{of}.index").into();
+        let path = format!("{column}{directory}.index").into();
         let index = match self {
-            Way::Plain | Way::Filters => None,
-            Way::Ranges => Some(StoredFileIndex::open_ranges(files, &path).await?),
-            Way::Memory => Some(StoredFileIndex::open(files, &path).await?),
+            Method::Plain | Method::Filters => None,
+            Method::Ranges => Some(StoredFileIndex::open_ranges(files, &path).await?),
+            Method::Memory => Some(StoredFileIndex::open(files, &path).await?),
         };
         if let Some(index) = index {
             state = with_file_index(state, url.clone(), Arc::new(index));
         }
         let context = SessionContext::new_with_state(state);
         context.register_object_store(url.as_ref(), store.clone());
-        let kind = if self == Way::Filters { "filters" } else { "plain" };
+        let kind = if self == Method::Filters { "filters" } else { "plain" };
         let options = ListingOptions::new(Arc::new(ParquetFormat::default()));
         let options = options.with_file_extension(".parquet");
-        let table = ListingTableConfig::new(ListingTableUrl::parse(format!("{URL}/{kind}{of}/"))?)
-            .with_listing_options(options)
-            .with_schema(schema());
+        let table =
+            ListingTableConfig::new(ListingTableUrl::parse(format!("{URL}/{kind}{directory}/"))?)
+                .with_listing_options(options)
+                .with_schema(schema());
         context.register_table("spans", Arc::new(ListingTable::try_new(table)?))?;
         Ok(context)
     }
 }
 
-/// The answer, with what was requested since `begun` and how long it took.
-struct Ran {
+/// A result, with its requests and its time.
+struct QueryRun {
     answer: String,
     requested: Requested,
     ms: f64,
 }
 
-async fn run(store: &Counting, context: &SessionContext, sql: &str) -> Result<Ran, Failure> {
+async fn run(store: &Counting, context: &SessionContext, sql: &str) -> Result<QueryRun, Failure> {
     let start = Instant::now();
     let batches = context.sql(sql).await?.collect().await?;
     let ms = start.elapsed().as_secs_f64() * 1e3;
     let answer = pretty_format_batches(&batches)?.to_string();
-    Ok(Ran { answer, requested: store.take(), ms })
+    Ok(QueryRun { answer, requested: store.take(), ms })
 }
 
-/// Without optimisation, times would be those of reading and planning alone.
+/// Without optimisation, times would only be those of reading and planning.
 const IS_TIMED: bool = !cfg!(debug_assertions);
-/// Microseconds that a request takes at least.
+/// Minimum time of a request in microseconds.
 const LATENCIES: &[u64] = if IS_TIMED { &[0, 5000] } else { &[0] };
 const MEASURES: &[&str] = if IS_TIMED {
     &["requests", "MB", "files opened", "ms"]
@@ -316,36 +318,45 @@ const MEASURES: &[&str] = if IS_TIMED {
     &["requests", "MB", "files opened"]
 };
 
-fn title(what: &str, latency: u64) -> String {
-    format!("{what}, {latency} us a request")
+fn title(workload: &str, latency: u64) -> String {
+    format!("{workload}, {latency} us a request")
 }
 
-/// Adds what each way took in each run.
-fn add(report: &mut Report, title: &str, seen: &[Vec<Ran>]) {
-    let of = |runs: &[Ran], value: fn(&Ran) -> f64| runs.iter().map(value).collect::<Vec<f64>>();
-    let rows = Way::ALL.iter().zip(seen).map(|(way, runs)| {
-        let measures: [fn(&Ran) -> f64; 4] = [
+/// Adds the measurements of each method in each run.
+fn add(report: &mut Report, title: &str, seen: &[Vec<QueryRun>]) {
+    let values = |runs: &[QueryRun], value: fn(&QueryRun) -> f64| {
+        runs.iter().map(value).collect::<Vec<f64>>()
+    };
+    let rows = Method::ALL.iter().zip(seen).map(|(method, runs)| {
+        let measures: [fn(&QueryRun) -> f64; 4] = [
             |run| run.requested.requests as f64,
             |run| run.requested.bytes as f64 / 1e6,
             |run| run.requested.files as f64,
             |run| run.ms,
         ];
-        (way.name(), measures[..MEASURES.len()].iter().map(|value| of(runs, *value)).collect())
+        (
+            method.name(),
+            measures[..MEASURES.len()].iter().map(|value| values(runs, *value)).collect(),
+        )
     });
     report.add(title, MEASURES, &rows.collect::<Vec<_>>());
 }
 
-/// An error if the answers differ.
-fn check<'r>(what: &str, mut answers: impl Iterator<Item = &'r Ran>) -> Result<(), Failure> {
+/// Returns an error if the results differ.
+fn check<'r>(
+    workload: &str,
+    mut answers: impl Iterator<Item = &'r QueryRun>,
+) -> Result<(), Failure> {
     let first = answers.next().map(|ran| &ran.answer);
     match answers.all(|ran| Some(&ran.answer) == first) {
         true => Ok(()),
-        false => Err(format!("answers differ: {what}").into()),
+        false => Err(format!("answers differ: {workload}").into()),
     }
 }
 
-/// Queries for one value and for ten, in sessions that are new and in sessions that have read all
-/// footers, which the engine keeps. `statistics`: whether the engine collects them, as by default.
+/// Measures queries for one value and for ten, in new sessions and in sessions that have read all
+/// footers, which the engine keeps. `statistics` says whether the engine collects statistics, as it
+/// does by default.
 async fn points(
     store: &Arc<Counting>,
     traces: &[String],
@@ -354,7 +365,7 @@ async fn points(
     report: &mut Report,
 ) -> Result<(), Failure> {
     let mut random = Random(99);
-    for (what, values, present, is_new, statistics) in [
+    for (workload, values, present, is_new, statistics) in [
         ("absent value", 1, 0, true, true),
         ("absent value", 1, 0, true, false),
         ("absent value", 1, 0, false, true),
@@ -363,12 +374,12 @@ async fn points(
     ] {
         let session = Session { statistics, ..SESSION };
         let mut warm = Vec::new();
-        for way in Way::ALL.into_iter().filter(|_| !is_new) {
-            let context = way.context(store, session).await?;
+        for method in Method::ALL.into_iter().filter(|_| !is_new) {
+            let context = method.context(store, session).await?;
             run(store, &context, "SELECT count(*) FROM spans WHERE status >= 0").await?;
             warm.push(context);
         }
-        let mut seen = Way::ALL.map(|_| Vec::new());
+        let mut seen = Method::ALL.map(|_| Vec::new());
         for _ in 0..runs {
             let value = |n| match n < present {
                 true => random.pick(traces).clone(),
@@ -377,15 +388,15 @@ async fn points(
             let values: Vec<_> = (0..values).map(value).map(|v| format!("'{v}'")).collect();
             let sql =
                 format!("SELECT {SELECTED} FROM spans WHERE trace_id IN ({})", values.join(", "));
-            for (number, way) in Way::ALL.into_iter().enumerate() {
+            for (number, method) in Method::ALL.into_iter().enumerate() {
                 store.take();
                 let start = Instant::now();
                 let ran = match warm.get(number) {
                     Some(context) => run(store, context, &sql).await?,
                     None => {
-                        let context = way.context(store, session).await?;
+                        let context = method.context(store, session).await?;
                         let ran = run(store, &context, &sql).await?;
-                        Ran { ms: start.elapsed().as_secs_f64() * 1e3, ..ran }
+                        QueryRun { ms: start.elapsed().as_secs_f64() * 1e3, ..ran }
                     }
                 };
                 seen[number].push(ran);
@@ -394,12 +405,13 @@ async fn points(
         }
         let kind = if is_new { "new session" } else { "footers known" };
         let collected = if statistics { "statistics" } else { "no statistics" };
-        add(report, &title(&format!("{what}, {kind}, {collected}"), latency), &seen);
+        add(report, &title(&format!("{workload}, {kind}, {collected}"), latency), &seen);
     }
     Ok(())
 }
 
-/// Joins with few keys, which are known when they run, in sessions that have read all footers.
+/// Measures joins with few keys, which are known when they run, in sessions that have read all
+/// footers.
 async fn joins(
     store: &Arc<Counting>,
     traces: &[String],
@@ -410,11 +422,11 @@ async fn joins(
     for (keys, mode, partitioned) in
         [(20, "one list", false), (400, "partitioned", true), (400, "one list", false)]
     {
-        let mut seen = Way::ALL.map(|_| Vec::new());
+        let mut seen = Method::ALL.map(|_| Vec::new());
         let sql = format!("SELECT {SELECTED} FROM keys JOIN spans ON id = trace_id");
         let mut contexts = Vec::new();
-        for way in Way::ALL {
-            let context = way.context(store, Session { partitioned, ..SESSION }).await?;
+        for method in Method::ALL {
+            let context = method.context(store, Session { partitioned, ..SESSION }).await?;
             let id = |i: usize| match i % 2 {
                 0 => traces[i * 7 % traces.len()].clone(),
                 _ => format!("{i:032x}"),
@@ -441,16 +453,16 @@ const NOTHING: [(&str, &str); 3] = [
     ("a value of nearly all files", "user_id = 7919"),
 ];
 
-/// Queries that no index helps, with an index in memory and without.
-async fn nothing_gained(
+/// Measures queries that no index helps, with an index in memory and without.
+async fn measure_overhead(
     store: &Arc<Counting>,
     runs: usize,
     report: &mut Report,
 ) -> Result<(), Failure> {
     let session = Session { column: "user_id", ..SESSION };
-    let plain = Way::Plain.context(store, session).await?;
-    let indexed = Way::Memory.context(store, session).await?;
-    for (what, filter) in NOTHING {
+    let plain = Method::Plain.context(store, session).await?;
+    let indexed = Method::Memory.context(store, session).await?;
+    for (workload, filter) in NOTHING {
         let sql = format!("SELECT {SELECTED} FROM spans WHERE {filter}");
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for number in 0..runs + 2 {
@@ -465,13 +477,13 @@ async fn nothing_gained(
                 }
             }
         }
-        let rows = [(Way::Plain.name(), vec![a]), (Way::Memory.name(), vec![b])];
-        report.add(&format!("nothing gained: {what}"), &["ms"], &rows);
+        let rows = [(Method::Plain.name(), vec![a]), (Method::Memory.name(), vec![b])];
+        report.add(&format!("nothing gained: {workload}"), &["ms"], &rows);
     }
     Ok(())
 }
 
-/// Requests for an absent value in a new session, by the number of files.
+/// Measures the requests for an absent value in a new session, by the number of files.
 async fn numbers_of_files(
     directory: &Path,
     store: &Arc<Counting>,
@@ -491,9 +503,9 @@ async fn numbers_of_files(
             }
         }
         build_index(store, &files, "trace_id").await?;
-        let mut seen = Way::ALL.map(|_| Vec::new());
-        for (way, runs) in Way::ALL.into_iter().zip(&mut seen) {
-            let context = way.context(store, Session { files: &files, ..SESSION }).await?;
+        let mut seen = Method::ALL.map(|_| Vec::new());
+        for (method, runs) in Method::ALL.into_iter().zip(&mut seen) {
+            let context = method.context(store, Session { files: &files, ..SESSION }).await?;
             runs.push(run(store, &context, &sql).await?);
         }
         check(&sql, seen.iter().flatten())?;

@@ -1,5 +1,5 @@
-//! What was measured: tables, bounds that it keeps or not, and a file of results as those in
-//! `benches/results`, from which `docs/file-index.md` is filled.
+//! Collects measurements: tables, bounds, and a file of results in the format of `benches/results`,
+//! from which `docs/file-index.md` is filled.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use blocked_bloom::Kernel;
 
 use crate::Failure;
 
-/// Numbers of one kind: for each row its name and what was measured in each round.
+/// Measurements of one kind: for each row, its name and one number per round.
 struct Table {
     title: String,
     rows: Vec<(String, Vec<f64>)>,
@@ -26,11 +26,11 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn ratios(of: &[f64], first: &[f64]) -> Vec<f64> {
-    of.iter().zip(first).map(|(one, first)| one / first).collect()
+fn ratios(values: &[f64], first: &[f64]) -> Vec<f64> {
+    values.iter().zip(first).map(|(one, first)| one / first).collect()
 }
 
-/// Medians by three digits, and whole numbers whole.
+/// Formats medians with three digits, and whole numbers as such.
 fn digits(number: f64) -> String {
     match number {
         _ if number.fract() == 0.0 => format!("{number}"),
@@ -42,33 +42,38 @@ fn digits(number: f64) -> String {
 }
 
 impl Report {
-    /// Prints a table of some measures of some rows, and keeps one for each measure: `of`, what
-    /// was measured of a row, by measure and round.
-    pub(crate) fn add(&mut self, title: &str, measures: &[&str], of: &[(&str, Vec<Vec<f64>>)]) {
+    /// Prints and stores a table. `measured` has the measurements of each row by measure and round.
+    pub(crate) fn add(
+        &mut self,
+        title: &str,
+        measures: &[&str],
+        measured: &[(&str, Vec<Vec<f64>>)],
+    ) {
         println!("\n| {title} | {} |", measures.join(" | "));
         println!("|---|{}", "---:|".repeat(measures.len()));
-        for (name, values) in of {
+        for (name, values) in measured {
             let cells = values.iter().map(|rounds| digits(median(rounds.clone())));
             println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
         }
         for (number, measure) in measures.iter().enumerate() {
-            let rows = of.iter().map(|(name, values)| (name.to_string(), values[number].clone()));
+            let rows =
+                measured.iter().map(|(name, values)| (name.to_string(), values[number].clone()));
             self.tables
                 .push(Table { title: format!("files: {title}; {measure}"), rows: rows.collect() });
         }
     }
 
-    /// The median of a row.
+    /// Returns the median of a row.
     pub(crate) fn median(&self, title: &str, measure: &str, row: &str) -> f64 {
-        let of = self.rows(title, measure).iter().find(|(name, _)| name == row);
-        of.map_or(f64::NAN, |(_, of)| median(of.clone()))
+        let found = self.rows(title, measure).iter().find(|(name, _)| name == row);
+        found.map_or(f64::NAN, |(_, found)| median(found.clone()))
     }
 
-    /// The median of a row's ratios to the first row, round by round.
+    /// Returns the median of a row's ratios to the first row, round by round.
     pub(crate) fn ratio(&self, title: &str, measure: &str, row: &str) -> f64 {
         let rows = self.rows(title, measure);
-        let of = rows.iter().find(|(name, _)| name == row);
-        of.map_or(f64::NAN, |(_, of)| median(ratios(of, &rows[0].1)))
+        let found = rows.iter().find(|(name, _)| name == row);
+        found.map_or(f64::NAN, |(_, found)| median(ratios(found, &rows[0].1)))
     }
 
     fn rows(&self, title: &str, measure: &str) -> &[(String, Vec<f64>)] {
@@ -77,19 +82,19 @@ impl Report {
         table.map_or(&[], |table| &table.rows)
     }
 
-    /// Prints whether a figure is at most what it must be.
-    pub(crate) fn must(&mut self, what: &str, found: f64, most: f64) {
+    /// Checks and prints whether a figure is at most `most`.
+    pub(crate) fn must(&mut self, workload: &str, found: f64, most: f64) {
         let holds = found <= most;
         self.broken += usize::from(!holds);
         let verdict = if holds { "holds" } else { "DOES NOT HOLD" };
-        println!("{verdict}: {what}: {} (at most {})", digits(found), digits(most));
+        println!("{verdict}: {workload}: {} (at most {})", digits(found), digits(most));
     }
 
-    /// Writes everything as a file of results, if there is to be one.
+    /// Writes the file of results, if one was requested.
     ///
     /// # Errors
     ///
-    /// Those of writing; a bound that does not hold.
+    /// If writing fails or a bound does not hold.
     pub(crate) fn end(&self, command: &str, file: Option<&Path>) -> Result<(), Failure> {
         if let Some(file) = file {
             std::fs::write(file, self.json(command))?;
@@ -100,7 +105,7 @@ impl Report {
         }
     }
 
-    /// Names and titles have no characters that JSON escapes.
+    /// Names and titles contain no characters that JSON escapes.
     fn json(&self, command: &str) -> String {
         let date = output("date", &["-u", "+%F"]);
         let mut json = format!(
@@ -140,7 +145,7 @@ impl Report {
     }
 }
 
-/// Ratios to 0 requests are no numbers, which JSON has not.
+/// Ratios to 0 requests are not numbers, and become null in JSON.
 fn number_or_null(number: f64) -> String {
     if number.is_finite() { format!("{:.4}", number) } else { "null".to_owned() }
 }
@@ -150,7 +155,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.unwrap_or_default()).trim().to_owned()
 }
 
-/// The processor's name, as Linux knows it.
+/// Returns the processor's name, from Linux.
 fn cpu() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name| info.lines().find(|line| line.starts_with(name))?.split(':').nth(1);
@@ -159,7 +164,7 @@ fn cpu() -> String {
     format!("{model} (family {family}, model {number})")
 }
 
-/// Bytes that the process has in memory: at most since [`forget_peak`], where Linux says so.
+/// Returns the maximum resident bytes of the process since [`forget_peak`], on Linux.
 pub(crate) fn peak_bytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -168,6 +173,6 @@ pub(crate) fn peak_bytes() -> f64 {
 }
 
 pub(crate) fn forget_peak() {
-    // Elsewhere, and in containers that forbid it, the peak is that of the whole run.
+    // Elsewhere, and in containers that forbid this, the peak is that of the whole run.
     _ = std::fs::write("/proc/self/clear_refs", "5");
 }

@@ -1,5 +1,5 @@
-//! Indexes of row groups that are made up: uneven ones, and many. One of a thousand is read in
-//! vain.
+//! Simulated indexes: of uneven row groups, and of many. The false-positive rate is one in a
+//! thousand.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::Failure;
 use crate::data::Random;
 use crate::report::Report;
 
-/// An index of row groups with so many different values each, all random.
+/// Builds an index of row groups with the given numbers of distinct random values.
 fn index(values: impl Iterator<Item = u64>) -> Result<(FileIndex, u64, f64), Failure> {
     let options = FileIndexOptions::new(vec![Column::new("v", KeyHash::Xxh3 { seed: 1 })], 1);
     let mut builder = options.with_false_row_groups(1.0, 1000).builder()?;
@@ -35,13 +35,13 @@ fn index(values: impl Iterator<Item = u64>) -> Result<(FileIndex, u64, f64), Fai
     Ok((FileIndex::from_bytes(bytes)?, all, seconds * 1e6 / all as f64))
 }
 
-/// What lookups of random values took.
+/// The cost of looking up random values.
 #[derive(Default)]
 struct LookedUp {
-    /// Row groups that were found in vain.
+    /// False positives.
     found: Vec<f64>,
     us: Vec<f64>,
-    /// By ranges, those less than 1 MiB apart joined, as object stores do.
+    /// Requests by ranges. Like object stores, ranges less than 1 MiB apart are joined.
     requests: Vec<f64>,
     mb: Vec<f64>,
 }
@@ -83,15 +83,15 @@ pub(crate) const UNEVEN: [(&str, Size); 3] = [
     }),
 ];
 
-/// Row groups of sizes that differ by factors of hundreds.
+/// Measures row groups whose sizes differ by factors of hundreds.
 pub(crate) fn uneven(report: &mut Report) -> Result<(), Failure> {
     let mut rows = Vec::new();
-    for (what, size) in UNEVEN {
+    for (workload, size) in UNEVEN {
         let mut random = Random(8);
         let (index, values, us) = index((0..2000).map(|_| size(&mut random)))?;
         let bits = index.as_bytes().len() as f64 * 8.0 / values as f64;
         let found = mean(&look_up(&index, 2000)?.found) / 2.0;
-        rows.push((what, vec![vec![bits], vec![found], vec![us]]));
+        rows.push((workload, vec![vec![bits], vec![found], vec![us]]));
     }
     let measures = ["bits a value", "false row groups of 1,000", "us a value to build"];
     report.add(SHAPES, &measures, &rows);
@@ -99,10 +99,10 @@ pub(crate) fn uneven(report: &mut Report) -> Result<(), Failure> {
 }
 
 pub(crate) const LARGE: &str = "row groups of 200 values, simulated";
-/// With the most microseconds of a lookup in memory.
+/// Numbers of row groups, and the maximum microseconds of a lookup in memory.
 pub(crate) const MANY: [(u64, f64); 2] = [(10_000, 20.0), (100_000, 100.0)];
 
-/// Many row groups.
+/// Measures many row groups.
 pub(crate) fn many(report: &mut Report) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for (row_groups, _) in MANY {
@@ -111,7 +111,7 @@ pub(crate) fn many(report: &mut Report) -> Result<(), Failure> {
         let in_vain = vec![mean(&found)];
         rows.push((format!("{row_groups} row groups"), vec![us, requests, mb, in_vain]));
     }
-    let rows: Vec<_> = rows.iter().map(|(name, of)| (name.as_str(), of.clone())).collect();
+    let rows: Vec<_> = rows.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
     let measures = ["us in memory", "requests by ranges", "MB", "false row groups"];
     report.add(LARGE, &measures, &rows);
     Ok(())

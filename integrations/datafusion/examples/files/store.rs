@@ -1,4 +1,4 @@
-//! A directory as an object store that counts what is requested of it, and takes its time.
+//! A directory as an object store that counts and delays requests.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,12 +28,12 @@ pub(crate) struct Counting {
     files: Mutex<BTreeSet<String>>,
 }
 
-/// What was requested of a store.
+/// The requests to a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Requested {
     pub(crate) requests: u64,
     pub(crate) bytes: u64,
-    /// Parquet files of which something was read.
+    /// Parquet files with at least one read.
     pub(crate) files: usize,
 }
 
@@ -48,12 +48,12 @@ impl Counting {
         })
     }
 
-    /// Sets how many microseconds each request takes at least.
+    /// Sets the minimum microseconds of a request.
     pub(crate) fn set_latency(&self, microseconds: u64) {
         self.latency_us.store(microseconds, Relaxed);
     }
 
-    /// What was requested since this was called last.
+    /// Returns the requests since the last call.
     pub(crate) fn take(&self) -> Requested {
         Requested {
             requests: self.requests.swap(0, Relaxed),
@@ -111,7 +111,7 @@ impl ObjectStore for Counting {
         Ok(result)
     }
 
-    /// As stores behind HTTP do: ranges less than 1 MiB apart are one request.
+    /// Joins ranges less than 1 MiB apart, as stores over HTTP do.
     async fn get_ranges(&self, location: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let get = |range| self.get_range(location, range);
         coalesce_ranges(ranges, get, OBJECT_STORE_COALESCE_DEFAULT).await

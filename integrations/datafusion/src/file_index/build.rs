@@ -1,4 +1,4 @@
-//! Builds an index from Parquet files: [`build_file_index`], [`update_file_index`].
+//! Builds and updates an index of Parquet files: [`build_file_index`], [`update_file_index`].
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,32 +25,31 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use tokio::io::AsyncWriteExt;
 
-use super::stored::{external, identity};
-use crate::keys::{KeyType, hash_array};
+use super::stored::{external_error, identity};
+use crate::keys::{KeyType, hash_valid};
 
-/// How many footers are read ahead.
+/// Number of footers that are read ahead.
 const FOOTERS_AHEAD: usize = 8;
 
-/// What has been built of an index.
+/// Progress of building an index.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FileIndexReport {
-    /// Files that are done, indexed or left out.
+    /// Finished files, indexed or left out.
     pub files: u64,
-    /// Different values of the row groups that were added, added up.
+    /// Sum of the distinct values of each added row group.
     pub values: u64,
     /// Bytes of the index.
     pub bytes: u64,
-    /// Files that are not in the index, and why. Queries read them.
+    /// Files that are not in the index, with the reason. Queries read them.
     pub left_out: Vec<(Path, String)>,
 }
 
-/// A column of an index for a field of a table: its name, and the hash that values of its type have
-/// as a [`KeyType`].
+/// Returns the index column of a table's field: its name, and the hash of its [`KeyType`].
 ///
 /// # Errors
 ///
-/// As [`KeyType::of`]; structs too are no columns of an index.
+/// Those of [`KeyType::new`]. Structs are also refused.
 ///
 /// ```
 /// use blocked_bloom_datafusion::file_index_column;
@@ -62,24 +61,28 @@ pub struct FileIndexReport {
 /// ```
 pub fn file_index_column(field: &Field) -> Result<Column> {
     if field.data_type().is_nested() {
-        return exec_err!("blocked-bloom: {} is of type {}", field.name(), field.data_type());
+        return exec_err!(
+            "blocked-bloom: field {} has the nested type {}, which cannot be indexed",
+            field.name(),
+            field.data_type()
+        );
     }
-    Ok(Column::new(field.name().as_str(), KeyType::of(field.data_type())?.key_hash()))
+    Ok(Column::new(field.name().as_str(), KeyType::new(field.data_type())?.key_hash()))
 }
 
-/// Builds an index of these files of a store, as they are listed, and puts it there.
+/// Builds an index of the listed files of a store and stores it at `index`.
 ///
-/// The columns are read row group by row group, a batch of rows at a time, so that memory is
-/// bounded by [`FileIndexOptions::with_memory`] whatever the size of a file. After each file
-/// `progress` is called. A file that cannot be read, or that was replaced while it was read, is
-/// left out.
+/// Columns are read in batches of rows, so [`FileIndexOptions::with_memory`] limits memory for
+/// files of any size. `progress` is called after each file. A file is left out if it cannot be
+/// read, or if it is replaced while it is read.
 ///
-/// The index is put as a whole. On a local disk the new file has the default mode, and replaces a
-/// FIFO or a link.
+/// The index is written as a whole. On a local disk, the new file has the default mode and replaces
+/// a FIFO or a link.
 ///
 /// # Errors
 ///
-/// Those of the store in writing, and of [`FileIndexOptions::builder`]. Nothing is put then.
+/// Write errors of the store, and those of [`FileIndexOptions::builder`]. In both cases nothing is
+/// stored.
 ///
 /// # Examples
 ///
@@ -109,23 +112,23 @@ pub async fn build_file_index(
     index: &Path,
     mut progress: impl FnMut(&FileIndexReport),
 ) -> Result<FileIndexReport> {
-    let builder = options.builder().map_err(external)?;
+    let builder = options.builder().map_err(external_error)?;
     put(&store, files, options.columns(), builder, &[], index, &mut progress).await
 }
 
-/// Updates an index to the files that there are now, as they are listed: adds those that are new or
-/// have changed, by the rule of `same_file`, and drops those that are not listed. The new index is
-/// put in the place of the old one, which is read into memory.
+/// Updates an index to the listed files: adds those that are new or have changed (according to
+/// `same_file`), and drops those that are no longer listed. The old index is read into memory, and
+/// the new one replaces it.
 ///
-/// Files are read as [`build_file_index`] reads them, which describes `progress`, of those that are
-/// added. `tag` is as in [`FileIndexOptions::new`]. If nothing is to change, nothing is put.
+/// Files are read and `progress` is called as in [`build_file_index`]. `tag` is described at
+/// [`FileIndexOptions::new`]. If nothing changes, nothing is written.
 ///
-/// What is added has planes of its own, which lookups by ranges read one by one. Dropping files
-/// merges them: it copies the index once, in memory.
+/// Each update adds planes, which lookups by ranges read one by one. Dropping files merges the
+/// planes, which copies the index once in memory.
 ///
 /// # Errors
 ///
-/// As [`build_file_index`], and of [`FileIndex::from_bytes`]. The old index stays then.
+/// Those of [`build_file_index`] and [`FileIndex::from_bytes`]. In both cases the old index stays.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -150,7 +153,7 @@ pub async fn update_file_index(
     mut progress: impl FnMut(&FileIndexReport),
 ) -> Result<FileIndexReport> {
     let stored = store.get(index).await?.bytes().await?;
-    let mut old = FileIndex::from_bytes(stored).map_err(external)?.with_same_file(same_file);
+    let mut old = FileIndex::from_bytes(stored).map_err(external_error)?.with_same_file(same_file);
     let listed: HashMap<&str, &ObjectMeta> =
         files.iter().map(|file| (file.location.as_ref(), file)).collect();
     let is_listed = |file: FileEntry<'_>| {
@@ -159,7 +162,7 @@ pub async fn update_file_index(
     };
     let compacted = match old.manifest().files().all(is_listed) {
         true => None,
-        false => Some(old.compact(tag, is_listed).map_err(external)?),
+        false => Some(old.compact(tag, is_listed).map_err(external_error)?),
     };
     let is_new = |file: &&ObjectMeta| old.manifest().file(&identity(file)).is_err();
     let new: Vec<ObjectMeta> = files.iter().filter(is_new).cloned().collect();
@@ -168,7 +171,7 @@ pub async fn update_file_index(
         return Ok(FileIndexReport { bytes, ..FileIndexReport::default() });
     }
     if let Some(compacted) = compacted {
-        old = FileIndex::from_bytes(compacted.into()).map_err(external)?;
+        old = FileIndex::from_bytes(compacted.into()).map_err(external_error)?;
     }
     let columns: Vec<Column> = old.manifest().columns().cloned().collect();
     let builder = old.manifest().appender(tag);
@@ -176,7 +179,7 @@ pub async fn update_file_index(
     put(&store, new, &columns, builder, kept, index, &mut progress).await
 }
 
-/// Puts an index of what is `kept` and these files.
+/// Stores an index that consists of the bytes `kept` and the new files.
 async fn put(
     store: &Arc<dyn ObjectStore>,
     files: Vec<ObjectMeta>,
@@ -189,7 +192,7 @@ async fn put(
     let mut output = Output { writer: BufWriter::new(store.clone(), index.clone()), bytes: 0 };
     let built = build(store, files, columns, builder, kept, &mut output, progress).await;
     if built.is_err() {
-        // The parts of an upload that is not ended may stay in the store. What failed is reported.
+        // An unfinished upload may leave parts in the store. The first error is reported.
         _ = output.writer.abort().await;
     }
     built
@@ -207,7 +210,7 @@ async fn build(
     output.write(kept.to_vec()).await?;
     let mut report = FileIndexReport::default();
     let opened = futures::stream::iter(files).map(|file| async {
-        let opened = Opened::new(store, &file).await;
+        let opened = OpenFile::new(store, &file).await;
         (file, opened)
     });
     let mut opened = opened.buffered(FOOTERS_AHEAD);
@@ -224,7 +227,7 @@ async fn build(
         report.bytes = output.bytes;
         progress(&report);
     }
-    output.write(builder.finish().map_err(external)?).await?;
+    output.write(builder.finish().map_err(external_error)?).await?;
     output.writer.shutdown().await?;
     report.bytes = output.bytes;
     Ok(report)
@@ -246,20 +249,20 @@ impl Output {
 }
 
 /// A file whose footer has been read.
-struct Opened {
+struct OpenFile {
     reader: Reader,
     metadata: ArrowReaderMetadata,
 }
 
-impl Opened {
+impl OpenFile {
     async fn new(store: &Arc<dyn ObjectStore>, file: &ObjectMeta) -> Result<Self> {
         let mut reader = Reader { store: store.clone(), file: file.clone() };
         let metadata = ArrowReaderMetadata::load_async(&mut reader, ArrowReaderOptions::new());
         let metadata = metadata.await?;
-        Ok(Opened { reader, metadata })
+        Ok(OpenFile { reader, metadata })
     }
 
-    /// Adds the file. The outer error is one of building, the inner one leaves the file out.
+    /// Adds the file. Outer errors end the build; inner errors leave this file out.
     async fn add(
         &self,
         meta: &ObjectMeta,
@@ -269,7 +272,7 @@ impl Opened {
     ) -> Result<Result<()>> {
         let schema = self.metadata.schema();
         let found: Vec<Option<(usize, String)>> =
-            columns.iter().map(|column| own_type(schema, column)).collect();
+            columns.iter().map(|column| find_column(schema, column)).collect();
         let types: Vec<Option<&str>> =
             found.iter().map(|found| found.as_ref().map(|(_, own)| own.as_str())).collect();
         let Ok(row_groups) = u32::try_from(self.metadata.metadata().num_row_groups()) else {
@@ -277,15 +280,15 @@ impl Opened {
         };
         let mut file = match builder.file(identity(meta), &types, row_groups) {
             Ok(file) => file,
-            Err(error) => return Ok(Err(external(error))),
+            Err(error) => return Ok(Err(external_error(error))),
         };
         for row_group in 0..row_groups as usize {
             if let Err(error) = self.read(row_group, &found, &mut file).await {
                 return Ok(Err(error));
             }
-            output.write(file.end_row_group().map_err(external)?).await?;
+            output.write(file.end_row_group().map_err(external_error)?).await?;
         }
-        Ok(file.end().map_err(external))
+        Ok(file.end().map_err(external_error))
     }
 
     /// Adds the values of a row group.
@@ -308,28 +311,20 @@ impl Opened {
             .with_row_groups(vec![row_group])
             .build()?;
         futures::pin_mut!(batches);
-        let (mut hashes, mut kept) = (Vec::new(), Vec::new());
+        let mut hashes = Vec::new();
         while let Some(batch) = batches.try_next().await? {
             for (column, found) in columns.iter().enumerate() {
                 let Some((field, _)) = found else { continue };
                 let Ok(place) = fields.binary_search(field) else { continue };
-                let valid = hash_array(batch.column(place), &mut hashes)?;
-                let values = match valid {
-                    None => &hashes,
-                    Some(valid) => {
-                        kept.clear();
-                        kept.extend(valid.valid_indices().map(|row| hashes[row]));
-                        &kept
-                    }
-                };
-                file.insert_hashes(column, values).map_err(external)?;
+                hash_valid(batch.column(place), &mut hashes)?;
+                file.insert_hashes(column, &hashes).map_err(external_error)?;
             }
         }
         Ok(())
     }
 }
 
-/// Reads the version of a file that is in a listing, and no other.
+/// Reads the listed version of a file and no other.
 #[derive(Clone)]
 struct Reader {
     store: Arc<dyn ObjectStore>,
@@ -347,13 +342,13 @@ impl Reader {
     }
 }
 
-fn unread(error: datafusion::object_store::Error) -> ParquetError {
+fn read_error(error: datafusion::object_store::Error) -> ParquetError {
     ParquetError::External(Box::new(error))
 }
 
 impl AsyncFileReader for Reader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
-        async move { self.get(range).await.map_err(unread) }.boxed()
+        async move { self.get(range).await.map_err(read_error) }.boxed()
     }
 
     fn get_byte_ranges(
@@ -363,7 +358,7 @@ impl AsyncFileReader for Reader {
         async move {
             let get = |range| self.get(range);
             let got = coalesce_ranges(&ranges, get, OBJECT_STORE_COALESCE_DEFAULT);
-            got.await.map_err(unread)
+            got.await.map_err(read_error)
         }
         .boxed()
     }
@@ -381,15 +376,15 @@ impl AsyncFileReader for Reader {
     }
 }
 
-/// The field of a file that is a column of the index, and its type as text; `None` if there is no
-/// such field, or several, or one whose values have other keys.
-fn own_type(schema: &Schema, column: &Column) -> Option<(usize, String)> {
+/// Returns the field of a file for an index column, and its type as text. Returns `None` if there
+/// is no such field, if there are several, or if its keys differ.
+fn find_column(schema: &Schema, column: &Column) -> Option<(usize, String)> {
     let named = |(_, field): &(usize, &Arc<Field>)| field.name() == column.name();
     let mut fields = schema.fields().iter().enumerate().filter(named);
     let (number, field) = fields.next().filter(|_| fields.next().is_none())?;
     let own = field.data_type();
     let text = own.to_string();
-    let is_key = KeyType::of(own).is_ok_and(|key| key.key_hash() == column.key_hash());
+    let is_key = KeyType::new(own).is_ok_and(|key| key.key_hash() == column.key_hash());
     let is_read = text.parse::<DataType>().is_ok_and(|read| read == *own);
     (is_key && is_read && !own.is_nested()).then_some((number, text))
 }

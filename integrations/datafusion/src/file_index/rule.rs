@@ -1,4 +1,4 @@
-//! Puts the indexes before the scans of a plan: [`FileIndexRule`].
+//! [`FileIndexRule`]: adds the indexes to the scans of a plan.
 
 use std::sync::Arc;
 
@@ -8,15 +8,16 @@ use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+use datafusion::physical_plan::ExecutionPlan;
 
-use super::need::Parts;
-use super::source::{Indexed, Needs, rounds};
-use super::stored::{Indexes, StoredFileIndex, of_store};
+use super::condition::Parts;
+use super::source::{Conditions, IndexedSource, rounds};
+use super::stored::{Indexes, StoredFileIndex, indexes_for_store};
 use crate::limits::ends_early;
+use crate::operators::with_children;
 
-/// Puts the indexes of a store before each scan of its Parquet files that has a predicate. The last
-/// rule of a session, so that predicates and limits are where they stay.
+/// Adds the indexes of a store to each scan of its Parquet files that has a predicate. It is the
+/// last rule of a session, because predicates and limits no longer move then.
 #[derive(Debug)]
 pub(crate) struct FileIndexRule {
     pub(crate) indexes: Indexes,
@@ -24,19 +25,19 @@ pub(crate) struct FileIndexRule {
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// What is above a part of a plan.
+/// The operators above a part of a plan.
 #[derive(Clone, Copy, Default)]
-struct Above {
-    /// An operator that may fill in a filter for scans below it.
+struct Ancestors {
+    /// Whether an operator may fill in a filter for scans below it.
     joined: bool,
-    /// Below such an operator, one that ends after some rows. The engine does not refuse to push
-    /// the filter through it; which rows come would then depend on what is pruned.
-    cut: bool,
+    /// Whether an operator below that one ends after some rows. The engine pushes the filter
+    /// through it, and pruning would then change which rows arrive.
+    limited: bool,
 }
 
 impl PhysicalOptimizerRule for FileIndexRule {
     fn optimize(&self, plan: Plan, _: &ConfigOptions) -> Result<Plan> {
-        Ok(self.rewrite(plan, Above::default())?.data)
+        Ok(self.rewrite(plan, Ancestors::default())?.data)
     }
 
     fn name(&self) -> &str {
@@ -49,7 +50,7 @@ impl PhysicalOptimizerRule for FileIndexRule {
 }
 
 impl FileIndexRule {
-    fn rewrite(&self, plan: Plan, above: Above) -> Result<Transformed<Plan>> {
+    fn rewrite(&self, plan: Plan, above: Ancestors) -> Result<Transformed<Plan>> {
         if let Some(scan) = plan.downcast_ref::<DataSourceExec>()
             && let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>()
         {
@@ -63,9 +64,9 @@ impl FileIndexRule {
             });
         }
         let children: Vec<Plan> = plan.children().into_iter().cloned().collect();
-        let below = Above {
+        let below = Ancestors {
             joined: above.joined || children.len() > 1,
-            cut: above.cut || above.joined && ends_early(&plan),
+            limited: above.limited || above.joined && ends_early(&plan),
         };
         let children = children.into_iter().map(|child| self.rewrite(child, below));
         let children = children.collect::<Result<Vec<_>>>()?;
@@ -73,21 +74,20 @@ impl FileIndexRule {
             return Ok(Transformed::no(plan));
         }
         let children = children.into_iter().map(|child| child.data).collect();
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        Ok(Transformed::yes(plan.replace_children(children, options)?))
+        Ok(Transformed::yes(with_children(plan, children)?))
     }
 
-    /// The source of a scan with the indexes before it, or with fewer filters that count; `None` if
-    /// nothing changes.
-    fn indexed(&self, config: &FileScanConfig, above: Above) -> Option<Indexed> {
+    /// Returns the source of a scan with the indexes, or with dynamic filters turned on or off.
+    /// Returns `None` if nothing changes.
+    fn indexed(&self, config: &FileScanConfig, above: Ancestors) -> Option<IndexedSource> {
         let source = config.file_source();
-        let dynamic = !above.cut;
-        if let Some(indexed) = source.downcast_ref::<Indexed>() {
+        let dynamic = !above.limited;
+        if let Some(indexed) = source.downcast_ref::<IndexedSource>() {
             let changes = indexed.is_dynamic() != dynamic;
             return changes.then(|| indexed.clone().with_dynamic(dynamic));
         }
         let parquet = source.downcast_ref::<ParquetSource>()?;
-        let indexes = of_store(&self.indexes, &config.object_store_url);
+        let indexes = indexes_for_store(&self.indexes, &config.object_store_url);
         let fields = parquet.table_schema().file_schema().fields();
         let known = |index: &StoredFileIndex| {
             fields.iter().any(|field| index.column(field.name(), field.data_type()).is_some())
@@ -97,8 +97,11 @@ impl FileIndexRule {
         if !indexes.iter().any(|index| known(index)) {
             return None;
         }
-        let needs = Needs::of(&indexes, fields, rounds(parquet), &predicate, Parts::Planned);
-        let problems = needs.map_or_else(|error| vec![error.to_string()], |needs| needs.problems);
-        Some(Indexed::new(source.clone(), indexes, None, problems).with_dynamic(dynamic))
+        let conditions =
+            Conditions::new(&indexes, fields, rounds(parquet), &predicate, Parts::Planned);
+        Some(
+            IndexedSource::new(source.clone(), indexes, None, conditions.problems)
+                .with_dynamic(dynamic),
+        )
     }
 }

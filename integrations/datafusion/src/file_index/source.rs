@@ -1,4 +1,4 @@
-//! A scan of Parquet files before which an index is looked up, file by file: [`Indexed`].
+//! [`IndexedSource`]: a source of Parquet files that looks up indexes before it opens a file.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -25,32 +25,32 @@ use datafusion_datasource::morsel::{MorselPlan, MorselPlanner, Morselizer};
 use datafusion_datasource::table_schema::TableSchema;
 use futures::FutureExt;
 
-use super::need::{Need, Parts};
-use super::stored::{Left, StoredFileIndex, Verdict};
+use super::condition::{Condition, Parts};
+use super::stored::{IndexAnswers, StoredFileIndex, Verdict};
 
-/// What indexes need of the rows for which a predicate is true.
+/// The lookups in several indexes for one predicate.
 #[derive(Debug, Default)]
-pub(crate) struct Needs {
-    /// Of the indexes that have something to look up.
-    pub(crate) found: Vec<(Arc<StoredFileIndex>, Need)>,
-    /// Why some have not.
+pub(crate) struct Conditions {
+    /// The indexes with something to look up.
+    pub(crate) found: Vec<(Arc<StoredFileIndex>, Condition)>,
+    /// The reasons why others have nothing to look up.
     pub(crate) problems: Vec<String>,
 }
 
-impl Needs {
-    /// Of a predicate over a scan. `fields` are those of the files. `rounded` says that timestamps
-    /// of 96 bits are rounded when they are read.
-    pub(crate) fn of(
+impl Conditions {
+    /// Converts a predicate over a scan. `fields` are those of the files. `rounded` says whether
+    /// the reader rounds 96-bit timestamps.
+    pub(crate) fn new(
         indexes: &[Arc<StoredFileIndex>],
         fields: &Fields,
         rounded: bool,
         predicate: &Arc<dyn PhysicalExpr>,
         parts: Parts,
-    ) -> Result<Self> {
-        let mut needs = Needs::default();
+    ) -> Self {
+        let mut conditions = Conditions::default();
         for index in indexes {
             let resolve = |column: &Column| {
-                // Columns behind these are parts of the path, or made by the reader.
+                // Further columns are parts of the path, or computed by the reader.
                 let field = fields.get(column.index());
                 let field = field.filter(|field| field.name() == column.name())?;
                 let data_type = field.data_type();
@@ -58,31 +58,33 @@ impl Needs {
                 let number = index.column(column.name(), data_type).filter(|_| !rounded)?;
                 Some((number, data_type.clone()))
             };
-            let need = Need::of(predicate, &resolve, parts)?;
-            match need.is_looked_up() {
-                Ok(true) => needs.found.push((index.clone(), need)),
-                Ok(false) => {}
-                Err(problem) => needs.problems.push(problem),
+            match Condition::new(predicate, &resolve, parts) {
+                Ok(condition) => match condition.is_looked_up() {
+                    Ok(true) => conditions.found.push((index.clone(), condition)),
+                    Ok(false) => {}
+                    Err(problem) => conditions.problems.push(problem),
+                },
+                Err(error) => conditions.problems.push(error.to_string()),
             }
         }
-        Ok(needs)
+        conditions
     }
 
-    /// Whether the same is looked up.
-    fn are(&self, other: &Needs) -> bool {
+    /// Whether both look up the same values.
+    fn has_same_lookups(&self, other: &Conditions) -> bool {
         let (a, b) = (&self.found, &other.found);
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(&a.0, &b.0) && a.1 == b.1)
     }
 }
 
-/// Whether a source rounds timestamps of 96 bits when it reads them.
+/// Whether a source rounds 96-bit timestamps when it reads them.
 pub(crate) fn rounds(source: &ParquetSource) -> bool {
     source.table_parquet_options().global.coerce_int96.is_some()
 }
 
-/// Narrows what is read of a file to some row groups, of which there are `groups.len()`. Returns
-/// `false` if it cannot be narrowed: the file has a selection of rows already, or a plan for
-/// another number of row groups.
+/// Restricts the reading of a file to the row groups that are `true`. Returns `false` if that is
+/// impossible, because the file already has a selection of rows or a plan for another number of row
+/// groups.
 pub(crate) fn narrow(file: &mut PartitionedFile, groups: &[bool]) -> bool {
     if file.extensions.get::<ParquetRowSelection>().is_some() {
         return false;
@@ -99,35 +101,35 @@ pub(crate) fn narrow(file: &mut PartitionedFile, groups: &[bool]) -> bool {
     true
 }
 
-/// A source of Parquet files, with the indexes that are looked up when a file is about to be
-/// opened. The keys that a join fills in while the query runs are complete then.
+/// A source of Parquet files that looks up indexes just before it opens a file. By then, a join has
+/// filled in its keys.
 #[derive(Clone)]
-pub(crate) struct Indexed {
+pub(crate) struct IndexedSource {
     inner: Arc<dyn FileSource>,
     indexes: Arc<[Arc<StoredFileIndex>]>,
-    /// What was looked up when the query was planned, as text.
+    /// The result of lookups when the query was planned, as text.
     planned: Option<String>,
-    /// Why something was not.
+    /// Reasons why some lookups were impossible.
     problems: Vec<String>,
-    /// Whether what operators fill in while the query runs may prune.
+    /// Whether filters that operators fill in while the query runs may prune.
     dynamic: bool,
-    answers: Arc<Mutex<Answers>>,
+    answers: Arc<Mutex<ExecutionCache>>,
 }
 
-/// What has been looked up in the present execution of a plan.
+/// The lookups of the current execution of a plan.
 #[derive(Default)]
-struct Answers {
+struct ExecutionCache {
     begun: HashSet<usize>,
-    answer: Arc<Answer>,
+    answer: Arc<CachedAnswers>,
 }
 
-/// What is left, with the generation of the predicate and the needs that it was looked up for.
-type Answer = tokio::sync::Mutex<Option<(u64, Needs, Arc<Left>)>>;
+/// The answers, with the generation of the predicate and the lookups that they belong to.
+type CachedAnswers = tokio::sync::Mutex<Option<(u64, Conditions, Arc<IndexAnswers>)>>;
 
-impl Indexed {
-    /// With `planned`, nothing else that was known when the query was planned is looked up.
-    /// `problems` say why something is not. What operators fill in while the query runs does not
-    /// count: [`with_dynamic`](Self::with_dynamic).
+impl IndexedSource {
+    /// With `planned`, the static part of the predicate has already been looked up. `problems` are
+    /// reasons why some lookups were impossible. Dynamic filters do not prune until
+    /// [`with_dynamic`](Self::with_dynamic) allows it.
     pub(crate) fn new(
         inner: Arc<dyn FileSource>,
         indexes: Arc<[Arc<StoredFileIndex>]>,
@@ -135,35 +137,36 @@ impl Indexed {
         problems: Vec<String>,
     ) -> Self {
         let answers = Arc::default();
-        Indexed { inner, indexes, planned, problems, dynamic: false, answers }
+        IndexedSource { inner, indexes, planned, problems, dynamic: false, answers }
     }
 
-    /// Sets whether what operators fill in while the query runs may prune: only the rule that has
-    /// seen what is above the scan knows.
+    /// Sets whether dynamic filters may prune. Only the rule that has seen the operators above the
+    /// scan knows.
     pub(crate) fn with_dynamic(self, dynamic: bool) -> Self {
-        Indexed { dynamic, ..self }
+        IndexedSource { dynamic, ..self }
     }
 
     pub(crate) fn is_dynamic(&self) -> bool {
         self.dynamic
     }
 
-    fn around(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
-        Arc::new(Indexed { inner, answers: Arc::default(), ..self.clone() })
+    fn wrap(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+        Arc::new(IndexedSource { inner, answers: Arc::default(), ..self.clone() })
     }
 
-    /// The lookups of a partition of an execution. A partition that begins a second time begins
-    /// another execution, in which nothing that was looked up before counts.
-    fn answer(&self, partition: usize) -> Arc<Answer> {
+    /// Returns the cache for a partition of an execution. If a partition starts a second time, a
+    /// new execution starts with an empty cache.
+    fn answer(&self, partition: usize) -> Arc<CachedAnswers> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if !answers.begun.insert(partition) {
-            *answers = Answers { begun: HashSet::from([partition]), ..Answers::default() };
+            *answers =
+                ExecutionCache { begun: HashSet::from([partition]), ..ExecutionCache::default() };
         }
         answers.answer.clone()
     }
 }
 
-impl FileSource for Indexed {
+impl FileSource for IndexedSource {
     fn create_file_opener(
         &self,
         store: Arc<dyn ObjectStore>,
@@ -186,8 +189,8 @@ impl FileSource for Indexed {
             (None, false) => Parts::Planned,
             (Some(_), false) => return Ok(inner),
         };
-        // A scan with a limit must not end with other rows than without an index, and an adapter of
-        // the user's may give a column other values than the file has.
+        // With a limit, pruning could change the result. A user's adapter may give a column values
+        // that differ from those of the file.
         let Some(predicate) = self.inner.filter() else { return Ok(inner) };
         if config.limit.is_some()
             || config.expr_adapter_factory.is_some()
@@ -215,7 +218,7 @@ impl FileSource for Indexed {
     }
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        Arc::new(Indexed { inner: self.inner.with_batch_size(batch_size), ..self.clone() })
+        Arc::new(IndexedSource { inner: self.inner.with_batch_size(batch_size), ..self.clone() })
     }
 
     fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
@@ -263,7 +266,7 @@ impl FileSource for Indexed {
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let mut done = self.inner.try_pushdown_filters(filters, config)?;
-        done.updated_node = done.updated_node.map(|inner| self.around(inner));
+        done.updated_node = done.updated_node.map(|inner| self.wrap(inner));
         Ok(done)
     }
 
@@ -273,7 +276,7 @@ impl FileSource for Indexed {
         properties: &EquivalenceProperties,
     ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
         let done = self.inner.try_pushdown_sort(order, properties)?;
-        done.try_map(|inner| Ok(self.around(inner)))
+        done.try_map(|inner| Ok(self.wrap(inner)))
     }
 
     fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
@@ -285,7 +288,7 @@ impl FileSource for Indexed {
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn FileSource>>> {
         let done = self.inner.try_pushdown_projection(projection)?;
-        Ok(done.map(|inner| self.around(inner)))
+        Ok(done.map(|inner| self.wrap(inner)))
     }
 
     fn apply_expressions(
@@ -295,8 +298,8 @@ impl FileSource for Indexed {
         self.inner.apply_expressions(f)
     }
 
-    /// As the scan of the files that are left: what another process runs needs no index. The row
-    /// groups that were pruned of them do not travel.
+    /// Encodes the scan of the remaining files. Other processes need no index. Pruned row groups
+    /// are not encoded.
     #[cfg(feature = "ballista")]
     fn try_to_proto(
         &self,
@@ -307,76 +310,80 @@ impl FileSource for Indexed {
     }
 }
 
-/// What the files of a partition share.
+/// State that the files of a partition share.
 struct Shared {
     inner: Box<dyn Morselizer>,
     source: Arc<dyn FileSource>,
     predicate: Arc<dyn PhysicalExpr>,
     parts: Parts,
     indexes: Arc<[Arc<StoredFileIndex>]>,
-    answer: Arc<Answer>,
+    answer: Arc<CachedAnswers>,
     files_pruned: Count,
     row_groups_pruned: Count,
     files_unknown: Count,
-    /// Lookups that could not be made, or not in all of an index.
+    /// Lookups that failed, completely or for part of an index.
     problems: Count,
 }
 
 impl Shared {
-    /// What is left for the predicate as it is now, looked up once for each of its generations that
-    /// needs something else: the filter of a sort with a limit changes again and again.
-    async fn left(&self) -> Result<Arc<Left>> {
+    /// Returns the answers for the current predicate. A new generation of the predicate is looked
+    /// up only if its values changed: a sort with a limit updates its filter again and again.
+    async fn answers(&self) -> Arc<IndexAnswers> {
         let mut answer = self.answer.lock().await;
         let generation = snapshot_generation(&self.predicate);
-        if let Some((known, _, left)) = &*answer
+        if let Some((known, _, answers)) = &*answer
             && *known == generation
         {
-            return Ok(left.clone());
+            return answers.clone();
         }
-        let needs = match self.source.downcast_ref::<ParquetSource>() {
+        let conditions = match self.source.downcast_ref::<ParquetSource>() {
             Some(source) => {
                 let fields = source.table_schema().file_schema().fields();
-                Needs::of(&self.indexes, fields, rounds(source), &self.predicate, self.parts)?
+                Conditions::new(&self.indexes, fields, rounds(source), &self.predicate, self.parts)
             }
-            None => Needs::default(),
+            None => Conditions::default(),
         };
-        if let Some((known, before, left)) = &mut *answer
-            && before.are(&needs)
+        if let Some((known, before, answers)) = &mut *answer
+            && before.has_same_lookups(&conditions)
         {
             *known = generation;
-            return Ok(left.clone());
+            return answers.clone();
         }
-        let left = Arc::new(Left::of(&needs.found).await);
-        self.problems.add(needs.problems.len() + left.problems.len());
-        *answer = Some((generation, needs, left.clone()));
-        Ok(left)
+        let answers = Arc::new(IndexAnswers::look_up(&conditions.found).await);
+        self.problems.add(conditions.problems.len() + answers.problems.len());
+        *answer = Some((generation, conditions, answers.clone()));
+        answers
     }
 
-    /// What is left if that needs no request: it has been looked up for another file, or the
-    /// indexes are in memory.
-    fn left_at_once(&self) -> Option<Result<Arc<Left>>> {
+    /// Returns the answers if they need no request, because they are cached or the indexes are in
+    /// memory.
+    fn ready_answers(&self) -> Option<Arc<IndexAnswers>> {
         if let Ok(answer) = self.answer.try_lock()
-            && let Some((known, _, left)) = &*answer
+            && let Some((known, _, answers)) = &*answer
             && *known == snapshot_generation(&self.predicate)
         {
-            return Some(Ok(left.clone()));
+            return Some(answers.clone());
         }
         match self.indexes.iter().all(|index| index.is_in_memory()) {
-            true => self.left().now_or_never(),
+            true => self.answers().now_or_never(),
             false => None,
         }
     }
 
-    fn plan(&self, left: &Left, mut file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
-        // The types in the index are those that the file says itself.
+    fn plan(
+        &self,
+        answers: &IndexAnswers,
+        mut file: PartitionedFile,
+    ) -> Result<Box<dyn MorselPlanner>> {
+        // The index was built with the types that the file itself declares.
         let verdict = match file.arrow_schema {
-            None => left.of_file(&file.object_meta),
+            None => answers.verdict(&file.object_meta),
             Some(_) => None,
         };
         match verdict {
-            Some(Verdict::Nothing) => {
+            Some(Verdict::Skip) => {
                 self.files_pruned.add(1);
-                return Ok(Box::new(Nothing));
+                return Ok(Box::new(NoRows));
             }
             Some(Verdict::RowGroups(groups)) => {
                 let pruned = groups.iter().filter(|&&group| !group).count();
@@ -402,35 +409,35 @@ impl fmt::Debug for Pruning {
 
 impl Morselizer for Pruning {
     fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
-        Ok(Box::new(File { pruning: self.clone(), file }))
+        Ok(Box::new(FilePlanner { pruning: self.clone(), file }))
     }
 }
 
 /// A file that is about to be opened.
 #[derive(Debug)]
-struct File {
+struct FilePlanner {
     pruning: Pruning,
     file: PartitionedFile,
 }
 
-impl MorselPlanner for File {
+impl MorselPlanner for FilePlanner {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
-        let File { pruning: Pruning(shared), file } = *self;
-        if let Some(left) = shared.left_at_once() {
-            return shared.plan(&*left?, file)?.plan();
+        let FilePlanner { pruning: Pruning(shared), file } = *self;
+        if let Some(answers) = shared.ready_answers() {
+            return shared.plan(&answers, file)?.plan();
         }
         Ok(Some(MorselPlan::new().with_pending_planner(async move {
-            let left = shared.left().await?;
-            shared.plan(&left, file)
+            let answers = shared.answers().await;
+            shared.plan(&answers, file)
         })))
     }
 }
 
-/// A file of which nothing is read.
+/// Skips a file.
 #[derive(Debug)]
-struct Nothing;
+struct NoRows;
 
-impl MorselPlanner for Nothing {
+impl MorselPlanner for NoRows {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
         Ok(None)
     }
@@ -447,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn narrowing_keeps_what_others_left_out() {
+    fn narrowing_keeps_earlier_exclusions() {
         let mut file = PartitionedFile::new("f", 1);
         assert!(narrow(&mut file, &[false, true, true, false, true]));
         assert_eq!(left(&file), [1, 2, 4]);

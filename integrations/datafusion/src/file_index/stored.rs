@@ -1,4 +1,4 @@
-//! An index in an object store: [`StoredFileIndex`], and what several of them leave of a file.
+//! [`StoredFileIndex`]: an index in an object store, and the combined answers of several indexes.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 
-use super::need::{Need, keeps_keys};
+use super::condition::{Condition, keeps_keys};
 use crate::keys::KeyType;
 
-/// How many last bytes are read first. The manifest of some hundreds of files is in them.
+/// Bytes at the end that are read first. The manifest of a few hundred files fits.
 const TAIL_BYTES: u64 = 64 * 1024;
 
 /// An index over the files of a data set, in memory or read by ranges.
@@ -40,13 +40,16 @@ pub struct StoredFileIndex {
     source: Source,
 }
 
-/// Indexes, with the store of the files that they are of.
+/// Indexes, each with the store of its files.
 pub(crate) type Indexes = Arc<[(ObjectStoreUrl, Arc<StoredFileIndex>)]>;
 
-/// The indexes of one store.
-pub(crate) fn of_store(indexes: &Indexes, store: &ObjectStoreUrl) -> Arc<[Arc<StoredFileIndex>]> {
-    let of_store = indexes.iter().filter(|(url, _)| url == store);
-    of_store.map(|(_, index)| index.clone()).collect()
+/// Returns the indexes for one store.
+pub(crate) fn indexes_for_store(
+    indexes: &Indexes,
+    store: &ObjectStoreUrl,
+) -> Arc<[Arc<StoredFileIndex>]> {
+    let indexes_for_store = indexes.iter().filter(|(url, _)| url == store);
+    indexes_for_store.map(|(_, index)| index.clone()).collect()
 }
 
 enum Source {
@@ -64,22 +67,22 @@ impl std::fmt::Debug for Source {
 }
 
 impl StoredFileIndex {
-    /// Reads an index into memory by one request, and verifies it.
+    /// Reads an index into memory with one request, and verifies it.
     ///
     /// # Errors
     ///
-    /// Those of the store, and of [`FileIndex::from_bytes`].
+    /// Those of the store and of [`FileIndex::from_bytes`].
     pub async fn open(store: Arc<dyn ObjectStore>, path: &Path) -> Result<Self> {
         let bytes = store.get(path).await?.bytes().await?;
-        Ok(FileIndex::from_bytes(bytes).map_err(external)?.into())
+        Ok(FileIndex::from_bytes(bytes).map_err(external_error)?.into())
     }
 
-    /// Opens an index whose planes stay in the store, by two requests at most: a lookup reads the
-    /// ranges that it needs, by one request or, where they are far from each other, by more.
+    /// Opens an index with at most two requests and leaves its planes in the store. A lookup reads
+    /// the ranges it needs: with one request, or with several if they are far apart.
     ///
     /// # Errors
     ///
-    /// Those of the store, and of [`Manifest::from_tail`].
+    /// Those of the store and of [`Manifest::from_tail`].
     pub async fn open_ranges(store: Arc<dyn ObjectStore>, path: &Path) -> Result<Self> {
         let last = GetOptions::new().with_range(Some(GetRange::Suffix(TAIL_BYTES)));
         let (mut tail, length) = match store.get_opts(path, last).await {
@@ -87,22 +90,22 @@ impl StoredFileIndex {
                 let length = tail.meta.size;
                 (tail.bytes().await?, length)
             }
-            // Not all stores know the last bytes of an object, nor an object shorter than that.
+            // Not all stores support suffix ranges, and some refuse a range longer than the object.
             Err(_) => {
                 let length = store.head(path).await?.size;
                 let start = length.saturating_sub(TAIL_BYTES);
                 (store.get_range(path, start..length).await?, length)
             }
         };
-        let needed = Manifest::locate_tail(&tail, length).map_err(external)?;
+        let needed = Manifest::locate_tail(&tail, length).map_err(external_error)?;
         if needed.start < length.saturating_sub(tail.len() as u64) {
             tail = store.get_range(path, needed).await?;
         }
-        let manifest = Manifest::from_tail(&tail, length).map_err(external)?;
+        let manifest = Manifest::from_tail(&tail, length).map_err(external_error)?;
         Ok(StoredFileIndex { source: Source::Ranges { manifest, store, path: path.clone() } })
     }
 
-    /// Sets what suffices for a listed file to be the one that was indexed.
+    /// Sets the rule that decides whether a listed file is the indexed one.
     pub fn with_same_file(self, same_file: SameFile) -> Self {
         let source = match self.source {
             Source::Memory(index) => Source::Memory(index.with_same_file(same_file)),
@@ -113,7 +116,7 @@ impl StoredFileIndex {
         StoredFileIndex { source }
     }
 
-    /// What is known of the index: its columns and files.
+    /// Returns the columns and files of the index.
     pub fn manifest(&self) -> &Manifest {
         match &self.source {
             Source::Memory(index) => index.manifest(),
@@ -125,55 +128,55 @@ impl StoredFileIndex {
         matches!(self.source, Source::Memory(_))
     }
 
-    /// The number of a column of a table, if values of this type have the keys of the index.
+    /// Returns the number of a table's column in the index, if its type has the same keys.
     pub(crate) fn column(&self, name: &str, data_type: &DataType) -> Option<usize> {
         let column = self.manifest().column(name)?;
         let key_hash = self.manifest().columns().nth(column)?.key_hash();
-        let same = KeyType::of(data_type).is_ok_and(|key| key.key_hash() == key_hash);
+        let same = KeyType::new(data_type).is_ok_and(|key| key.key_hash() == key_hash);
         (same && !data_type.is_nested()).then_some(column)
     }
 
-    /// Its columns, to tell it from others.
+    /// Returns a name that distinguishes the index from others: its columns.
     fn name(&self) -> String {
         let columns: Vec<&str> = self.manifest().columns().map(|column| column.name()).collect();
         format!("index of {}", columns.join(", "))
     }
 
-    /// The row groups that may satisfy a need, or `None` if there is nothing to look up.
-    async fn candidates(&self, need: &Need) -> Result<Option<Candidates>> {
+    /// Returns the row groups that may match, or `None` if there is nothing to look up.
+    async fn candidates(&self, condition: &Condition) -> Result<Option<Candidates>> {
         let mut lookups = Vec::new();
-        self.lookups(need, &mut lookups)?;
+        self.lookups(condition, &mut lookups)?;
         let found = match &self.source {
             Source::Memory(index) => {
                 let found = lookups.iter().map(|lookup| index.candidates(lookup));
-                found.collect::<Result<Vec<_>, _>>().map_err(external)?
+                found.collect::<Result<Vec<_>, _>>().map_err(external_error)?
             }
             Source::Ranges { manifest, store, path } => {
-                let located = manifest.locate(&lookups).map_err(external)?;
+                let located = manifest.locate(&lookups).map_err(external_error)?;
                 let ranges = located.ranges();
                 let loaded = match ranges.is_empty() {
                     true => Vec::new(),
                     false => store.get_ranges(path, ranges).await?,
                 };
-                manifest.candidates(&located, &loaded).map_err(external)?
+                manifest.candidates(&located, &loaded).map_err(external_error)?
             }
         };
-        combine(need, &mut found.into_iter()).transpose()
+        combine(condition, &mut found.into_iter()).transpose()
     }
 
-    fn lookups(&self, need: &Need, lookups: &mut Vec<Lookup>) -> Result<()> {
-        match need {
-            Need::Any | Need::Never => Ok(()),
-            Need::All(needs) | Need::Either(needs) => {
-                needs.iter().try_for_each(|need| self.lookups(need, lookups))
+    fn lookups(&self, condition: &Condition, lookups: &mut Vec<Lookup>) -> Result<()> {
+        match condition {
+            Condition::Any | Condition::Never => Ok(()),
+            Condition::All(conditions) | Condition::Either(conditions) => {
+                conditions.iter().try_for_each(|condition| self.lookups(condition, lookups))
             }
-            Need::OneOf { column, data_type, hashes } => {
-                let key_hash = KeyType::of(data_type)?.key_hash();
+            Condition::OneOf { column, data_type, hashes } => {
+                let key_hash = KeyType::new(data_type)?.key_hash();
                 let is_type = |own: &str| {
                     own.parse::<DataType>().is_ok_and(|own| keeps_keys(&own, data_type))
                 };
                 let lookup = self.manifest().lookup(*column, key_hash, is_type, hashes.as_slice());
-                lookups.push(lookup.map_err(external)?);
+                lookups.push(lookup.map_err(external_error)?);
                 Ok(())
             }
         }
@@ -186,27 +189,27 @@ impl From<FileIndex<Bytes>> for StoredFileIndex {
     }
 }
 
-/// What is left for a need, of what was found for each of its values in their order.
+/// Combines the answers for the values of a predicate, which are in the predicate's order.
 fn combine(
-    need: &Need,
+    condition: &Condition,
     found: &mut impl Iterator<Item = Candidates>,
 ) -> Option<Result<Candidates>> {
-    let (needs, both): (_, fn(&mut Candidates, &Candidates) -> _) = match need {
-        Need::Any | Need::Never => return None,
-        Need::OneOf { .. } => return found.next().map(Ok),
-        Need::All(needs) => (needs, Candidates::and),
-        Need::Either(needs) => (needs, Candidates::or),
+    let (conditions, both): (_, fn(&mut Candidates, &Candidates) -> _) = match condition {
+        Condition::Any | Condition::Never => return None,
+        Condition::OneOf { .. } => return found.next().map(Ok),
+        Condition::All(conditions) => (conditions, Candidates::and),
+        Condition::Either(conditions) => (conditions, Candidates::or),
     };
-    let mut needs = needs.iter().filter_map(|need| combine(need, found));
-    let first = needs.next()?;
-    Some(needs.fold(first, |all, one| {
+    let mut conditions = conditions.iter().filter_map(|condition| combine(condition, found));
+    let first = conditions.next()?;
+    Some(conditions.fold(first, |all, one| {
         let (mut all, one) = (all?, one?);
-        both(&mut all, &one).map_err(external)?;
+        both(&mut all, &one).map_err(external_error)?;
         Ok(all)
     }))
 }
 
-/// Which version of which file an object is, by the engine's listing of it.
+/// Identifies a version of a file from the engine's listing.
 pub(crate) fn identity(file: &ObjectMeta) -> FileIdentity<'_> {
     let mut identity = FileIdentity::new(file.location.as_ref(), file.size);
     if let Some(etag) = &file.e_tag {
@@ -221,33 +224,33 @@ pub(crate) fn identity(file: &ObjectMeta) -> FileIdentity<'_> {
     }
 }
 
-/// What some indexes leave of the files of a table for one predicate.
+/// The answers of several indexes for one predicate.
 #[derive(Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct IndexAnswers {
     found: Vec<(Arc<StoredFileIndex>, Candidates)>,
-    /// Why more is left than there would be: indexes that are damaged, or could not be read.
+    /// Indexes that are damaged or unreadable. Queries read more because of them.
     pub(crate) problems: Vec<String>,
 }
 
-/// What is to be read of a file.
+/// The part of a file that must be read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
-    /// All of it, and why.
+    /// The whole file, for this reason.
     Unknown(UnknownReason),
-    Nothing,
-    /// The row groups that are `true`, of all.
+    Skip,
+    /// The row groups that are `true`.
     RowGroups(Vec<bool>),
 }
 
-impl Left {
-    /// Looks each need up in its index. An index that cannot be read leaves everything.
-    pub(crate) async fn of(needs: &[(Arc<StoredFileIndex>, Need)]) -> Left {
-        let mut left = Left::default();
-        for (index, need) in needs {
-            let problem = match index.candidates(need).await {
+impl IndexAnswers {
+    /// Looks each predicate up in its index. An unreadable index rules nothing out.
+    pub(crate) async fn look_up(conditions: &[(Arc<StoredFileIndex>, Condition)]) -> IndexAnswers {
+        let mut answers = IndexAnswers::default();
+        for (index, condition) in conditions {
+            let problem = match index.candidates(condition).await {
                 Ok(Some(candidates)) => {
                     let damage = candidates.damage();
-                    left.found.push((index.clone(), candidates));
+                    answers.found.push((index.clone(), candidates));
                     damage.map(|damage| format!("{} is damaged: {damage}", index.name()))
                 }
                 Ok(None) => None,
@@ -255,40 +258,40 @@ impl Left {
             };
             if let Some(problem) = problem {
                 log::warn!("blocked-bloom: more files are read: {problem}");
-                left.problems.push(problem);
+                answers.problems.push(problem);
             }
         }
-        left
+        answers
     }
 
-    /// What is to be read of a file, or `None` if nothing was looked up.
-    pub(crate) fn of_file(&self, file: &ObjectMeta) -> Option<Verdict> {
+    /// Returns the part of a file that must be read, or `None` if nothing was looked up.
+    pub(crate) fn verdict(&self, file: &ObjectMeta) -> Option<Verdict> {
         let identity = identity(file);
         let verdicts = self.found.iter().map(|(index, candidates)| {
             match index.manifest().prune(candidates, &identity) {
                 Pruned::Unknown(why) => Verdict::Unknown(why),
-                Pruned::Empty => Verdict::Nothing,
+                Pruned::Empty => Verdict::Skip,
                 Pruned::RowGroups(bits) => Verdict::RowGroups(
                     (0..bits.len()).map(|i| bits.get(i) != Some(false)).collect(),
                 ),
                 _ => Verdict::Unknown(UnknownReason::OtherIndex),
             }
         });
-        verdicts.reduce(Verdict::and)
+        verdicts.reduce(Verdict::intersect)
     }
 }
 
 impl Verdict {
-    fn and(self, other: Verdict) -> Verdict {
+    fn intersect(self, other: Verdict) -> Verdict {
         match (self, other) {
-            (Verdict::Nothing, _) | (_, Verdict::Nothing) => Verdict::Nothing,
+            (Verdict::Skip, _) | (_, Verdict::Skip) => Verdict::Skip,
             (Verdict::Unknown(_), other) => other,
             (this, Verdict::Unknown(_)) => this,
             (Verdict::RowGroups(a), Verdict::RowGroups(b)) if a.len() == b.len() => {
                 let both: Vec<bool> = a.iter().zip(&b).map(|(a, b)| a & b).collect();
-                if both.contains(&true) { Verdict::RowGroups(both) } else { Verdict::Nothing }
+                if both.contains(&true) { Verdict::RowGroups(both) } else { Verdict::Skip }
             }
-            // One of the two is an index of another version.
+            // The indexes describe different versions of the file.
             (Verdict::RowGroups(_), Verdict::RowGroups(_)) => {
                 Verdict::Unknown(UnknownReason::OtherIndex)
             }
@@ -296,6 +299,6 @@ impl Verdict {
     }
 }
 
-pub(crate) fn external(error: FileIndexError) -> DataFusionError {
+pub(crate) fn external_error(error: FileIndexError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }

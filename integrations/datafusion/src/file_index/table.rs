@@ -1,4 +1,4 @@
-//! Files are pruned before the engine reads their footers: [`FileIndexPlanner`].
+//! [`FileIndexPlanner`]: skips files before the engine reads their footers.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -30,15 +30,15 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_datasource::{PartitionedFile, compute_all_files_statistics};
 use futures::{StreamExt, TryStreamExt};
 
-use super::need::Parts;
-use super::source::{Indexed, Needs, narrow, rounds};
-use super::stored::{Indexes, Left, StoredFileIndex, Verdict, of_store};
+use super::condition::Parts;
+use super::source::{Conditions, IndexedSource, narrow, rounds};
+use super::stored::{IndexAnswers, Indexes, StoredFileIndex, Verdict, indexes_for_store};
 
-/// A query planner that puts an [`IndexedTable`] in the place of each table of files, and leaves
-/// the planning to another planner.
+/// A query planner that replaces each table of files with an [`IndexedTable`] and delegates
+/// planning to another planner.
 ///
-/// A planner rather than the tables of a session: in Ballista the scheduler plans with tables that
-/// it has from a client, and keeps its session's planner whatever becomes of the session's rules.
+/// Replacing the session's tables would not be enough: in Ballista, the scheduler plans with tables
+/// that a client sends. It always keeps its session's planner.
 #[derive(Debug)]
 pub(crate) struct FileIndexPlanner {
     pub(crate) inner: Arc<dyn QueryPlanner + Send + Sync>,
@@ -64,14 +64,14 @@ impl QueryPlanner for FileIndexPlanner {
 
 impl FileIndexPlanner {
     fn indexed(&self, scan: &TableScan) -> Option<Arc<dyn TableSource>> {
-        // A limit keeps the first rows of the files as they are.
+        // A limit keeps the first rows of all files.
         if scan.filters.is_empty() || scan.fetch.is_some() {
             return None;
         }
         let table = source_as_provider(&scan.source).ok()?;
         let listing = table.downcast_ref::<ListingTable>()?;
         let store = listing.table_paths().first()?.object_store();
-        let indexes = of_store(&self.indexes, &store);
+        let indexes = indexes_for_store(&self.indexes, &store);
         if indexes.is_empty() {
             return None;
         }
@@ -79,7 +79,7 @@ impl FileIndexPlanner {
     }
 }
 
-/// A [`ListingTable`] whose files are pruned by indexes before their statistics are read.
+/// A [`ListingTable`] that looks up indexes before it reads the statistics of files.
 #[derive(Debug)]
 struct IndexedTable {
     table: Arc<dyn TableProvider>,
@@ -140,7 +140,7 @@ impl TableProvider for IndexedTable {
 }
 
 impl IndexedTable {
-    /// The scan of the files that are left, or `None` if the table's own scan is to be planned.
+    /// Plans a scan of the remaining files. Returns `None` if the table should plan its own scan.
     async fn pruned(
         &self,
         session: &dyn Session,
@@ -154,7 +154,7 @@ impl IndexedTable {
         };
         let options = &state.config_options().execution;
         let partitioned = !table.options().table_partition_cols.is_empty();
-        // These divide the files by what all of them have.
+        // These features divide files by properties of all of them.
         if arguments.limit().is_some()
             || table.options().output_partitioning.is_some()
             || options.split_file_groups_by_statistics
@@ -166,19 +166,19 @@ impl IndexedTable {
         let Some(format) = format.downcast_ref::<ParquetFormat>() else { return Ok(None) };
         let schema = DFSchema::try_from(table.schema())?;
         let filters = arguments.filters().unwrap_or_default().iter();
-        // A filter that is no expression of the table alone narrows nothing.
+        // Filters that are not expressions of this table alone are ignored.
         let filters = filters.filter_map(|e| state.create_physical_expr(e.clone(), &schema).ok());
         let predicate = conjunction(filters);
         let fields = table.schema().fields().len() - table.options().table_partition_cols.len();
         let fields: Fields = table.schema().fields()[..fields].into();
         let rounded = format.options().global.coerce_int96.is_some();
-        let needs = Needs::of(&self.indexes, &fields, rounded, &predicate, Parts::Planned)?;
-        if needs.found.is_empty() {
+        let conditions =
+            Conditions::new(&self.indexes, &fields, rounded, &predicate, Parts::Planned);
+        if conditions.found.is_empty() {
             return Ok(None);
         }
 
-        // The engine lists the files, and knows everything else about the scan. Without statistics
-        // it reads none of them.
+        // The engine lists the files and plans the scan. Without statistics it reads no footers.
         let mut listing = state.clone();
         listing.config_mut().options_mut().execution.collect_statistics = false;
         let plan = table.scan_with_args(&listing, arguments.clone()).await?.into_inner();
@@ -191,9 +191,9 @@ impl IndexedTable {
         if config.expr_adapter_factory.is_some() || rounds(source) != rounded {
             return Ok(None);
         }
-        let left = Left::of(&needs.found).await;
-        let (files, text) = prune(config, &left);
-        log::debug!("blocked-bloom: an index left {text} of {}", table.table_paths()[0]);
+        let answers = IndexAnswers::look_up(&conditions.found).await;
+        let (files, text) = prune(config, &answers);
+        log::debug!("blocked-bloom: the index leaves {text} of {}", table.table_paths()[0]);
 
         let store = state.runtime_env().object_store(&config.object_store_url)?;
         let collect = options.collect_statistics;
@@ -208,7 +208,7 @@ impl IndexedTable {
         if groups.is_empty() {
             groups.push(FileGroup::new(Vec::new()));
         }
-        // What the files that are left have is not what the table has.
+        // The remaining files have other statistics than the table.
         let (groups, statistics) =
             compute_all_files_statistics(groups, table.schema(), collect, true)?;
         let statistics = match collect {
@@ -216,9 +216,9 @@ impl IndexedTable {
             false => Statistics::new_unknown(&table.schema()),
         };
         let ordering = table.try_create_output_ordering(state.execution_props(), &groups)?;
-        let problems = needs.problems.into_iter().chain(left.problems).collect();
+        let problems = conditions.problems.into_iter().chain(answers.problems).collect();
         let source = Arc::new(source.clone());
-        let source = Indexed::new(source, self.indexes.clone(), Some(text), problems);
+        let source = IndexedSource::new(source, self.indexes.clone(), Some(text), problems);
         let config = FileScanConfigBuilder::from(config.clone())
             .with_file_groups(groups)
             .with_statistics(statistics)
@@ -229,18 +229,19 @@ impl IndexedTable {
     }
 }
 
-/// The files of a scan that are left, and how many row groups, files and why others stay, as text.
-fn prune(config: &FileScanConfig, left: &Left) -> (Vec<PartitionedFile>, String) {
+/// Returns the remaining files of a scan, and a text with the numbers of files and row groups and
+/// the reasons why others remain.
+fn prune(config: &FileScanConfig, answers: &IndexAnswers) -> (Vec<PartitionedFile>, String) {
     let (mut files, mut all) = (Vec::new(), 0);
     let (mut row_groups, mut of_row_groups) = (0, 0);
     let mut unknown = BTreeMap::<String, usize>::new();
     for mut file in config.file_groups.iter().flat_map(|group| group.files().to_vec()) {
         all += 1;
-        match left.of_file(&file.object_meta) {
-            Some(Verdict::Nothing) => continue,
+        match answers.verdict(&file.object_meta) {
+            Some(Verdict::Skip) => continue,
             Some(Verdict::RowGroups(groups)) => {
                 let narrowed = narrow(&mut file, &groups);
-                // Of a file that has a selection of rows already, all stay.
+                // All row groups of a file remain if it already has a selection of rows.
                 row_groups += groups.iter().filter(|&&group| group || !narrowed).count();
                 of_row_groups += groups.len();
             }
@@ -259,7 +260,7 @@ fn prune(config: &FileScanConfig, left: &Left) -> (Vec<PartitionedFile>, String)
     (files, text)
 }
 
-/// The files with their statistics and orders, from the session's cache or their footers.
+/// Adds statistics and orders to the files, from the session's cache or from their footers.
 async fn with_statistics(
     table: &ListingTable,
     state: &SessionState,

@@ -1,5 +1,4 @@
-//! Joins that are awkward in one way or in several, made by a generator. With filters they give the
-//! same rows as without.
+//! Generated joins with unusual features. They return the same rows with filters as without.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -27,7 +26,8 @@ fn key_types() -> Vec<DataType> {
     ]
 }
 
-/// Three tables with keys `k` and `j`, some of which are NULL, repeated, or without a partner.
+/// Creates three tables with keys `k` and `j`, some of which are NULL, repeated, or without a
+/// partner.
 fn tables(context: &SessionContext, to: &DataType) {
     for (table, rows, factor, keys) in
         [("t0", 3000, 7, 400), ("t1", 700, 11, 500), ("t2", 250, 3, 300)]
@@ -49,8 +49,8 @@ fn tables(context: &SessionContext, to: &DataType) {
     }
 }
 
-/// A table, or a subquery in its place, with the columns `k`, `j`, `a` and `id`, and with a
-/// predicate if `selective`.
+/// Returns a table or a subquery with the columns `k`, `j`, `a` and `id`, and with a predicate if
+/// `selective`.
 fn relation(random: &mut Random, depth: usize) -> String {
     let table = random.one(&["t0", "t1", "t2"]);
     let predicate = random.one(&[
@@ -137,7 +137,7 @@ fn query(random: &mut Random) -> String {
 }
 
 #[tokio::test]
-async fn generated_joins_give_the_rows_of_the_plain_engine() {
+async fn generated_joins_return_the_rows_of_the_plain_engine() {
     let mut random = Random(38);
     let (mut filters, mut compared) = (0, 0);
     for hash in [true, false] {
@@ -150,8 +150,8 @@ async fn generated_joins_give_the_rows_of_the_plain_engine() {
             tables(&plain, to);
             for _ in 0..24 {
                 let sql = query(&mut random);
-                // The engine itself refuses some queries, such as sums of a column that a CTE does
-                // not have.
+                // The engine itself refuses some queries, such as sums of a column that a CTE
+                // lacks.
                 let Ok(frame) = plain.sql(&sql).await else { continue };
                 if frame.create_physical_plan().await.is_err() {
                     continue;

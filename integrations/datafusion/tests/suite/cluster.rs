@@ -1,5 +1,5 @@
-//! A scheduler and two executors, each a process. With filters the answers are the same as without,
-//! and fewer bytes are shuffled.
+//! A scheduler and two executors as processes. With filters, queries return the same rows and
+//! shuffle fewer bytes.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -25,18 +25,19 @@ use crate::tpch::generated;
 #[path = "../../examples/cluster/processes.rs"]
 mod processes;
 
-/// What takes longer never ends. Queries take seconds, but the machine may be busy with other work.
+/// Queries take seconds, but the machine may be busy. A query that takes longer than this never
+/// ends.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// The example, which `cargo test` builds. The scheduler and the executors of these tests are
-/// processes of it.
+/// Returns the path of the example, which `cargo test` builds. The scheduler and the executors of
+/// these tests are processes of it.
 fn binary() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let directory = test.parent().and_then(Path::parent).unwrap();
     directory.join("examples").join("cluster")
 }
 
-/// Writes a large table in four files, and two small ones in one file each.
+/// Writes a large table to four files, and two small tables to one file each.
 async fn write_tables(directory: &Path) {
     let context = SessionContext::new();
     std::fs::create_dir(directory.join("fact")).unwrap();
@@ -80,7 +81,7 @@ fn config(filter: bool, adaptive: bool) -> SessionConfig {
         .set_bool("ballista.planner.adaptive.enabled", adaptive)
 }
 
-/// Both sides of a join are shuffled, as are sides that are too large for a broadcast.
+/// Turns broadcasts off, so that both sides of a join are shuffled, as large sides are.
 fn without_broadcast(config: SessionConfig) -> SessionConfig {
     config
         .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
@@ -97,7 +98,7 @@ async fn client(cluster: &Cluster, directory: &Path, config: SessionConfig) -> S
     context
 }
 
-/// Selected columns of a join, so that wrong rows change the answer.
+/// Returns a join that selects columns, so that wrong rows change the result.
 fn joined(build: &str, on: &str) -> String {
     format!(
         "SELECT count(*), sum(f.id), sum(length(f.note)), count(d.k), sum(d.k), count(f.fkn) FROM fact f JOIN ({build}) d ON {on}"
@@ -108,7 +109,7 @@ fn log_of(cluster: &Cluster, executor: usize) -> String {
     std::fs::read_to_string(&cluster.executors[executor].log).unwrap()
 }
 
-/// Nothing that another program listens at is taken for a scheduler that was started.
+/// A port that another program listens at is not mistaken for a new scheduler.
 #[test]
 fn ports_of_other_programs_are_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -140,7 +141,7 @@ async fn answers_and_bytes_in_a_cluster() {
     register_tables(&local, directory).await.unwrap();
     let cluster = Cluster::start(&binary(), directory, 2, 2).unwrap();
 
-    // The query, the filters in its plan, and the most bytes per byte without a filter.
+    // The query, the number of filters in its plan, and the maximum share of the unfiltered bytes.
     let cases = [
         ("1 %, small build side", joined("SELECT * FROM d WHERE attr < 10", "f.fk = d.k"), 1, 0.1),
         ("1 %, large build side", joined("SELECT * FROM e WHERE attr < 1000", "f.fkb = d.k"), 1, 0.25),
@@ -175,7 +176,7 @@ async fn answers_and_bytes_in_a_cluster() {
             1.1,
         ),
         ("two joins", joined("SELECT d.k FROM d JOIN e ON d.k = e.k WHERE d.attr < 10 AND e.attr < 500", "f.fk = d.k"), 3, 0.5),
-        // Rows that may differ from run to run.
+        // These rows may differ from run to run.
         ("limit", "SELECT count(*) > 0 FROM fact f JOIN (SELECT k FROM d WHERE attr < 10 LIMIT 50) d ON f.fk = d.k".into(), 0, 1.1),
         ("random", "SELECT count(*) > 0 FROM fact f JOIN (SELECT k FROM d WHERE random() < 0.5) d ON f.fk = d.k".into(), 0, 1.1),
     ];
@@ -190,14 +191,14 @@ async fn answers_and_bytes_in_a_cluster() {
             for filter in [false, true] {
                 let config = without_broadcast(config(filter, adaptive));
                 let context = client(&cluster, directory, config).await;
-                let what = format!("{name}, adaptive {adaptive}, filter {filter}");
+                let case = format!("{name}, adaptive {adaptive}, filter {filter}");
                 let watch = cluster.watch();
                 let answer = timeout(LONGEST, rows(&context, &sql)).await;
                 let shuffled = watch.finish();
-                assert_eq!(answer.expect(&what), expected, "{what}");
+                assert_eq!(answer.expect(&case), expected, "{case}");
                 bytes.push(shuffled.bytes());
                 println!(
-                    "{what}: {} bytes of stages {:?}",
+                    "{case}: {} bytes of stages {:?}",
                     shuffled.bytes(),
                     shuffled.stages.values()
                 );
@@ -206,10 +207,10 @@ async fn answers_and_bytes_in_a_cluster() {
                     let explained = format!("EXPLAIN ANALYZE {sql}");
                     let explained = rows(&context, &explained).await.join("\n");
                     let probes = explained.matches("BloomProbeExec").count();
-                    // A stage that is planned again is printed once more, so that only the presence
-                    // of filters is compared.
+                    // The plan prints a stage again after replanning it, so only the presence of
+                    // filters is compared.
                     let filters = if filter { filters } else { 0 };
-                    assert_eq!(probes.min(1), filters.min(1), "{what}\n{explained}");
+                    assert_eq!(probes.min(1), filters.min(1), "{case}\n{explained}");
                     if probes > 0 && most < 0.5 {
                         for metric in [
                             "input_rows=",
@@ -218,7 +219,7 @@ async fn answers_and_bytes_in_a_cluster() {
                             "filter_time=",
                             "probe_time=",
                         ] {
-                            assert!(explained.contains(metric), "{metric} {what}\n{explained}");
+                            assert!(explained.contains(metric), "{metric} {case}\n{explained}");
                         }
                     }
                 }
@@ -242,22 +243,22 @@ async fn answers_and_bytes_in_a_cluster() {
 async fn broadcasts_are_left_alone(cluster: &Cluster, directory: &Path) {
     let sql = joined("SELECT * FROM d WHERE attr < 10", "f.fk = d.k");
     let explain = format!("EXPLAIN ANALYZE {sql}");
-    // Ballista's defaults, and its static planner with hash joins, which broadcast, and with
-    // sort-merge joins, which do not.
+    // Ballista's defaults; its static planner with hash joins, which broadcasts; and its static
+    // planner with sort-merge joins, which does not.
     for (adaptive, hash, broadcast) in
         [(true, false, true), (false, true, true), (false, false, false)]
     {
         let config = config(true, adaptive).set_bool("datafusion.optimizer.prefer_hash_join", hash);
         let context = client(cluster, directory, config).await;
         let explained = rows(&context, &explain).await.join("\n");
-        let what = format!("adaptive {adaptive}, hash {hash}\n{explained}");
-        assert_eq!(explained.contains("CollectLeft"), broadcast, "{what}");
-        assert_eq!(explained.contains("BloomProbeExec"), !broadcast, "{what}");
+        let case = format!("adaptive {adaptive}, hash {hash}\n{explained}");
+        assert_eq!(explained.contains("CollectLeft"), broadcast, "{case}");
+        assert_eq!(explained.contains("BloomProbeExec"), !broadcast, "{case}");
     }
 }
 
-/// Ballista 55 waits for ever if a stage turns out to have no rows while another runs that the plan
-/// then does without. Filters leave a row of each task.
+/// Ballista 55 never finishes a query in which one stage turns out to be empty while another runs
+/// that the plan no longer needs. Filters keep one row per task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn filters_that_drop_every_row_in_a_cluster() {
     let directory = tempfile::tempdir().unwrap();
@@ -285,9 +286,9 @@ async fn filters_that_drop_every_row_in_a_cluster() {
                 .set_bool("datafusion.execution.parquet.pushdown_filters", row_filters)
                 .set_str("bloom_join.false_positive_rate", "1e-7");
             let context = client(&cluster, directory, config).await;
-            let what = format!("adaptive {adaptive}, row filters {row_filters}: {sql}");
+            let case = format!("adaptive {adaptive}, row filters {row_filters}: {sql}");
             let answer = timeout(LONGEST, rows(&context, &sql)).await;
-            assert_eq!(answer.expect(&what), expected, "{what}");
+            assert_eq!(answer.expect(&case), expected, "{case}");
         }
     }
 }
@@ -337,8 +338,8 @@ async fn functions_of_the_client(cluster: &Cluster, directory: &Path) {
     }
 }
 
-/// The 22 queries give the rows of the plain engine in its order, by both planners, with broadcasts
-/// and without, with every possible filter and with those that cost little.
+/// The 22 queries return the rows of the plain engine in its order: with both planners, with and
+/// without broadcasts, and with all possible or only cheap filters.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tpch_in_a_cluster() {
     let directory = tempfile::tempdir().unwrap();
@@ -358,7 +359,7 @@ async fn tpch_in_a_cluster() {
             generated::register(&context, directory).await.unwrap();
             for number in 1..=22 {
                 let sql = generated::query(number);
-                let what = format!(
+                let case = format!(
                     "query {number}, adaptive {adaptive}, {enabled}, broadcast {broadcast}"
                 );
                 // Ballista's static planner cannot plan `NOT IN` without a broadcast.
@@ -367,8 +368,8 @@ async fn tpch_in_a_cluster() {
                 }
                 let expected = pretty_format_batches(&run(&local, &sql).await).unwrap();
                 let answer = timeout(LONGEST, run(&context, &sql)).await;
-                let answer = pretty_format_batches(&answer.expect(&what)).unwrap();
-                assert_eq!(answer.to_string(), expected.to_string(), "{what}\n{sql}");
+                let answer = pretty_format_batches(&answer.expect(&case)).unwrap();
+                assert_eq!(answer.to_string(), expected.to_string(), "{case}\n{sql}");
             }
             // The scheduler logs each filter that it plans.
             let log = std::fs::read_to_string(&cluster.scheduler.log).unwrap();
@@ -380,9 +381,9 @@ async fn tpch_in_a_cluster() {
     assert!(filters[2] > filters[1] && filters[5] > filters[4], "{filters:?}");
 }
 
-/// The 99 queries of TPC-DS give the rows that the plain engine gives in one process, by both
-/// planners, with row filters in scans and without, with every possible filter and with those that
-/// cost little. A query that goes wrong without filters as well is named and left out.
+/// The 99 queries of TPC-DS return the rows of the plain engine in one process: with both planners,
+/// with and without row filters in scans, and with all possible or only cheap filters. Queries that
+/// also fail without filters are named and skipped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tpcds_in_a_cluster() {
     let Some(folder) = tpcds::folder() else { return };
@@ -393,10 +394,10 @@ async fn tpcds_in_a_cluster() {
     for adaptive in [true, false] {
         for pushdown in [false, true] {
             for enabled in ["true", "auto"] {
-                let way = format!("adaptive {adaptive}, row filters {pushdown}, {enabled}");
+                let mode = format!("adaptive {adaptive}, row filters {pushdown}, {enabled}");
                 let begun = Instant::now();
                 for (number, (sql, expected)) in queries.iter().enumerate() {
-                    let what = format!("query {}, {way}", number + 1);
+                    let case = format!("query {}, {mode}", number + 1);
                     let answer = async |enabled: &str| {
                         let config = config(true, adaptive)
                             .set_str("bloom_join.enabled", enabled)
@@ -410,15 +411,15 @@ async fn tpcds_in_a_cluster() {
                     };
                     let Err(with) = answer(enabled).await else { continue };
                     match answer("false").await {
-                        Ok(()) => wrong.push(format!("{what}: {with}")),
-                        Err(without) => left_out.push(format!("{what}: {without}")),
+                        Ok(()) => wrong.push(format!("{case}: {with}")),
+                        Err(without) => left_out.push(format!("{case}: {without}")),
                     }
                     println!("{:?}, {:?}", wrong.last(), left_out.last());
                     // It may still be busy with the query.
                     drop(cluster);
                     cluster = start();
                 }
-                println!("{way}: {:.0} s", begun.elapsed().as_secs_f64());
+                println!("{mode}: {:.0} s", begun.elapsed().as_secs_f64());
             }
         }
     }
@@ -426,8 +427,8 @@ async fn tpcds_in_a_cluster() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The scheduler prunes files by an index before it sends scans to executors: the rows are those of
-/// the plain engine, on files that changed since it was built.
+/// The scheduler prunes files with an index before it sends scans to executors. The rows are those
+/// of the plain engine, also for files that changed after the index was built.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_over_files_in_a_cluster() {
     let (mut random, mut asked) = (Random(31), 0);
@@ -461,10 +462,10 @@ async fn an_index_over_files_in_a_cluster() {
                     continue;
                 }
                 let sql = files::query(asked % files::KINDS, &mut random, &files.traces);
-                let what = format!("{change}, adaptive {adaptive}: {sql}");
+                let case = format!("{change}, adaptive {adaptive}: {sql}");
                 let expected = rows(&local, &sql).await;
                 let answer = timeout(LONGEST, rows(&context, &sql)).await;
-                assert_eq!(answer.expect(&what), expected, "{what}");
+                assert_eq!(answer.expect(&case), expected, "{case}");
             }
         }
         let log = std::fs::read_to_string(&cluster.scheduler.log).unwrap();
@@ -472,8 +473,8 @@ async fn an_index_over_files_in_a_cluster() {
     }
 }
 
-/// The query ends with the right rows or with an error. Ballista may run the tasks again on the
-/// executor that is left.
+/// A query returns the right rows or an error. Ballista may run the tasks again on the other
+/// executor.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_executor_is_killed_while_it_runs_tasks() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Sessions whose joins are shuffled, and the rows and plans of their queries.
+//! Sessions whose joins are shuffled, and helpers for rows and plans.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-/// A configuration in which both sides of every join are partitioned, however small they are.
+/// Returns a configuration that partitions both sides of every join, even of small tables.
 pub(crate) fn config() -> SessionConfig {
     SessionConfig::new()
         .with_target_partitions(4)
@@ -19,13 +19,13 @@ pub(crate) fn config() -> SessionConfig {
         .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)
 }
 
-/// The `bloom_join.max_cost` of tables that stand for those of a hundred times the rows. The tasks
-/// of a filter cost the same at any size, so that with the default `auto` filters next to nothing
-/// of tables which tests take seconds for.
+/// A `bloom_join.max_cost` for tables that stand for tables of a hundred times the rows. The tasks
+/// of a filter cost the same at any size. With the default, `auto` would filter almost nothing in
+/// tables that are small enough for tests.
 #[cfg(any(feature = "cluster", feature = "distributed"))]
 pub(crate) const LARGER: &str = "25";
 
-/// A session with the functions and the rule.
+/// Creates a session with the functions and the rule.
 pub(crate) async fn context() -> SessionContext {
     context_of(config()).await
 }
@@ -43,7 +43,7 @@ pub(crate) async fn run(context: &SessionContext, sql: &str) -> Vec<RecordBatch>
     frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// The rows as text, sorted, so that the order in which they came does not matter.
+/// Returns the rows as sorted text, so that their order does not matter.
 pub(crate) async fn rows(context: &SessionContext, sql: &str) -> Vec<String> {
     sorted_lines(&run(context, sql).await)
 }
@@ -51,13 +51,13 @@ pub(crate) async fn rows(context: &SessionContext, sql: &str) -> Vec<String> {
 pub(crate) fn sorted_lines(batches: &[RecordBatch]) -> Vec<String> {
     let text = pretty_format_batches(batches).unwrap().to_string();
     let lines = text.lines().filter(|line| !line.starts_with('+'));
-    // A column is as wide as its widest value, so that the same rows give the same text.
+    // A column is as wide as its widest value, so equal rows have equal text.
     let mut lines: Vec<_> = lines.map(String::from).collect();
     lines.sort();
     lines
 }
 
-/// The number that a query of one row and one column gives.
+/// Returns the number in the single row and column of a query's result.
 pub(crate) async fn number(context: &SessionContext, sql: &str) -> i64 {
     use datafusion::arrow::array::AsArray;
     use datafusion::arrow::datatypes::Int64Type;
@@ -65,7 +65,7 @@ pub(crate) async fn number(context: &SessionContext, sql: &str) -> i64 {
     batches[0].column(0).as_primitive::<Int64Type>().value(0)
 }
 
-/// The error of a query, whether planning or running it fails.
+/// Returns the error of planning or running a query.
 pub(crate) async fn error(context: &SessionContext, sql: &str) -> String {
     let result: Result<_, DataFusionError> = match context.sql(sql).await {
         Ok(frame) => frame.collect().await,
@@ -77,7 +77,7 @@ pub(crate) async fn error(context: &SessionContext, sql: &str) -> String {
     }
 }
 
-/// The physical plan.
+/// Returns the physical plan as text.
 pub(crate) async fn plan(context: &SessionContext, sql: &str) -> String {
     let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
     displayable(plan.as_ref()).indent(false).to_string()
@@ -87,22 +87,22 @@ pub(crate) async fn probes(context: &SessionContext, sql: &str) -> usize {
     plan(context, sql).await.matches("BloomProbeExec").count()
 }
 
-/// A table in memory, in some partitions of several batches each.
+/// Registers a table in memory, with several batches per partition.
 pub(crate) fn register(
     context: &SessionContext,
     name: &str,
     columns: Vec<(&str, ArrayRef)>,
     partitions: usize,
 ) {
-    let whole = RecordBatch::try_from_iter_with_nullable(
+    let all_rows = RecordBatch::try_from_iter_with_nullable(
         columns.into_iter().map(|(name, array)| (name, array, true)),
     )
     .unwrap();
-    let (rows, mut parts) = (whole.num_rows(), vec![Vec::new(); partitions]);
+    let (rows, mut parts) = (all_rows.num_rows(), vec![Vec::new(); partitions]);
     let step = (rows / (3 * partitions)).max(1);
     for (n, first) in (0..rows).step_by(step).enumerate() {
-        parts[n % partitions].push(whole.slice(first, step.min(rows - first)));
+        parts[n % partitions].push(all_rows.slice(first, step.min(rows - first)));
     }
-    let table = MemTable::try_new(whole.schema(), parts).unwrap();
+    let table = MemTable::try_new(all_rows.schema(), parts).unwrap();
     context.register_table(name, Arc::new(table)).unwrap();
 }

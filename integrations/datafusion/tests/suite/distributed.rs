@@ -1,4 +1,4 @@
-//! datafusion-distributed with three workers: with filters the answers are those of the plain
+//! datafusion-distributed with three workers. With filters, queries return the rows of the plain
 //! engine in one process.
 
 use blocked_bloom_datafusion::distributed::{session, worker_session};
@@ -12,8 +12,8 @@ use crate::tpcds::{self, Tolerance};
 use crate::tpch::generated;
 use crate::workers::Workers;
 
-/// A session with filters (`true`, `false` or `auto`), whose scans are divided among all workers,
-/// however small they are.
+/// Creates a session with filters (`true`, `false` or `auto`) whose scans are divided among all
+/// workers, even of small tables.
 fn context(workers: &Workers, config: SessionConfig, enabled: &str) -> SessionContext {
     let config = config.with_distributed_worker_resolver(workers.resolver());
     let builder = SessionStateBuilder::new().with_default_features().with_config(config);
@@ -50,8 +50,8 @@ async fn tpch_in_three_workers() {
             filters[number - 1] = plan.matches("BloomProbeExec").count();
             assert!(filters[number - 1] == 0 || plan.contains("NetworkBroadcastExec"), "{plan}");
             let answer = pretty_format_batches(&run(&context, &sql).await).unwrap();
-            let what = format!("query {number}, hash joins {hash}, {enabled}");
-            assert_eq!(answer.to_string(), expected.to_string(), "{what}\n{plan}");
+            let case = format!("query {number}, hash joins {hash}, {enabled}");
+            assert_eq!(answer.to_string(), expected.to_string(), "{case}\n{plan}");
         }
         println!("hash joins {hash}, {enabled}: filters {filters:?}");
         let least = if enabled == "true" { 11 } else { 7 };
@@ -59,7 +59,7 @@ async fn tpch_in_three_workers() {
     }
 }
 
-/// A query that goes wrong without filters as well is named and left out.
+/// Queries that also fail without filters are named and skipped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tpcds_in_three_workers() {
     let Some(folder) = tpcds::folder() else { return };
@@ -80,13 +80,13 @@ async fn tpcds_in_three_workers() {
                 let (filters, rows) = tpcds::answer(context, sql).await;
                 (filters, rows.and_then(|rows| expected.check(&rows, Tolerance::ROUNDING)))
             };
-            let what = format!("query {number}, hash joins {hash}");
+            let case = format!("query {number}, hash joins {hash}");
             let (planned, checked) = answer(&filtered).await;
             filters += planned;
             if let Err(with) = checked {
                 match answer(&unfiltered).await.1 {
-                    Ok(()) => wrong.push(format!("{what}: {with}")),
-                    Err(without) => left_out.push(format!("{what}: {without}")),
+                    Ok(()) => wrong.push(format!("{case}: {with}")),
+                    Err(without) => left_out.push(format!("{case}: {without}")),
                 }
             }
         }
@@ -97,7 +97,7 @@ async fn tpcds_in_three_workers() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Stages that are made while the query runs are not known when filters are planned.
+/// Stages that are created while the query runs are unknown when filters are planned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_filters_with_dynamic_task_counts() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! One index over files: the rows of every query are those without it, whatever became of the files
-//! since it was built.
+//! One index over many files. Every query returns the same rows as without the index, even if the
+//! files have changed since.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ const URL: &str = "count://data";
 const FILES: usize = 20;
 pub(crate) const COLUMNS: [&str; 6] = ["trace_id", "user_id", "amount", "score", "day", "ts"];
 
-/// Files with an index that was built of them.
+/// Files and an index over them.
 pub(crate) struct Files {
     pub(crate) directory: tempfile::TempDir,
     /// Some values of the files.
@@ -82,7 +82,7 @@ impl Files {
     }
 }
 
-/// Some of a file's traces.
+/// Returns some of a file's traces.
 fn traces_of(batch: &RecordBatch, count: usize) -> Vec<String> {
     use datafusion::arrow::array::AsArray;
     let traces = batch.column_by_name("trace_id").unwrap().as_string::<i32>();
@@ -106,21 +106,21 @@ pub(crate) async fn build(store: Arc<dyn ObjectStore>, files: &str, index: &str,
     assert_eq!((calls, report.left_out.len()), (count as u64, 0), "{report:?}");
 }
 
-/// How a session reads the files.
+/// The way a session reads the files.
 #[derive(Clone, Debug)]
-struct How {
+struct TableSetup {
     schema: SchemaRef,
     pushdown: bool,
     statistics: bool,
     partitioned: bool,
-    /// Files are divided into ranges, however small they are.
+    /// Whether files are divided into ranges, even small ones.
     divided: bool,
     partitions: usize,
 }
 
-impl How {
+impl TableSetup {
     fn new() -> Self {
-        How {
+        TableSetup {
             schema: nullable(),
             pushdown: false,
             statistics: true,
@@ -174,14 +174,14 @@ pub(crate) fn listing(url: &str, schema: &SchemaRef) -> ListingTable {
     ListingTable::try_new(table).unwrap()
 }
 
-/// The schema with columns that may be NULL, as they are of files that do not have them.
+/// Returns the schema with all columns nullable, because some files lack some of them.
 pub(crate) fn nullable() -> SchemaRef {
     let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
     let fields: Vec<Field> = schema().fields().iter().map(nullable).collect();
     Arc::new(Schema::new(fields))
 }
 
-/// The keys as a file, which other processes can read.
+/// Writes the keys to a file, which other processes can read.
 pub(crate) async fn write_keys(context: &SessionContext, directory: &Path, traces: &[String]) {
     register_keys(context, traces);
     let path = directory.join("keys.parquet");
@@ -194,7 +194,8 @@ pub(crate) async fn register_keys_file(context: &SessionContext, directory: &Pat
     context.register_parquet("keys", &path, Default::default()).await.unwrap();
 }
 
-/// A small table to join with: values that are in the files, that are not, and NULL.
+/// Registers a small table to join with: values that occur in the files, values that do not, and
+/// NULL.
 fn register_keys(context: &SessionContext, traces: &[String]) {
     let id = |i: usize| match i % 3 {
         0 => Some(traces[i * 7 % traces.len()].clone()),
@@ -209,7 +210,7 @@ fn register_keys(context: &SessionContext, traces: &[String]) {
 
 pub(crate) const KINDS: usize = 36;
 
-/// A query of a kind, over `spans` and `keys`.
+/// Returns a random query of the given kind over `spans` and `keys`.
 pub(crate) fn query(kind: usize, r: &mut Random, traces: &[String]) -> String {
     let id = |r: &mut Random| match r.below(3) {
         0 => r.trace(),
@@ -220,7 +221,7 @@ pub(crate) fn query(kind: usize, r: &mut Random, traces: &[String]) -> String {
     let ids =
         |r: &mut Random| (0..n).map(|_| format!("'{}'", id(r))).collect::<Vec<_>>().join(", ");
     let users = |r: &mut Random| (0..n).map(|_| user(r).to_string()).collect::<Vec<_>>().join(", ");
-    let what = "count(*) AS n, sum(CAST(status AS BIGINT)) AS s, min(ts) AS a, max(ts) AS b, \
+    let selected = "count(*) AS n, sum(CAST(status AS BIGINT)) AS s, min(ts) AS a, max(ts) AS b, \
                 max(message) AS m";
     let filter = match kind {
         0 | 1 => format!("trace_id = '{}'", id(r)),
@@ -263,7 +264,7 @@ pub(crate) fn query(kind: usize, r: &mut Random, traces: &[String]) -> String {
         }
         30 => format!("trace_id = (SELECT max(id) FROM keys WHERE u < {})", user(r)),
         31 => {
-            // The limit keeps rows before the join drops some.
+            // The limit applies before the join drops rows.
             let limit = 1 + r.below(200);
             return format!(
                 "SELECT count(*), sum(CAST(status AS BIGINT)), max(message) FROM \
@@ -296,13 +297,13 @@ pub(crate) fn query(kind: usize, r: &mut Random, traces: &[String]) -> String {
         }
         _ => {
             return format!(
-                "SELECT {what} FROM spans JOIN (SELECT id, max(u) AS u FROM keys GROUP BY id) k \
+                "SELECT {selected} FROM spans JOIN (SELECT id, max(u) AS u FROM keys GROUP BY id) k \
                  ON k.id = spans.trace_id WHERE spans.user_id <> {} OR k.u > 0",
                 user(r)
             );
         }
     };
-    format!("SELECT {what} FROM spans WHERE {filter}")
+    format!("SELECT {selected} FROM spans WHERE {filter}")
 }
 
 async fn answer(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
@@ -310,7 +311,7 @@ async fn answer(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
     Ok(crate::common::sorted_lines(&batches))
 }
 
-/// What became of the files since the index was built.
+/// Changes of files after the index was built.
 const CHANGES: [&str; 9] = [
     "nothing",
     "replaced",
@@ -347,7 +348,7 @@ pub(crate) fn change(files: &mut Files, change: &str, random: &mut Random) {
     }
     if is("shortened") {
         (10..12).for_each(|file| new(files, file, &[]));
-        // Of the same name and the same first row group, and shorter.
+        // Same name and same first row group, but shorter.
         let batch = spans(&mut Random(77), 10, START);
         files.traces.extend(traces_of(&batch, 5));
         write(&files.path(12), &batch, 1, false).unwrap();
@@ -363,7 +364,7 @@ pub(crate) fn change(files: &mut Files, change: &str, random: &mut Random) {
     }
 }
 
-/// Overwrites a value of a file in place: the file has another of the same length.
+/// Overwrites a value of a file in place with another value of the same length.
 fn overwrite(files: &mut Files, file: usize) {
     let path = files.path(file);
     let bytes = std::fs::read(&path).unwrap();
@@ -378,15 +379,15 @@ fn overwrite(files: &mut Files, file: usize) {
     files.traces.push(new);
 }
 
-/// How many queries a test runs: the number in `BLOCKED_BLOOM_FILE_QUERIES`, or this one, which
-/// takes some seconds.
+/// Returns the number of queries of a test: `BLOCKED_BLOOM_FILE_QUERIES`, or this default, which
+/// takes a few seconds.
 pub(crate) fn queries(some_seconds: usize) -> usize {
     let queries = std::env::var("BLOCKED_BLOOM_FILE_QUERIES");
     queries.map_or(some_seconds, |queries| queries.parse().unwrap())
 }
 
-/// Some ways to read the files.
-fn ways(random: &mut Random) -> How {
+/// Chooses a random way to read the files.
+fn random_setup(random: &mut Random) -> TableSetup {
     use DataType::*;
     let typed = |types: &[(&str, DataType)]| -> SchemaRef {
         let fields = schema()
@@ -412,7 +413,7 @@ fn ways(random: &mut Random) -> How {
         typed(&[("trace_id", BinaryView), ("user_id", Utf8)]),
         typed(&[("user_id", Float64), ("amount", Decimal128(20, 3))]),
     ];
-    How {
+    TableSetup {
         schema: random.pick(&schemas).clone(),
         pushdown: random.below(2) == 0,
         statistics: random.below(2) == 0,
@@ -422,20 +423,20 @@ fn ways(random: &mut Random) -> How {
     }
 }
 
-/// Random queries of all kinds, on files that have changed in every way, by sessions of all kinds.
+/// Random queries of all kinds, on files that have changed in every way, in sessions of all kinds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn random_queries_give_the_rows_of_the_plain_engine() {
+async fn random_queries_return_the_rows_of_the_plain_engine() {
     let mut random = Random(4711);
     let mut sets = Vec::new();
-    for (number, what) in CHANGES.iter().enumerate() {
+    for (number, kind_of_change) in CHANGES.iter().enumerate() {
         let mut files = Files::new(number as u64);
-        if *what == "indexed again" {
+        if *kind_of_change == "indexed again" {
             change(&mut files, "all", &mut random);
         }
         files.build(&COLUMNS).await;
-        // A file system's clock may stand still for some milliseconds.
+        // A file system's clock may stand still for a few milliseconds.
         std::thread::sleep(std::time::Duration::from_millis(20));
-        change(&mut files, what, &mut random);
+        change(&mut files, kind_of_change, &mut random);
         sets.push(files);
     }
     let queries = queries(144);
@@ -444,7 +445,7 @@ async fn random_queries_give_the_rows_of_the_plain_engine() {
     let mut opened = BTreeMap::<usize, [usize; 3]>::new();
     while asked < queries {
         let number = asked / per_session;
-        let (files, how) = (&sets[number % sets.len()], ways(&mut random));
+        let (files, how) = (&sets[number % sets.len()], random_setup(&mut random));
         let (with, plain) = (files.store(), files.store());
         let in_memory = random.below(2) == 0;
         let index = files.open(&with, in_memory).await;
@@ -454,7 +455,7 @@ async fn random_queries_give_the_rows_of_the_plain_engine() {
             let kind = asked % KINDS;
             let sql = query(kind, &mut random, &files.traces);
             _ = (with.take(), plain.take());
-            let what = format!(
+            let case = format!(
                 "{}, in memory {in_memory}, {how:?}: {sql}",
                 CHANGES[number % CHANGES.len()]
             );
@@ -463,7 +464,7 @@ async fn random_queries_give_the_rows_of_the_plain_engine() {
                     with_rows += usize::from(b.len() > 1 && !b[0].starts_with("| 0 "));
                 }
                 (Err(_), Err(_)) => failed += 1,
-                (a, b) => differ.push(format!("{what}\n{a:?}\n{b:?}")),
+                (a, b) => differ.push(format!("{case}\n{a:?}\n{b:?}")),
             }
             let kind = opened.entry(kind).or_default();
             kind[0] += 1;
@@ -489,13 +490,13 @@ async fn random_queries_give_the_rows_of_the_plain_engine() {
     }
 }
 
-/// The plan of a query, as text.
+/// Returns the plan of a query as text.
 async fn plan(context: &SessionContext, sql: &str) -> String {
     crate::common::plan(context, sql).await
 }
 
-/// At the engine's defaults, which collect statistics, no footer is read of a file without the
-/// value.
+/// With the engine's defaults, which collect statistics, no footer of a file without the value is
+/// read.
 #[tokio::test]
 async fn files_without_the_value_are_not_opened() {
     let files = Files::new(1);
@@ -504,13 +505,13 @@ async fn files_without_the_value_are_not_opened() {
     let present = format!("SELECT * FROM spans WHERE trace_id = '{}'", files.traces[7]);
     for in_memory in [true, false] {
         let store = files.store();
-        let context = How::new().context(&store, None, &files.traces);
+        let context = TableSetup::new().context(&store, None, &files.traces);
         let expected = answer(&context, &present).await.unwrap();
         assert_eq!(store.take().files, FILES);
 
-        // The index by at most two requests, the list of the files, and the planes.
+        // Expected requests: at most two for the index, one for the list of files, and the planes.
         let index = files.open(&store, in_memory).await;
-        let context = How::new().context(&store, Some(index), &files.traces);
+        let context = TableSetup::new().context(&store, Some(index), &files.traces);
         assert!(answer(&context, absent).await.unwrap().is_empty());
         let Requested { requests, files: opened, .. } = store.take();
         assert_eq!(opened, 0);
@@ -532,7 +533,7 @@ async fn files_without_the_value_are_not_opened() {
     }
 }
 
-/// `EXPLAIN` says which files stay because the index does not know them, and why.
+/// `EXPLAIN` says which files stay because the index does not know them, with the reason.
 #[tokio::test]
 async fn files_that_changed_are_read() {
     let mut files = Files::new(2);
@@ -541,34 +542,33 @@ async fn files_that_changed_are_read() {
     change(&mut files, "all", &mut Random(5));
     let store = files.store();
     let index = files.open(&store, true).await;
-    let context = How::new().context(&store, Some(index), &files.traces);
+    let context = TableSetup::new().context(&store, Some(index), &files.traces);
     let absent = "SELECT * FROM spans WHERE trace_id = 'absent'";
     let plan = plan(&context, absent).await;
     let left = plan.split_once("file_index_left=[").unwrap().1.split_once(']').unwrap().0;
     println!("{left}");
-    // 20 files, of which 16 were replaced and 2 deleted, and 4 new ones.
+    // 20 files remain: 16 were replaced, 2 deleted, and 4 are new.
     assert!(left.starts_with("20 of 22 files"), "{left}");
     assert_eq!(left.matches("unknown").count(), 3, "{left}");
     _ = store.take();
     assert!(answer(&context, absent).await.unwrap().is_empty());
 
-    // By name alone, as of a table format whose files never change, they are not.
+    // Compared by name only, as for table formats whose files never change, all are known.
     let index = StoredFileIndex::open(store.clone(), &"spans.index".into()).await.unwrap();
     let index = index.with_same_file(SameFile::Name);
-    let context = How::new().context(&store, Some(Arc::new(index)), &files.traces);
+    let context = TableSetup::new().context(&store, Some(Arc::new(index)), &files.traces);
     let plan = self::plan(&context, absent).await;
     assert!(!plan.contains("left=[20 of 22"), "{plan}");
 }
 
-/// The keys of a join are complete when files are about to be opened, in one list or in one for
-/// each partition.
+/// The keys of a join are complete before files are opened, in one list or in one per partition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_of_joins_prune_files() {
     let files = Files::new(3);
     files.build(&["trace_id"]).await;
     for partitioned in [false, true] {
         for statistics in [false, true] {
-            let how = How { partitioned, statistics, ..How::new() };
+            let how = TableSetup { partitioned, statistics, ..TableSetup::new() };
             let store = files.store();
             let index = files.open(&store, true).await;
             let plain = how.context(&store, None, &files.traces);
@@ -593,12 +593,12 @@ async fn keys_of_joins_prune_files() {
 
 /// A plan that is reset and run again looks its keys up again.
 #[tokio::test]
-async fn a_plan_that_runs_again_looks_up_again() {
+async fn a_plan_that_runs_again_repeats_its_lookups() {
     let files = Files::new(4);
     files.build(&["trace_id"]).await;
     let store = files.store();
     let index = files.open(&store, true).await;
-    let context = How::new().context(&store, Some(index), &files.traces);
+    let context = TableSetup::new().context(&store, Some(index), &files.traces);
     let sql = "SELECT count(*) FROM keys JOIN spans ON id = trace_id";
     let expected = answer(&context, sql).await.unwrap();
     let mut plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
@@ -607,8 +607,8 @@ async fn a_plan_that_runs_again_looks_up_again() {
         assert_eq!(crate::common::sorted_lines(&batches), expected);
         plan = reset_plan_states(plan).unwrap();
     }
-    // Each round of the recursion joins with other keys.
-    let plain = How::new().context(&store, None, &files.traces);
+    // Each round of the recursion joins with different keys.
+    let plain = TableSetup::new().context(&store, None, &files.traces);
     for step in [7919, 15838] {
         let sql = format!(
             "WITH RECURSIVE r(u) AS (SELECT CAST({step} AS BIGINT) UNION ALL \
@@ -620,19 +620,19 @@ async fn a_plan_that_runs_again_looks_up_again() {
     }
 }
 
-/// A scan that ends after some rows ends with the same rows: nothing of it is pruned by the keys of
-/// a join above the limit.
+/// A scan that ends after some rows returns the same rows: keys of a join above the limit prune
+/// nothing.
 #[tokio::test]
 async fn scans_with_a_limit_are_left_alone() {
     let files = Files::new(5);
     files.build(&["trace_id", "user_id"]).await;
     for pushdown in [false, true] {
-        // With statistics the engine takes files until they have enough rows, in any order.
-        let how = How { pushdown, partitions: 1, statistics: false, ..How::new() };
+        // With statistics, the engine takes files in any order until they have enough rows.
+        let how = TableSetup { pushdown, partitions: 1, statistics: false, ..TableSetup::new() };
         let store = files.store();
         let index = files.open(&store, true).await;
         let context = how.context(&store, Some(index), &files.traces);
-        // The engine's own filters below limits give other rows; without them they are right.
+        // The engine's own filters below limits return other rows. Without them the rows are right.
         let right = how.context(&store, None, &files.traces);
         crate::common::run(
             &right,
@@ -657,8 +657,8 @@ async fn scans_with_a_limit_are_left_alone() {
     }
 }
 
-/// An ordered table with a limit above a predicate: the merge ends early, and not the scan, below a
-/// join that fills in keys.
+/// An ordered table below a predicate and a limit, below a join that fills in keys. The merge ends
+/// early, but the scan does not.
 #[tokio::test]
 async fn keys_do_not_prune_below_a_merge_that_ends_early() {
     use datafusion::logical_expr::col;
@@ -667,7 +667,7 @@ async fn keys_do_not_prune_below_a_merge_that_ends_early() {
     let store = files.store();
     let url = ObjectStoreUrl::parse(URL).unwrap();
     let context = |index: Option<Arc<StoredFileIndex>>, dynamic: bool| {
-        let config = How::new().config();
+        let config = TableSetup::new().config();
         let name = "datafusion.optimizer.enable_dynamic_filter_pushdown";
         let builder = SessionStateBuilder::new_with_default_features();
         let mut state = builder.with_config(config.set_bool(name, dynamic)).build();
@@ -702,7 +702,8 @@ async fn keys_do_not_prune_below_a_merge_that_ends_early() {
     }
 }
 
-/// A damaged index is refused when it is opened. By ranges, damaged planes prune nothing.
+/// A damaged index is refused when it is opened. If it is read by ranges, damaged planes prune
+/// nothing.
 #[tokio::test]
 async fn damaged_indexes_prune_nothing() {
     let files = Files::new(6);
@@ -711,7 +712,8 @@ async fn damaged_indexes_prune_nothing() {
     let bytes = std::fs::read(&path).unwrap();
     let sql = format!("SELECT * FROM spans WHERE trace_id = '{}'", files.traces[3]);
     let store = files.store();
-    let expected = answer(&How::new().context(&store, None, &files.traces), &sql).await.unwrap();
+    let expected =
+        answer(&TableSetup::new().context(&store, None, &files.traces), &sql).await.unwrap();
     let index = files.open(&store, false).await;
     for damaged in [0, 100, bytes.len() / 2] {
         let mut other = bytes.clone();
@@ -719,17 +721,17 @@ async fn damaged_indexes_prune_nothing() {
         std::fs::write(&path, &other).unwrap();
         let opened = StoredFileIndex::open(store.clone(), &"spans.index".into()).await;
         assert!(opened.is_err());
-        let context = How::new().context(&store, Some(index.clone()), &files.traces);
+        let context = TableSetup::new().context(&store, Some(index.clone()), &files.traces);
         assert_eq!(answer(&context, &sql).await.unwrap(), expected, "damaged at {damaged}");
     }
     std::fs::remove_file(&path).unwrap();
-    let context = How::new().context(&store, Some(index), &files.traces);
+    let context = TableSetup::new().context(&store, Some(index), &files.traces);
     assert_eq!(answer(&context, &sql).await.unwrap(), expected);
 }
 
-/// What the engine calls equal is found, and what it casts with a loss prunes nothing.
+/// Values that the engine calls equal are found. Lossy casts prune nothing.
 #[tokio::test]
-async fn equal_values_of_other_types_are_found() {
+async fn equal_values_of_other_widths_are_found() {
     use datafusion::arrow::array::{Decimal128Array, Float64Array};
     let mut files = Files::new(11);
     let columns = || -> Vec<(&str, ArrayRef)> {
@@ -754,7 +756,9 @@ async fn equal_values_of_other_types_are_found() {
     use DataType::*;
     let as_types = |f: DataType, n: DataType, amount: DataType| -> SchemaRef {
         let fields = [("f", f), ("n", n), ("amount", amount)];
-        Arc::new(Schema::new(fields.map(|(name, of)| Field::new(name, of, true)).to_vec()))
+        Arc::new(Schema::new(
+            fields.map(|(name, data_type)| Field::new(name, data_type, true)).to_vec(),
+        ))
     };
     for (schema, filter, found) in [
         (schema.clone(), "f = CAST('-0.0' AS DOUBLE)", 1),
@@ -772,7 +776,7 @@ async fn equal_values_of_other_types_are_found() {
         (as_types(Float64, Int64, Decimal128(20, 4)), "amount = 1.5", 1),
         (as_types(Float64, Int64, Float64), "amount = 1.5", 1),
     ] {
-        let how = How { schema, statistics: false, ..How::new() };
+        let how = TableSetup { schema, statistics: false, ..TableSetup::new() };
         let index = files.open(&store, true).await;
         let sql = format!("SELECT f, n, amount FROM spans WHERE {filter}");
         let plain = how.context(&store, None, &files.traces);
@@ -783,16 +787,16 @@ async fn equal_values_of_other_types_are_found() {
     }
 }
 
-/// A build that fails puts nothing.
+/// A failed build stores nothing.
 #[tokio::test]
-async fn a_build_that_fails_puts_nothing() {
+async fn a_failed_build_stores_nothing() {
     let files = Files::new(12);
     let store = files.store();
     let none = FileIndexOptions::new(Vec::new(), 1);
     let to: Arc<dyn ObjectStore> = store.clone();
     let built = build_file_index(to, Vec::new(), &none, &"none.index".into(), |_| ()).await;
     assert!(built.is_err() && !files.directory.path().join("none.index").exists());
-    // A file that is no Parquet file, and one that was replaced since it was listed, are left out.
+    // A file that is not Parquet, and one that was replaced after it was listed, are left out.
     let listed: Vec<_> = store.list(Some(&"spans".into())).try_collect().await.unwrap();
     std::fs::write(files.path(0), b"PAR1 and nothing else").unwrap();
     std::fs::copy(files.path(2), files.path(1)).unwrap();
@@ -809,10 +813,10 @@ async fn a_build_that_fails_puts_nothing() {
     assert!(names.len() == FILES - 2 && !left_out.iter().any(|path| names.contains(path)));
 }
 
-/// The index of a file with every type is, byte by byte, the one that the Python package builds, so
-/// that each reads the other's: its tests read the same two files.
+/// The index of a file with every type equals the index that the Python package builds, byte for
+/// byte. The Python tests read the same two files.
 #[tokio::test]
-async fn the_index_is_that_of_the_python_package() {
+async fn the_index_equals_that_of_the_python_package() {
     use datafusion::object_store::memory::InMemory;
     use datafusion::object_store::{ObjectMeta, ObjectStoreExt};
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/python/tests");
@@ -828,7 +832,7 @@ async fn the_index_is_that_of_the_python_package() {
     let own = reader.unwrap().schema().clone();
     let columns = own.fields().iter().map(|field| file_index_column(field).unwrap());
     let options = FileIndexOptions::new(columns.collect(), 1).with_false_row_groups(1.0, 1_000);
-    // Nothing but name, length and time is known of it, the last later than that of the store.
+    // Only name, length and time are known. The time is later than that of the store.
     let later = std::time::Duration::from_nanos(4_000_000_000_123_456_789);
     let last_modified = (std::time::SystemTime::UNIX_EPOCH + later).into();
     let listed = listed.into_iter().map(|file: ObjectMeta| ObjectMeta {
@@ -850,7 +854,7 @@ async fn the_index_is_that_of_the_python_package() {
     let expected = std::fs::read_to_string(golden.join("golden_files.txt")).unwrap();
     assert_eq!(lines[1..], expected.lines().skip(1).collect::<Vec<_>>());
     assert_eq!(lines[0], expected.lines().next().unwrap());
-    // The Python package makes the etags of local files as this store does.
+    // The Python package creates the etags of local files in the same way as this store.
     use std::os::unix::fs::MetadataExt;
     let files = Files::new(17);
     let listed: Vec<_> = files.store().list(None).try_collect::<Vec<ObjectMeta>>().await.unwrap();
@@ -864,10 +868,10 @@ async fn the_index_is_that_of_the_python_package() {
     }
 }
 
-/// New files and changed ones are added, those that are not listed are dropped, and nothing that
-/// is found changes.
+/// An update adds new and changed files and drops files that are no longer listed. Lookups find the
+/// same values as before.
 #[tokio::test]
-async fn an_index_is_updated_to_the_files_that_there_are() {
+async fn an_update_adds_new_files_and_drops_missing_ones() {
     let mut files = Files::new(13);
     files.build(&["trace_id", "user_id"]).await;
     let path = files.directory.path().join("spans.index");
@@ -893,12 +897,12 @@ async fn an_index_is_updated_to_the_files_that_there_are() {
         files.traces.extend(traces_of(&batch, 5));
         write(&files.path(file), &batch, 2, false).unwrap();
     };
-    // New ones alone are appended, so that the old planes stay where they are.
+    // New files alone are appended, so the old planes stay in place.
     (FILES..FILES + 2).for_each(|file| new(&mut files, file));
     assert_eq!(update(3, SameFile::Tag).await, 2);
     let appended = std::fs::read(&path).unwrap();
     assert_eq!(appended[..before.len() / 2], before[..before.len() / 2]);
-    // Replaced ones and deleted ones are dropped.
+    // Replaced and deleted files are dropped.
     std::thread::sleep(std::time::Duration::from_millis(20));
     change(&mut files, "all", &mut Random(6));
     assert!(update(4, SameFile::Tag).await > 10);
@@ -908,8 +912,8 @@ async fn an_index_is_updated_to_the_files_that_there_are() {
         let names = index.manifest().files().map(|file| file.identity().name().to_string());
         assert_eq!(names.collect::<std::collections::BTreeSet<_>>().len(), listed);
         assert_eq!(index.manifest().files().len(), listed);
-        let indexed = How::new().context(&store, Some(index), &files.traces);
-        let plain = How::new().context(&store, None, &files.traces);
+        let indexed = TableSetup::new().context(&store, Some(index), &files.traces);
+        let plain = TableSetup::new().context(&store, None, &files.traces);
         let plan = plan(&indexed, absent).await;
         assert!(plan.contains(&format!("file_index_left=[0 of {listed} files]")), "{plan}");
         let mut random = Random(7);
@@ -921,9 +925,9 @@ async fn an_index_is_updated_to_the_files_that_there_are() {
             }
         }
     }
-    // By names alone nothing is new.
+    // Compared by name only, no file is new.
     assert_eq!(update(5, SameFile::Name).await, 0);
-    // An index that is damaged stays, and says so.
+    // A damaged index stays, and the error says so.
     let mut damaged = std::fs::read(&path).unwrap();
     damaged[70] ^= 1;
     std::fs::write(&path, &damaged).unwrap();
@@ -933,10 +937,10 @@ async fn an_index_is_updated_to_the_files_that_there_are() {
     assert!(updated.is_err() && std::fs::read(&path).unwrap() == damaged);
 }
 
-/// A file that was cut is as it is without an index: an error for whoever reads it, also if the
-/// index would say that it has nothing.
+/// Reading a truncated file is an error, as it is without an index, even if the index rules the
+/// file out.
 #[tokio::test]
-async fn files_that_were_cut_are_errors_all_the_same() {
+async fn reading_truncated_files_is_an_error() {
     let files = Files::new(14);
     files.build(&["trace_id"]).await;
     let store = files.store();
@@ -945,7 +949,7 @@ async fn files_that_were_cut_are_errors_all_the_same() {
         let file = std::fs::OpenOptions::new().write(true).open(files.path(3)).unwrap();
         file.set_len(left).unwrap();
         for (in_memory, statistics) in [(false, true), (true, true), (true, false)] {
-            let how = How { statistics, ..How::new() };
+            let how = TableSetup { statistics, ..TableSetup::new() };
             let index = files.open(&store, in_memory).await;
             let indexed = how.context(&store, Some(index), &files.traces);
             let plain = how.context(&store, None, &files.traces);
@@ -953,21 +957,21 @@ async fn files_that_were_cut_are_errors_all_the_same() {
                 let sql = format!("SELECT * FROM spans WHERE trace_id = '{trace}'");
                 let (a, b) = (answer(&indexed, &sql).await, answer(&plain, &sql).await);
                 assert_eq!(a.is_err(), b.is_err(), "{left} bytes left: {a:?}\n{b:?}");
-                // The engine takes no rows from an empty file.
+                // The engine reads no rows from an empty file.
                 assert_eq!(b.is_err(), left > 0, "{b:?}");
             }
         }
     }
 }
 
-/// `EXPLAIN` says why an index is not looked up, or only in part.
+/// `EXPLAIN` says why an index is not looked up, or only partly.
 #[tokio::test]
 async fn plans_say_why_an_index_does_not_help() {
     let files = Files::new(15);
     files.build(&["trace_id"]).await;
     let store = files.store();
     let index = files.open(&store, false).await;
-    let context = How::new().context(&store, Some(index), &files.traces);
+    let context = TableSetup::new().context(&store, Some(index), &files.traces);
     let many: Vec<String> = (0..4097).map(|i| format!("'{i}'")).collect();
     let many = format!("SELECT * FROM spans WHERE trace_id IN ({})", many.join(", "));
     let text = plan(&context, &many).await;
@@ -986,23 +990,23 @@ async fn plans_say_why_an_index_does_not_help() {
     std::fs::remove_file(&path).unwrap();
     let text = plan(&context, one).await;
     assert!(text.contains("file_index_problems=[index of trace_id cannot be read: "), "{text}");
-    // What a join fills in is looked up later.
+    // The keys that a join fills in are looked up later.
     let join = "EXPLAIN ANALYZE SELECT count(*) FROM keys JOIN spans ON id = trace_id";
     let text = answer(&context, join).await.unwrap().join("\n");
     assert!(text.contains("file_index_problems=1"), "{text}");
 }
 
-/// The filter of a sort with a limit changes while it runs, and what is looked up does not.
+/// The filter of a sort with a limit changes while the sort runs. The looked-up values do not.
 #[tokio::test]
 async fn ranges_are_requested_once_for_a_sort_with_a_limit() {
     let files = Files::new(16);
     files.build(&["trace_id"]).await;
     let store = files.store();
-    let how = How { statistics: false, partitions: 1, ..How::new() };
+    let how = TableSetup { statistics: false, partitions: 1, ..TableSetup::new() };
     let sql = "SELECT ts, message FROM keys JOIN spans ON id = trace_id ORDER BY ts DESC LIMIT 2";
     let plain = how.context(&store, None, &files.traces);
     let expected = answer(&plain, sql).await.unwrap();
-    // Requests of the index are counted alone.
+    // Only requests for the index count.
     let of_index = files.store();
     let index = files.open(&of_index, false).await;
     let context = how.context(&store, Some(index), &files.traces);
@@ -1012,9 +1016,9 @@ async fn ranges_are_requested_once_for_a_sort_with_a_limit() {
     assert_eq!(of_index.take().requests, 1);
 }
 
-/// Values of a path are no values of the file, even under the name of an indexed column.
+/// Values in the path are not values of the file, even under the name of an indexed column.
 #[tokio::test]
-async fn columns_of_the_path_are_not_looked_up() {
+async fn partition_columns_are_not_looked_up() {
     let files = Files::new(8);
     let part = files.directory.path().join("spans/user_id=12345678");
     std::fs::create_dir(&part).unwrap();
@@ -1045,7 +1049,7 @@ async fn columns_of_the_path_are_not_looked_up() {
     }
 }
 
-/// Two indexes of one store, each of one column: files are pruned by both.
+/// Two indexes of one store with one column each: both prune files.
 #[tokio::test]
 async fn several_indexes_prune_together() {
     let files = Files::new(9);

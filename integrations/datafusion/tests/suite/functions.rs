@@ -18,7 +18,7 @@ fn integers(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
     Arc::new(Int64Array::from_iter(values))
 }
 
-/// The filter that a query of one row gives.
+/// Returns the filter in the single row of a query's result.
 async fn filter(context: &SessionContext, sql: &str) -> Vec<u8> {
     let batches = run(context, sql).await;
     assert_eq!(batches.iter().map(|b| b.num_rows()).sum::<usize>(), 1, "{sql}");
@@ -31,7 +31,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn every_type_finds_its_keys_and_next_to_nothing_else() {
+async fn every_type_finds_its_keys_and_rejects_others() {
     use DataType::*;
     let types = [
         Int8,
@@ -74,7 +74,7 @@ async fn every_type_finds_its_keys_and_next_to_nothing_else() {
     };
     for to in types {
         let context = context().await;
-        // The filters and the values are NULL at the first, the last and other places.
+        // Filters and values are NULL in the first, the last and other rows.
         let values = integers((0..120).map(|i| (i % 11 != 0 && i != 119).then_some(i)));
         let keys = integers((0..60).map(|i| (i % 7 != 0 && i != 59).then_some(2 * i)));
         register(&context, "t", vec![("v", cast_to(&values, &to))], 3);
@@ -127,8 +127,8 @@ async fn null_and_empty_filters() {
 async fn keys_of_another_type_are_an_error() {
     let context = context().await;
     for (built, looked_up, expected) in [
-        ("1", "'1'", ["of integers", "strings"]),
-        ("'1'", "1", ["strings", "of integers"]),
+        ("1", "'1'", ["has integers", "strings"]),
+        ("'1'", "1", ["has strings", "integers"]),
         ("1.5::double", "1", ["floating-point", "integers"]),
         ("1.5::decimal(10,1)", "1.50::decimal(10,2)", ["scale 1", "scale 2"]),
         ("to_timestamp_seconds(1)", "to_timestamp_millis(1)", ["in seconds", "in milliseconds"]),
@@ -139,10 +139,10 @@ async fn keys_of_another_type_are_an_error() {
             "SELECT bloom_filter_contains((SELECT bloom_filter_agg({built})), {looked_up})"
         );
         let error = error(&context, &sql).await;
-        assert!(error.contains("bloom_filter_contains: the filter is of"), "{error}");
+        assert!(error.contains("bloom_filter_contains: the filter has"), "{error}");
         assert!(expected.iter().all(|word| error.contains(word)), "{error}");
     }
-    // Other widths and layouts are the same type of key.
+    // Other widths and layouts have the same key type.
     for (built, looked_up) in [("1::int", "1::bigint"), ("'a'", "X'61'"), ("1::smallint", "true")] {
         let sql = format!(
             "SELECT count(*) FROM (SELECT 1) WHERE bloom_filter_contains((SELECT bloom_filter_agg({built})), {looked_up})"
@@ -156,15 +156,15 @@ async fn arguments_out_of_range_are_errors() {
     let context = context().await;
     register(&context, "t", vec![("v", integers((0..10).map(Some)))], 1);
     for (call, expected) in [
-        ("bloom_filter_agg(v, 0)", "0 expected keys"),
-        ("bloom_filter_agg(v, -5)", "-5 expected keys"),
+        ("bloom_filter_agg(v, 0)", "expected_keys is 0"),
+        ("bloom_filter_agg(v, -5)", "expected_keys is -5"),
         ("bloom_filter_agg(v, NULL)", "must not be NULL"),
         ("bloom_filter_agg(v, v)", "must be literals"),
-        ("bloom_filter_agg(v, 10, 0.0)", "rate of 0"),
-        ("bloom_filter_agg(v, 10, 1.0)", "rate of 1"),
+        ("bloom_filter_agg(v, 10, 0.0)", "fpr is 0"),
+        ("bloom_filter_agg(v, 10, 1.0)", "fpr is 1"),
         ("bloom_filter_agg(v, 10000000000)", "limit 1073741824"),
         ("bloom_filter_agg(make_array(v))", "cannot be keys"),
-        ("bloom_filter_contains(1, 2)", "a filter is a binary value"),
+        ("bloom_filter_contains(1, 2)", "the filter must be a binary value"),
         ("bloom_filter_contains(X'00', make_array(v))", "cannot be keys"),
     ] {
         let error = error(&context, &format!("SELECT {call} FROM t")).await;
@@ -192,16 +192,16 @@ async fn every_damaged_byte_is_an_error_that_names_the_function() {
         let error = error(&context, &query(&stored[..len])).await;
         assert!(error.contains("bloom_filter_contains: "), "{len} bytes: {error}");
     }
-    // A filter that another program built with hashes of its own is refused.
+    // Another program's filter with caller-supplied hashes is refused.
     let foreign = BloomFilter::from_hashes(&FilterOptions::default(), &[1, 2]).unwrap().to_bytes();
-    assert!(error(&context, &query(&foreign)).await.contains("the filter is of"), "seed 0");
+    assert!(error(&context, &query(&foreign)).await.contains("the filter has"), "seed 0");
 }
 
 #[tokio::test]
-async fn filters_of_other_programs_are_found() {
+async fn filters_of_other_programs_can_be_looked_up() {
     let context = context().await;
     register(&context, "t", vec![("v", integers((0..1000).map(Some)))], 2);
-    let key = KeyType::of(&DataType::Int64).unwrap();
+    let key = KeyType::new(&DataType::Int64).unwrap();
     let options = FilterOptions::new(Sizing::FalsePositiveRate(1e-6)).with_key_hash(key.key_hash());
     let mut builder = options.builder();
     for value in [1_i64, 500, 999] {
@@ -213,11 +213,11 @@ async fn filters_of_other_programs_are_found() {
 }
 
 #[tokio::test]
-async fn partitions_are_merged_whatever_their_state() {
+async fn partitions_with_any_state_are_merged() {
     let context = context().await;
     register(&context, "t", vec![("v", integers((0..200_000).map(|i| Some(i * 3))))], 4);
-    // 4 partitions of 50,000 keys. Their states are all hashes, all filters, or, where rows are
-    // filtered, of both kinds.
+    // 4 partitions of 50,000 keys. Their states are hashes, filters, or, if rows are filtered,
+    // both.
     for (expected, condition) in [
         (1_000_000, "true"),
         (200_000, "true"),
@@ -237,12 +237,12 @@ async fn partitions_are_merged_whatever_their_state() {
                 format!("SELECT count(*) FROM t WHERE bloom_filter_contains(({agg}), v + 1)");
             let false_hits = number(&context, &false_hits).await;
             assert!((1..2500).contains(&false_hits), "{false_hits} of 200000 (1 %)");
-            // The filter is as small as the keys allow.
+            // The filter is as small as its keys allow.
             let bits = view.params().bits_per_key() * view.params().expected_items() as f64;
             assert!(stored.len() < 320_000, "{} bytes, {bits} bits", stored.len());
         }
     }
-    // Keys that repeat stay hashes, and few keys make a small filter.
+    // Repeated keys stay hashes, and few keys make a small filter.
     let repeated = filter(&context, "SELECT bloom_filter_agg(v % 100) FROM t").await;
     assert!(repeated.len() <= 256, "{} bytes for 100 keys", repeated.len());
     let few = filter(&context, "SELECT bloom_filter_agg(v, 10000000) FROM t WHERE v < 30").await;
@@ -260,7 +260,7 @@ async fn groups_windows_and_distinct() {
     assert!((1500..1600).contains(&number(&context, distinct).await));
     let filtered = "SELECT count(*) FROM t WHERE bloom_filter_contains((SELECT bloom_filter_agg(v) FILTER (WHERE v < 10) FROM t), v)";
     assert!((10..60).contains(&number(&context, filtered).await));
-    // The filter of a running window contains each key from the key's row on.
+    // The filter of a running window contains each key from that key's row onwards.
     let window = "SELECT count(*) FROM (SELECT v, bloom_filter_agg(v, 1000) OVER (ORDER BY v) AS f FROM t WHERE v < 200)
         WHERE NOT bloom_filter_contains(f, v)";
     assert_eq!(number(&context, window).await, 0);
@@ -278,18 +278,18 @@ async fn data_frames() {
         bloom_filter_contains().call(vec![lit(ScalarValue::Binary(Some(bytes))), col("v")]);
     let found = context.table("t").await.unwrap().filter(contains.clone()).unwrap();
     assert_eq!(found.count().await.unwrap(), 100);
-    // The function is selected as a column, which has a short name.
+    // The function is selected as a column with a short name.
     let frame = context.table("t").await.unwrap().select(vec![contains]).unwrap();
     let name = frame.schema().field(0).name().clone();
     assert!(name.starts_with("bloom_filter_contains(filter ") && name.len() < 64, "{name}");
     assert_eq!(frame.collect().await.unwrap()[0].schema().field(0).name(), &name);
 }
 
-/// The count is taken in a process of its own, since other tests open filters too.
+/// Other tests open filters too, so a separate process counts.
 #[test]
 fn a_filter_is_opened_once_per_query() {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "functions::counts_in_a_process_of_its_own", "--ignored"])
+        .args(["--exact", "functions::counts_in_a_separate_process", "--ignored"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&child.stdout);
@@ -298,7 +298,7 @@ fn a_filter_is_opened_once_per_query() {
 
 #[tokio::test]
 #[ignore = "run by a_filter_is_opened_once_per_query"]
-async fn counts_in_a_process_of_its_own() {
+async fn counts_in_a_separate_process() {
     let context = context().await;
     run(&context, "SET datafusion.execution.batch_size = 100").await;
     register(&context, "t", vec![("v", integers((0..100_000).map(Some)))], 4);

@@ -1,5 +1,5 @@
-//! Joins in one process: with filters the rows are the same as without, for every type of join,
-//! every type of key, and NULL in every place.
+//! Joins in one process return the same rows with filters as without: for every join type, every
+//! key type, and NULL in every place.
 
 use std::sync::Arc;
 
@@ -10,34 +10,34 @@ use datafusion::prelude::SessionContext;
 
 use crate::common::{config, context, context_of, plan, probes, register, rows, run};
 
-/// A large table `f` and a small one `d`. Their keys are of type `to`; some are NULL, repeated, or
-/// without a partner.
+/// Creates a large table `f` and a small table `d`. Their keys have the type `to`; some are NULL,
+/// repeated, or without a partner.
 fn tables(context: &SessionContext, to: &DataType) {
-    let keys = |of: &mut dyn Iterator<Item = Option<i64>>| -> ArrayRef {
-        let keys: ArrayRef = Arc::new(Int64Array::from_iter(of));
+    let keys = |values: &mut dyn Iterator<Item = Option<i64>>| -> ArrayRef {
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter(values));
         match to {
             DataType::Date32 => cast(&cast(&keys, &DataType::Int32).unwrap(), to).unwrap(),
             _ => cast(&keys, to).unwrap(),
         }
     };
     let ids = |n: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(0..n)) };
-    let of = |n: i64, f: fn(i64) -> i64| -> ArrayRef {
+    let column = |n: i64, f: fn(i64) -> i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values((0..n).map(f)))
     };
     let large = keys(&mut (0..6000).map(|i| (i % 13 != 0).then_some(i * 7 % 1000)));
     let small = keys(&mut (0..300).map(|i| (i % 17 != 0).then_some(i * 11 % 1200)));
-    let columns = vec![("id", ids(6000)), ("fk", large), ("a", of(6000, |i| i % 5))];
+    let columns = vec![("id", ids(6000)), ("fk", large), ("a", column(6000, |i| i % 5))];
     register(context, "f", columns, 4);
     let columns = vec![
         ("did", ids(300)),
         ("k", small),
-        ("b", of(300, |i| i % 5)),
-        ("attr", of(300, |i| i % 10)),
+        ("b", column(300, |i| i % 5)),
+        ("attr", column(300, |i| i % 10)),
     ];
     register(context, "d", columns, 2);
 }
 
-/// Asserts that a query gives the same rows with filters as without, and how many filters it has.
+/// Asserts that a query returns the same rows with filters as without, and has this many filters.
 async fn compare(context: &SessionContext, sql: &str, filters: usize) {
     run(context, "SET bloom_join.enabled = false").await;
     assert_eq!(probes(context, sql).await, 0, "{sql}");
@@ -48,7 +48,7 @@ async fn compare(context: &SessionContext, sql: &str, filters: usize) {
     assert_eq!(rows(context, sql).await, expected, "{sql}\n{plan}");
 }
 
-/// The selected part of `d`.
+/// The selected rows of `d`.
 const D: &str = "(SELECT * FROM d WHERE attr < 3)";
 
 #[tokio::test]
@@ -75,11 +75,11 @@ async fn every_join_type_and_key_type() {
             tables(&context, to);
             compare(&context, &sql("INNER"), 1).await;
             compare(&context, &reversed("INNER"), 1).await;
-            // The large side is not preserved, and its rows need a partner.
+            // The large side is not preserved, so its rows need a partner.
             compare(&context, &sql("RIGHT"), 1).await;
             compare(&context, &reversed("LEFT"), 1).await;
-            // The large side is preserved. The small one could be filtered by a selective side
-            // only, and `f` is not selective.
+            // The large side is preserved. Only a selective side could filter the small one, and
+            // `f` is not selective.
             compare(&context, &sql("LEFT"), 0).await;
             compare(&context, &reversed("RIGHT"), 0).await;
             compare(&context, &sql("FULL"), 0).await;
@@ -104,10 +104,10 @@ async fn joins_that_keep_rows_without_a_partner_have_no_filter() {
         format!("SELECT * FROM f WHERE fk NOT IN (SELECT k FROM {D} d)"),
         format!("SELECT * FROM f WHERE fk NOT IN (SELECT k FROM {D} d WHERE k IS NOT NULL)"),
         format!("SELECT * FROM f WHERE NOT EXISTS (SELECT 1 FROM {D} d WHERE d.k = f.fk)"),
-        // mark joins
+        // Mark joins.
         format!("SELECT * FROM f WHERE a = 1 OR fk IN (SELECT k FROM {D} d)"),
         format!("SELECT * FROM f WHERE a = 1 OR EXISTS (SELECT 1 FROM {D} d WHERE d.k = f.fk)"),
-        // NULL equals NULL
+        // NULL equals NULL.
         format!("SELECT * FROM f JOIN {D} d ON f.fk IS NOT DISTINCT FROM d.k"),
         format!("SELECT fk FROM f INTERSECT SELECT k FROM {D} d"),
         format!("SELECT fk FROM f EXCEPT SELECT k FROM {D} d"),
@@ -135,7 +135,7 @@ async fn several_keys_conditions_and_expressions() {
             format!("SELECT * FROM f JOIN {D} d ON f.id = d.did AND f.fk IS NOT DISTINCT FROM d.k"),
             1,
         ),
-        // both sides are selective: the larger one is probed
+        // Both sides are selective; the larger one is probed.
         (format!("SELECT * FROM (SELECT * FROM f WHERE a < 4) f JOIN {D} d ON f.fk = d.k"), 1),
         (format!("SELECT * FROM (SELECT * FROM f WHERE a < 4) f LEFT JOIN {D} d ON f.fk = d.k"), 0),
     ] {
@@ -143,10 +143,10 @@ async fn several_keys_conditions_and_expressions() {
     }
 }
 
-/// A join takes NULL within one struct to equal NULL within another. The functions take a struct
-/// with a NULL for NULL.
+/// A join treats NULL in one struct as equal to NULL in another. The functions treat a struct with
+/// a NULL as NULL.
 #[tokio::test]
-async fn columns_that_are_structs_are_left_to_the_join() {
+async fn struct_columns_are_left_to_the_join() {
     let context = context().await;
     tables(&context, &DataType::Int64);
     let f = "(SELECT id, a, struct(fk, a) AS s FROM f)";
@@ -167,8 +167,7 @@ async fn chains_of_joins_aggregates_and_unions() {
         (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k JOIN {e} e ON f.fk = e.ek"), 2),
         // The second filter is built from the table that its keys come from, not from the join.
         (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k JOIN f f2 ON f2.id = d.did"), 2),
-        // The keys come from a table that has a filter itself. The table and its filter are both
-        // read again.
+        // The keys come from a table that has a filter itself. Both are read again.
         (
             format!(
                 "SELECT count(*), sum(g.id) FROM f g JOIN (SELECT f.id, f.fk FROM f JOIN {D} d ON f.fk = d.k) j ON g.fk = j.fk"
@@ -193,8 +192,8 @@ async fn chains_of_joins_aggregates_and_unions() {
     }
 }
 
-/// A table without a predicate is reduced by a smaller one, with which it is joined above or below,
-/// and in its turn reduces the large table.
+/// A smaller table reduces a table without a predicate, which then reduces the large table. The two
+/// are joined above or below.
 #[tokio::test]
 async fn filters_of_filtered_tables() {
     let context = context().await;
@@ -246,14 +245,14 @@ async fn empty_and_null_build_sides() {
         let d = format!("(SELECT * FROM d WHERE {condition})");
         for join in ["INNER", "RIGHT", "LEFT", "FULL", "LEFT SEMI", "LEFT ANTI"] {
             let sql = format!("SELECT * FROM f {join} JOIN {d} d ON f.fk = d.k");
-            let droppable = usize::from(matches!(join, "INNER" | "RIGHT" | "LEFT SEMI"));
-            compare(&context, &sql, droppable).await;
+            let droppable_sides = usize::from(matches!(join, "INNER" | "RIGHT" | "LEFT SEMI"));
+            compare(&context, &sql, droppable_sides).await;
         }
     }
 }
 
 /// The partitions of a scan share a queue of files. The two runs of the build side must not share
-/// one queue.
+/// one.
 #[tokio::test]
 async fn scans_of_files() {
     let directory = tempfile::tempdir().unwrap();
@@ -288,7 +287,7 @@ async fn rows_pass_unprobed_when_nearly_all_are_hits() {
     let context = context().await;
     let n = 1_000_000;
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..n));
-    // In one partition a sample is probed, then the rows of sixteen samples are not, and so on.
+    // In one partition, one sample is probed, then the rows of sixteen samples are not, and so on.
     register(&context, "f", vec![("fk", ids.clone())], 1);
     register(&context, "d", vec![("k", ids)], 2);
     let sql = "SELECT count(*) FROM f JOIN (SELECT * FROM d WHERE k >= 0) d ON f.fk = d.k";
@@ -319,8 +318,8 @@ fn metric(line: &str, name: &str) -> f64 {
     digits.parse::<f64>().unwrap() * scale
 }
 
-/// Parquet files of a dimension and of a fact table. The values of `attr` lie anywhere, those of
-/// `day` in order.
+/// Writes Parquet files of a dimension and a fact table. The values of `attr` are spread over the
+/// table; those of `day` ascend.
 async fn files(context: &SessionContext, directory: &std::path::Path) {
     let directory = directory.display();
     for sql in [
@@ -342,7 +341,7 @@ async fn files(context: &SessionContext, directory: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn build_sides_of_which_nearly_all_are_keys() {
+async fn rows_pass_if_the_build_side_stopped_reading() {
     let directory = tempfile::tempdir().unwrap();
     for pushdown in [false, true] {
         let config = config()
@@ -362,7 +361,7 @@ async fn build_sides_of_which_nearly_all_are_keys() {
 }
 
 #[tokio::test]
-async fn a_filter_that_drops_all_rows_leaves_one() {
+async fn a_filter_keeps_one_row_per_partition() {
     let directory = tempfile::tempdir().unwrap();
     for pushdown in [false, true] {
         let config = config()
@@ -376,7 +375,7 @@ async fn a_filter_that_drops_all_rows_leaves_one() {
         compare(&context, sql, 1).await;
         let analyzed = rows(&context, &format!("EXPLAIN ANALYZE {sql}")).await;
         let probe = analyzed.iter().find(|line| line.contains("BloomProbeExec")).unwrap();
-        // One of each of at most two partitions.
+        // One row for each of at most two partitions.
         let rows = ["output_rows=1,", "output_rows=2,"].iter().any(|rows| probe.contains(rows));
         assert!(rows, "row filters {pushdown}: {probe}");
     }

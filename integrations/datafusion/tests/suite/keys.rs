@@ -1,5 +1,5 @@
-//! The hash of every type of key: golden values, which are also in docs/datafusion.md, and the
-//! canonical forms whose hashes they are.
+//! The hashes of every key type: golden values, which docs/datafusion.md also lists, and
+//! their canonical forms.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn int(value: i64, to: &DataType) -> ArrayRef {
     cast(&(Arc::new(Int64Array::from(vec![value])) as ArrayRef), to).unwrap()
 }
 
-/// A value of each type of key, the seed, and the bytes that are hashed.
+/// Returns values of each key type, with the seed and the hashed bytes.
 fn goldens() -> Vec<(&'static str, ArrayRef, u64, Vec<u8>)> {
     use TimeUnit::*;
     let number = |value: i64| value.to_le_bytes().to_vec();
@@ -31,7 +31,7 @@ fn goldens() -> Vec<(&'static str, ArrayRef, u64, Vec<u8>)> {
     let decimal = Decimal128Array::from(vec![150]).with_precision_and_scale(10, 2).unwrap();
     let text: ArrayRef = Arc::new(StringArray::from(vec!["apple"]));
     let field =
-        |name: &str, of: &ArrayRef| Arc::new(Field::new(name, of.data_type().clone(), true));
+        |name: &str, array: &ArrayRef| Arc::new(Field::new(name, array.data_type().clone(), true));
     let seven = int(7, &DataType::Int32);
     let both: ArrayRef = Arc::new(StructArray::from(vec![
         (field("a", &seven), seven.clone()),
@@ -84,10 +84,10 @@ trait Pipe: Sized {
 impl Pipe for ArrayRef {}
 
 #[test]
-fn hashes_are_those_of_the_document() {
+fn hashes_match_the_document() {
     let mut table = String::new();
     for (value, array, seed, bytes) in goldens() {
-        let key = KeyType::of(array.data_type()).unwrap();
+        let key = KeyType::new(array.data_type()).unwrap();
         assert_eq!(key.key_hash(), KeyHash::Xxh3 { seed }, "{value}");
         let hash = hash_of(array);
         assert_eq!(hash, KeyHasher::with_seed(seed).hash(bytes), "{value}");
@@ -99,8 +99,8 @@ fn hashes_are_those_of_the_document() {
 #[test]
 fn equal_values_have_equal_hashes_in_every_layout() {
     use DataType::*;
-    for (value, of) in [(1, &[Boolean, Int8, Int16, Int32, UInt8, UInt16, UInt32, UInt64][..])] {
-        for to in of {
+    for (value, types) in [(1, &[Boolean, Int8, Int16, Int32, UInt8, UInt16, UInt32, UInt64][..])] {
+        for to in types {
             assert_eq!(hash_of(int(value, to)), hash_of(int(value, &Int64)), "{to}");
         }
     }
@@ -114,7 +114,7 @@ fn equal_values_have_equal_hashes_in_every_layout() {
     assert_eq!(zero(0.0), zero(-0.0));
     assert_eq!(zero(f32::NAN), hash_of(Arc::new(Float64Array::from(vec![-f64::NAN]))));
     let text: ArrayRef = Arc::new(StringArray::from(vec!["a string of more than twelve bytes"]));
-    let dictionary = |of: DataType| Dictionary(Box::new(UInt16), Box::new(of));
+    let dictionary = |values: DataType| Dictionary(Box::new(UInt16), Box::new(values));
     for to in [LargeUtf8, Utf8View, Binary, LargeBinary, BinaryView, dictionary(Utf8)] {
         assert_eq!(hash_of(cast(&text, &to).unwrap()), hash_of(text.clone()), "{to}");
     }
@@ -127,10 +127,10 @@ fn equal_values_have_equal_hashes_in_every_layout() {
 }
 
 #[test]
-fn other_units_and_scales_are_other_keys() {
+fn different_units_and_scales_are_different_keys() {
     use DataType::*;
     let zone = |zone: &str| Timestamp(TimeUnit::Second, Some(zone.into()));
-    assert_eq!(KeyType::of(&zone("UTC")).unwrap(), KeyType::of(&zone("+02:00")).unwrap());
+    assert_eq!(KeyType::new(&zone("UTC")).unwrap(), KeyType::new(&zone("+02:00")).unwrap());
     let types = [
         Int64,
         Float64,
@@ -148,17 +148,17 @@ fn other_units_and_scales_are_other_keys() {
     ];
     for (i, a) in types.iter().enumerate() {
         for b in &types[..i] {
-            assert_ne!(KeyType::of(a).unwrap(), KeyType::of(b).unwrap(), "{a} {b}");
+            assert_ne!(KeyType::new(a).unwrap(), KeyType::new(b).unwrap(), "{a} {b}");
         }
     }
     let list = List(Arc::new(Field::new_list_field(Int64, true)));
     for refused in [Null, list, Interval(IntervalUnit::DayTime)] {
-        let error = KeyType::of(&refused).unwrap_err().to_string();
+        let error = KeyType::new(&refused).unwrap_err().to_string();
         assert!(error.contains("cannot be keys"), "{error}");
     }
 }
 
-/// Arrays of every length, and slices that begin anywhere, are compared with one value at a time.
+/// Arrays of every length, and slices with any start, have the hashes of their single values.
 #[test]
 fn batches_and_slices_are_hashed_as_single_values() {
     let numbers: ArrayRef =

@@ -1,6 +1,6 @@
-//! Parts of tables that depend on which rows come: limits, offsets, sorts that keep the first rows,
-//! windows, first values and samples. With filters, as operators and in scans, the rows are those
-//! of the plain engine.
+//! Parts of tables that depend on the order of rows: limits, offsets, top-k sorts, windows, first
+//! values and samples. With filters, in operators and in scans, they have the rows of the plain
+//! engine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ const ROW_FILTERS: &str = "datafusion.execution.parquet.pushdown_filters";
 const DYNAMIC_FILTERS: &str = "datafusion.optimizer.enable_dynamic_filter_pushdown";
 
 /// `f` is one file in the order of `id`, and `m` has the same rows in four files. A tenth of `d`
-/// (`attr = 1`) has a tenth of the keys `k`, and a fifth of `e` has a fifth of the values of `v`.
+/// (`attr = 1`) has a tenth of the keys `k`. A fifth of `e` has a fifth of the values of `v`.
 pub(crate) async fn write_tables(directory: &Path) {
-    // In one partition, so that rows come in the order of the series.
+    // With one partition, rows keep the order of the series.
     let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
     std::fs::create_dir(directory.join("m")).unwrap();
     let row = "value AS id, value * 7 % 1000 AS k, value * 13 % 20011 AS v";
@@ -70,8 +70,8 @@ pub(crate) async fn register_tables(context: &SessionContext, directory: &Path) 
     }
 }
 
-/// The joins of [`PARTS`] that are also run in a cluster. Sorted joins with a limit are left out:
-/// Ballista's adaptive planner takes any of their rows, not the first, with filters and without.
+/// The joins of [`PARTS`] that also run in a cluster. Sorted joins with a limit are left out,
+/// because Ballista's adaptive planner returns any of their rows, with filters and without.
 #[cfg(feature = "cluster")]
 pub(crate) fn parts_in_a_cluster() -> impl Iterator<Item = String> {
     let parts = PARTS.iter().filter(|(part, filtered)| {
@@ -80,10 +80,10 @@ pub(crate) fn parts_in_a_cluster() -> impl Iterator<Item = String> {
     parts.step_by(2).map(|(part, _)| joined(&part.replace("{f}", "f")))
 }
 
-/// Parts of the table `{f}` with the columns `id`, `k` and `v`, and whether a filter is planned for
-/// the join of the part by `k`. A filter of that join must not change which rows the part has.
+/// Parts of the table `{f}` with the columns `id`, `k` and `v`, and whether the join of the part by
+/// `k` gets a filter. That filter must not change the rows of the part.
 const PARTS: &[(&str, bool)] = &[
-    // Limits in the order of the file. When the engine has removed the sort, the scan has the
+    // Limits in the order of the file. After the engine has removed the sort, the scan has the
     // limit.
     ("SELECT * FROM {f} ORDER BY id LIMIT 3000", true),
     ("SELECT * FROM {f} ORDER BY id LIMIT 3000 OFFSET 1000", true),
@@ -94,7 +94,7 @@ const PARTS: &[(&str, bool)] = &[
     ("SELECT v AS id, k, id AS v FROM {f} ORDER BY id LIMIT 3000", true),
     ("SELECT * FROM (SELECT * FROM {f} ORDER BY id LIMIT 3000) WHERE v % 3 = 0", true),
     ("SELECT id, k, v + 1 AS v FROM (SELECT * FROM {f} ORDER BY id LIMIT 3000)", true),
-    // Sorts that keep the first rows.
+    // Top-k sorts.
     ("SELECT * FROM {f} ORDER BY id DESC LIMIT 3000", true),
     ("SELECT * FROM {f} ORDER BY v LIMIT 3000", true),
     ("SELECT * FROM {f} ORDER BY k, id LIMIT 3000", true),
@@ -174,9 +174,8 @@ const PARTS: &[(&str, bool)] = &[
     ("SELECT DISTINCT ON (k) id, k, v FROM {f} ORDER BY k, id DESC", true),
 ];
 
-/// Parts of one file in one partition, whose rows come in the order of the file: limits without an
-/// order, and samples of every third row. The last part calls a function that numbers the rows it
-/// is called for.
+/// Parts of one file in one partition, whose rows keep the order of the file: limits without an
+/// order, and samples of every third row. The last part calls a function that numbers its calls.
 const PARTS_IN_ORDER: &[(&str, bool)] = &[
     ("SELECT * FROM f LIMIT 3000", true),
     ("SELECT * FROM f LIMIT 3000 OFFSET 500", true),
@@ -191,7 +190,7 @@ const PARTS_IN_ORDER: &[(&str, bool)] = &[
     ("SELECT id, k, numbered(id) AS v FROM f", true),
 ];
 
-/// Functions whose values depend on the rows that came before.
+/// Registers functions whose values depend on previous rows.
 fn register_functions(context: &SessionContext, rows: &Arc<AtomicI64>) {
     let argument = |arguments: &[ColumnarValue]| match &arguments[0] {
         ColumnarValue::Array(values) => values.len() as i64,
@@ -223,8 +222,8 @@ fn register_functions(context: &SessionContext, rows: &Arc<AtomicI64>) {
     context.register_udf(create_udf("numbered", columns(), int, volatile, Arc::new(numbered)));
 }
 
-/// A session with the rule after all others, which have moved limits into scans and sorts.
-fn rule_at_the_end(config: SessionConfig) -> SessionContext {
+/// Creates a session with the rule after all others, which have moved limits into scans and sorts.
+fn context_with_rule_last(config: SessionConfig) -> SessionContext {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.push(Arc::new(BloomJoinRule::default()));
     let options =
@@ -236,7 +235,7 @@ fn rule_at_the_end(config: SessionConfig) -> SessionContext {
     SessionContext::new_with_state(state)
 }
 
-/// The rows of a part that have a partner in a tenth of `d`.
+/// Joins a part with a tenth of `d`.
 fn joined(part: &str) -> String {
     format!(
         "SELECT count(*), sum(x.id), sum(x.k), sum(x.v) FROM ({part}) x
@@ -245,7 +244,7 @@ fn joined(part: &str) -> String {
 }
 
 #[tokio::test]
-async fn parts_that_depend_on_which_rows_come() {
+async fn order_dependent_parts_keep_their_rows() {
     let directory = tempfile::tempdir().unwrap();
     write_tables(directory.path()).await;
     let called = Arc::new(AtomicI64::new(0));
@@ -259,7 +258,8 @@ async fn parts_that_depend_on_which_rows_come() {
             .with_target_partitions(2)
             .set_bool(ROW_FILTERS, row_filters)
             .set_bool(DYNAMIC_FILTERS, false)
-            // With work stealing the order by `id` is lost: see upstream/order-lost-below-limit.md.
+            // With work stealing, the order by `id` is lost: see
+            // upstream/order-lost-below-limit.md.
             .set_bool("datafusion.execution.enable_file_stream_work_stealing", false)
             // One file stays one partition, up to the join.
             .set_bool("datafusion.optimizer.enable_round_robin_repartition", false);
@@ -270,7 +270,7 @@ async fn parts_that_depend_on_which_rows_come() {
         if row_filters {
             let sorts = "datafusion.optimizer.prefer_hash_join";
             let sorts = context_of(config.clone().set_bool(sorts, false)).await;
-            sessions.extend([("first, sorts", sorts), ("last", rule_at_the_end(config))]);
+            sessions.extend([("first, sorts", sorts), ("last", context_with_rule_last(config))]);
         }
         for (_, context) in &sessions {
             register(context).await;
@@ -289,13 +289,14 @@ async fn parts_that_depend_on_which_rows_come() {
                 let shown = displayable(plan.as_ref()).indent(false).to_string();
                 called.store(0, Ordering::Relaxed);
                 let found = sorted_lines(&collect(plan, context.task_ctx()).await.unwrap());
-                let what = format!("row filters {row_filters}, rule {rule}: {sql}\n{shown}");
-                // A rule that runs last may expect too few rows of sorts that have a limit by then.
+                let case = format!("row filters {row_filters}, rule {rule}: {sql}\n{shown}");
+                // A rule that runs last may expect too few rows from sorts that already have a
+                // limit.
                 if *rule != "last" && shown.contains("BloomProbeExec") != filtered {
-                    wrong.push(format!("filters: {}, {what}", !filtered));
+                    wrong.push(format!("filters: {}, {case}", !filtered));
                 }
                 if found != expected {
-                    wrong.push(format!("{found:?} for {expected:?}, {what}"));
+                    wrong.push(format!("{found:?} for {expected:?}, {case}"));
                 }
                 compared += 1;
             }
@@ -304,11 +305,11 @@ async fn parts_that_depend_on_which_rows_come() {
     assert!(wrong.is_empty(), "{}\n{} of {compared} wrong", wrong.join("\n\n"), wrong.len());
 }
 
-/// The smallest case. With the filter in a scan that ends after some rows, as many rows came, all
-/// with a partner. In one process the engine's own dynamic filters do this too, unless a filter is
-/// between.
+/// The smallest case. If the filter moved into a scan that ends after some rows, the scan would
+/// return other rows, all with a partner. In one process, the engine's own dynamic filters do this
+/// too, unless a filter is in between.
 #[tokio::test]
-async fn a_filter_is_not_put_into_a_scan_with_a_limit() {
+async fn a_filter_does_not_move_into_a_scan_with_a_limit() {
     let directory = tempfile::tempdir().unwrap();
     write_tables(directory.path()).await;
     let sql = "SELECT count(*) FROM (SELECT * FROM f ORDER BY id LIMIT 3000) x
@@ -323,16 +324,16 @@ async fn a_filter_is_not_put_into_a_scan_with_a_limit() {
         assert!(plan[probe..].contains("limit=3000"), "the scan below has no limit\n{plan}");
         assert_eq!(number(&context, sql).await, 300, "dynamic filters {dynamic_filters}\n{plan}");
         // A scan without a limit takes the filter.
-        let whole = sql.replace(" ORDER BY id LIMIT 3000", "");
-        let explained = rows(&context, &format!("EXPLAIN ANALYZE {whole}")).await.join("\n");
+        let unlimited = sql.replace(" ORDER BY id LIMIT 3000", "");
+        let explained = rows(&context, &format!("EXPLAIN ANALYZE {unlimited}")).await.join("\n");
         let scan = explained.lines().find(|line| line.contains("/f.parquet")).unwrap();
-        // 18,000 rows have no partner, of which false positives may be left.
+        // 18,000 rows have no partner. Some may remain as false positives.
         assert!(scan.contains("pushdown_rows_pruned=1"), "{explained}");
-        assert_eq!(number(&context, &whole).await, 2000, "{explained}");
+        assert_eq!(number(&context, &unlimited).await, 2000, "{explained}");
     }
 }
 
-/// When all rules of the engine have run on a plan with a limit above a probe, no limit is below
+/// After all rules of the engine have run on a plan with a limit above a probe, no limit is below
 /// it.
 #[tokio::test]
 async fn no_rule_moves_a_limit_below_a_probe() {
@@ -387,7 +388,7 @@ async fn no_rule_moves_a_limit_below_a_probe() {
                 ("a limit of columns", limited(projected(probe().await), 0), rows_from(0)),
             ]);
         }
-        for (what, plan, expected) in plans {
+        for (case, plan, expected) in plans {
             let mut optimized = plan;
             for rule in PhysicalOptimizer::new().rules {
                 let options = context.copied_config();
@@ -395,11 +396,11 @@ async fn no_rule_moves_a_limit_below_a_probe() {
                 let shown = displayable(optimized.as_ref()).indent(false).to_string();
                 let below = shown.find("BloomProbeExec").map(|probe| &shown[probe..]).unwrap();
                 for limit in ["limit=", "fetch=", "lim=", "Limit"] {
-                    assert!(!below.contains(limit), "{} moved {what}\n{shown}", rule.name());
+                    assert!(!below.contains(limit), "{} moved {case}\n{shown}", rule.name());
                 }
             }
             let batches: Vec<RecordBatch> = collect(optimized, context.task_ctx()).await.unwrap();
-            assert_eq!(sorted_lines(&batches), rows(&context, &expected).await, "{what}");
+            assert_eq!(sorted_lines(&batches), rows(&context, &expected).await, "{case}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Keys and functions, joins in one process, what the rule refuses, a cluster of processes, and
-//! workers of datafusion-distributed.
+//! Tests of keys and functions, of joins in one process, of the rule, of a cluster of processes,
+//! and of datafusion-distributed's workers.
 
 mod awkward;
 #[cfg(all(feature = "cluster", feature = "distributed", feature = "file-index"))]
@@ -13,6 +13,7 @@ mod functions;
 mod joins;
 mod keys;
 mod limits;
+mod memory;
 mod rule;
 mod stars;
 mod tpcds;

@@ -1,4 +1,4 @@
-//! The plans that the rule leaves alone, and those that it must change.
+//! Plans that the rule leaves alone and plans that it must change.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::common::{
 
 fn tables(context: &SessionContext) {
     let n = 20_000;
-    let of = |f: fn(i64) -> i64, n| -> ArrayRef {
+    let column = |f: fn(i64) -> i64, n| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values((0..n).map(f)))
     };
     let x: ArrayRef =
         Arc::new(Float64Array::from_iter_values((0..1000).map(|i| f64::from(i) / 3.0)));
-    register(context, "f", vec![("id", of(|i| i, n)), ("fk", of(|i| i % 5000, n))], 4);
+    register(context, "f", vec![("id", column(|i| i, n)), ("fk", column(|i| i % 5000, n))], 4);
     register(
         context,
         "d",
-        vec![("k", of(|i| i, 1000)), ("attr", of(|i| i % 10, 1000)), ("x", x)],
+        vec![("k", column(|i| i, 1000)), ("attr", column(|i| i % 10, 1000)), ("x", x)],
         2,
     );
 }
@@ -36,7 +36,7 @@ fn joined(build: &str) -> String {
 }
 
 #[tokio::test]
-async fn builds_that_may_differ_when_they_run_again_are_refused() {
+async fn build_sides_that_may_change_are_refused() {
     let context = context().await;
     tables(&context);
     for (build, filters) in [
@@ -51,14 +51,14 @@ async fn builds_that_may_differ_when_they_run_again_are_refused() {
         ("SELECT k FROM d WHERE attr < 3 AND x < (SELECT max(x) FROM d)", 1),
         ("SELECT k FROM d WHERE attr < 3 LIMIT 50", 0),
         ("SELECT k FROM (SELECT * FROM d LIMIT 50) WHERE attr < 3", 0),
-        // The table has the same keys each time, and more of them than the sort leaves.
+        // The table has the same keys each time, and more of them than the sort returns.
         ("SELECT k FROM d WHERE attr < 3 ORDER BY attr LIMIT 50", 1),
         ("SELECT k FROM (SELECT * FROM d ORDER BY attr LIMIT 50) WHERE attr < 3", 0),
         ("SELECT k FROM d WHERE random() < 0.5", 0),
         ("SELECT k FROM d WHERE attr < 3 AND uuid() > '8'", 0),
         ("SELECT CAST(random() * 1000 AS bigint) AS k FROM d WHERE attr < 3", 0),
         ("SELECT first_value(k) AS k FROM d WHERE attr < 3 GROUP BY x", 0),
-        // The keys of groups are the same each time too.
+        // The keys of groups are also the same each time.
         ("SELECT k FROM d WHERE attr < 3 GROUP BY k HAVING sum(x) > 10", 1),
         ("SELECT k FROM d GROUP BY k HAVING sum(x) > 10", 0),
         ("SELECT k FROM d GROUP BY k HAVING avg(x) > 10", 0),
@@ -77,7 +77,7 @@ async fn builds_that_may_differ_when_they_run_again_are_refused() {
 async fn a_source_of_unknown_kind_is_refused() {
     let context = context().await;
     tables(&context);
-    // A table function has an operator of its own.
+    // A table function has its own operator.
     let sql = "SELECT count(*) FROM f JOIN (SELECT value + 1 AS k, value AS v FROM generate_series(1, 100)) d ON f.fk = d.k WHERE d.v % 3 = 0";
     let plan = plan(&context, sql).await;
     assert!(plan.contains("LazyMemoryExec") && !plan.contains("BloomProbeExec"), "{plan}");
@@ -92,7 +92,7 @@ async fn gates() {
         (selective.clone(), "SET bloom_join.enabled = false", 0),
         (selective.clone(), "SET bloom_join.min_probe_rows = 20000", 1),
         (selective.clone(), "SET bloom_join.min_probe_rows = 20001", 0),
-        // The filter of 1,000 keys may have 20 blocks, then 5.
+        // The filter of 1,000 keys may have 20 blocks, then only 5.
         (selective.clone(), "SET bloom_join.max_filter_bytes = 1400", 1),
         (selective.clone(), "SET bloom_join.max_filter_bytes = 400", 0),
         (selective.clone(), "SET bloom_join.max_filter_bytes = 64", 0),
@@ -116,7 +116,7 @@ async fn gates() {
             "",
             0,
         ),
-        // the probed side is smaller than the build side
+        // The probed side is smaller than the build side.
         (
             "SELECT count(*) FROM d JOIN (SELECT * FROM f WHERE id % 2 = 1) f ON f.fk = d.k".into(),
             "",
@@ -163,14 +163,17 @@ async fn settings_have_limits() {
         }
     }
 
-    // A struct can be made with any value, so that the rule refuses it.
+    // A struct literal can contain any value, so the rule checks it.
     let options = BloomJoinOptions { max_cost: f64::NAN, ..Default::default() };
     let config = config().with_option_extension(options);
     let state = SessionStateBuilder::new_with_default_features().with_config(config).build();
     let context = SessionContext::new_with_state(with_bloom_filters(state));
     tables(&context);
     let error = error(&context, &sql).await;
-    assert!(error.contains("bloom_join.max_cost: NaN is not 0 or more"), "{error}");
+    assert!(
+        error.contains("bloom_join.max_cost: NaN is not allowed (must be 0 or more)"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -194,7 +197,7 @@ async fn explain_verbose_says_why_there_is_no_filter() {
     assert!(lines[0].contains("no filters in one process"), "{lines:?}");
     run(&context, "SET bloom_join.enabled = false").await;
     let lines = explained(&joined("SELECT * FROM d WHERE attr < 3")).await;
-    assert!(lines[0].contains("bloom_join.enabled false"), "{lines:?}");
+    assert!(lines[0].contains("bloom_join.enabled = false"), "{lines:?}");
 }
 
 /// Plans for a cluster, which are not run.
@@ -202,8 +205,8 @@ async fn explain_verbose_says_why_there_is_no_filter() {
 mod in_a_cluster {
     use super::*;
 
-    /// A fact table of a million rows, and a dimension of which a predicate leaves a tenth by its
-    /// kind and a fifth by the engine's estimate.
+    /// A fact table of a million rows, and a dimension. By its kind, the predicate leaves a tenth
+    /// of the dimension; the engine estimates a fifth.
     async fn context(settings: &[(&str, &str)]) -> SessionContext {
         let mut config = blocked_bloom_datafusion::ballista::session_config()
             .with_target_partitions(4)
@@ -214,12 +217,17 @@ mod in_a_cluster {
         }
         let state = SessionStateBuilder::new_with_default_features().with_config(config).build();
         let context = SessionContext::new_with_state(with_bloom_filters(state));
-        let of = |f: fn(i64) -> i64, n| -> ArrayRef {
+        let column = |f: fn(i64) -> i64, n| -> ArrayRef {
             Arc::new(Int64Array::from_iter_values((0..n).map(f)))
         };
         let million = 1_000_000;
-        register(&context, "f", vec![("id", of(|i| i, million)), ("fk", of(|i| i, million))], 4);
-        let columns = vec![("k", of(|i| i, 100_000)), ("attr", of(|i| i % 10, 100_000))];
+        register(
+            &context,
+            "f",
+            vec![("id", column(|i| i, million)), ("fk", column(|i| i, million))],
+            4,
+        );
+        let columns = vec![("k", column(|i| i, 100_000)), ("attr", column(|i| i % 10, 100_000))];
         register(&context, "d", columns, 4);
         context
     }
@@ -230,7 +238,7 @@ mod in_a_cluster {
          JOIN (SELECT k FROM d WHERE attr = 3) d ON f.fk = d.k";
 
     #[tokio::test]
-    async fn a_broadcast_of_a_measured_side_saves_its_shuffle_alone() {
+    async fn a_measured_broadcast_saves_only_its_own_shuffle() {
         let adaptive = context(&[]).await;
         assert_eq!(probes(&adaptive, JOIN).await, 0, "the side may be broadcast");
         let explained = sorted_lines(&run(&adaptive, &format!("EXPLAIN VERBOSE {JOIN}")).await);
@@ -266,7 +274,7 @@ mod in_a_cluster {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("p.parquet");
         let file = file.display();
-        // The statistics of files have the least and the greatest value of each column.
+        // The statistics of files have the minimum and maximum of each column.
         for sql in [
             format!(
                 "COPY (SELECT value AS k, value % 100 AS attr FROM generate_series(0, 99999))
@@ -319,7 +327,7 @@ async fn the_rule_is_added_once_and_first() {
     assert_eq!(names.iter().filter(|name| **name == RULE_NAME).count(), 1);
     assert_eq!(BloomJoinRule::default().name(), RULE_NAME);
 
-    // The query planner adds the rule whatever the other rules are, but not a second time.
+    // The query planner adds the rule to any other rules, but not a second time.
     for rules in [vec![], state.physical_optimizers().to_vec()] {
         let planner = BloomQueryPlanner::new(state.query_planner().clone());
         let state = SessionStateBuilder::new_with_default_features()
@@ -340,7 +348,7 @@ async fn the_rule_is_added_once_and_first() {
 /// The rule runs after the others, which have pushed limits into sorts, scans and filters and have
 /// decided about shuffles.
 #[tokio::test]
-async fn the_rule_at_the_end() {
+async fn the_rule_works_after_all_other_rules() {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.push(Arc::new(BloomJoinRule::default()));
     let options =
@@ -369,25 +377,21 @@ async fn the_rule_at_the_end() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_are_errors() {
+async fn invalid_settings_are_errors() {
     let context = context().await;
     for (set, expected) in [
-        (
-            "SET bloom_join.enabled = 7",
-            "bloom_join.enabled: 7: one of true, false and auto is expected",
-        ),
+        ("SET bloom_join.enabled = 7", "bloom_join.enabled: 7: must be true, false or auto"),
         ("SET bloom_join.max_filter_bytes = -1", "bloom_join.max_filter_bytes: -1: invalid digit"),
-        ("SET bloom_join.nothing = 1", "bloom_join.nothing is no setting"),
+        ("SET bloom_join.nothing = 1", "unknown setting bloom_join.nothing"),
     ] {
         let error = crate::common::error(&context, set).await;
         assert!(error.contains(expected), "{error}");
     }
 }
 
-/// A session keeps its tables when the rule is added, and so does the session that it was made
-/// from.
+/// A session keeps its tables when the rule is added. So does the session that it was created from.
 #[tokio::test]
-async fn tables_that_are_registered_stay() {
+async fn registered_tables_stay() {
     let before = SessionContext::new_with_config(config());
     tables(&before);
     let after = SessionContext::new_with_state(with_bloom_filters(before.state()));
@@ -400,7 +404,7 @@ async fn tables_that_are_registered_stay() {
 }
 
 #[tokio::test]
-async fn filters_of_no_bytes_are_left_out() {
+async fn filters_above_a_byte_limit_are_not_planned() {
     let context = context().await;
     tables(&context);
     let sql = joined("SELECT k FROM d WHERE attr < 3");
@@ -414,19 +418,19 @@ async fn filters_of_no_bytes_are_left_out() {
     }
 }
 
-/// The table below a group is probed, by its four partitions, and not what the group is shuffled
-/// into.
+/// The table below a group is probed in its four partitions, not in the partitions after the
+/// group's shuffle.
 #[tokio::test]
-async fn as_many_filters_are_read_as_partitions_probe() {
+async fn each_probing_partition_reads_a_filter() {
     let config = SessionConfig::new()
         .with_target_partitions(64)
         .set_bool("datafusion.optimizer.repartition_file_scans", false)
         .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
         .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0);
     let context = context_of(config).await;
-    let of = |n: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(0..n)) };
-    register(&context, "f", vec![("id", of(200_000)), ("fk", of(200_000))], 4);
-    register(&context, "d", vec![("k", of(50_000)), ("attr", of(50_000))], 4);
+    let column = |n: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(0..n)) };
+    register(&context, "f", vec![("id", column(200_000)), ("fk", column(200_000))], 4);
+    register(&context, "d", vec![("k", column(50_000)), ("attr", column(50_000))], 4);
     let plan = plan(
         &context,
         "SELECT count(n) FROM (SELECT fk, sum(id) AS n FROM f GROUP BY fk) f
@@ -440,7 +444,7 @@ async fn as_many_filters_are_read_as_partitions_probe() {
     assert!(shuffled > 0.1 && (read / shuffled - 4.0).abs() < 0.1, "{plan}");
 }
 
-/// In a cluster of 200 tasks, each of which would read 200 partial filters, one task merges them
+/// In a cluster of 200 tasks, each task would read 200 partial filters, so one task merges them
 /// first.
 #[cfg(feature = "ballista")]
 #[tokio::test]
@@ -453,11 +457,16 @@ async fn two_hundred_partitions_read_one_merged_filter() {
         .set_usize("ballista.optimizer.broadcast_join_threshold_rows", 0);
     let context = context_of(config).await;
     let (keys, n) = (1_200_000, 1_500_000);
-    let of = |f: fn(i64) -> i64, n| -> ArrayRef {
+    let column = |f: fn(i64) -> i64, n| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values((0..n).map(f)))
     };
-    register(&context, "f", vec![("id", of(|i| i, n)), ("fk", of(|i| i * 7, n))], 200);
-    register(&context, "d", vec![("k", of(|i| i * 3, keys)), ("attr", of(|i| i % 10, keys))], 200);
+    register(&context, "f", vec![("id", column(|i| i, n)), ("fk", column(|i| i * 7, n))], 200);
+    register(
+        &context,
+        "d",
+        vec![("k", column(|i| i * 3, keys)), ("attr", column(|i| i % 10, keys))],
+        200,
+    );
     for (predicate, rows) in [("attr < 3", 51_429), ("attr < 0", 0)] {
         let sql = joined(&format!("SELECT * FROM d WHERE {predicate}"));
         let plan = plan(&context, &sql).await;
@@ -474,8 +483,8 @@ async fn two_hundred_partitions_read_one_merged_filter() {
         assert_eq!(number(&context, &sql).await, rows, "{predicate}");
         run(&context, "SET bloom_join.enabled = true").await;
     }
-    // A table that was reduced by a merged filter is the build side of another join.
-    register(&context, "g", vec![("gk", of(|i| i * 5, n))], 200);
+    // A table with a merged filter is the build side of another join.
+    register(&context, "g", vec![("gk", column(|i| i * 5, n))], 200);
     let sql = "SELECT count(*) FROM g JOIN (SELECT f.id FROM f JOIN d ON f.fk = d.k WHERE attr < 3) x ON g.gk = x.id";
     let chain = plan(&context, sql).await;
     assert!(chain.matches("BloomProbeExec").count() > 1, "{chain}");

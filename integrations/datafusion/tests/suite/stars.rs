@@ -1,5 +1,5 @@
-//! Star and chain joins that a generator makes, over tables like those of TPC-DS and of the Join
-//! Order Benchmark. With filters they give the rows of the plain engine, in its order.
+//! Generated star and chain joins, over tables like those of TPC-DS and of the Join Order
+//! Benchmark. With filters, they return the rows of the plain engine in its order.
 
 use datafusion::arrow::util::pretty::pretty_format_batches;
 
@@ -10,7 +10,7 @@ use crate::common::{config, context_of, plan, run};
 pub(crate) mod generated;
 
 #[tokio::test]
-async fn stars_and_chains_give_the_rows_of_the_plain_engine() {
+async fn stars_and_chains_return_the_rows_of_the_plain_engine() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), 8000).unwrap();
     for hash in [true, false] {
@@ -18,7 +18,7 @@ async fn stars_and_chains_give_the_rows_of_the_plain_engine() {
             let mut config = config().set_bool("datafusion.optimizer.prefer_hash_join", hash);
             #[cfg(feature = "ballista")]
             if auto {
-                // The rule decides by the costs of filters, as in Ballista's scheduler.
+                // The rule decides by cost, as in Ballista's scheduler.
                 let ballista = ballista_core::config::BallistaConfig::default();
                 config = config.with_option_extension(ballista);
                 let threshold = "ballista.optimizer.broadcast_join_threshold";
@@ -28,7 +28,7 @@ async fn stars_and_chains_give_the_rows_of_the_plain_engine() {
             let (filtered, plain) = (context_of(config.clone()).await, context_of(config).await);
             if auto {
                 run(&filtered, "SET bloom_join.enabled = auto").await;
-                // Tables of a few thousand rows save less than it costs to start a task.
+                // Tables of a few thousand rows save less than the start of a task costs.
                 run(&filtered, "SET bloom_join.max_cost = 1000").await;
             }
             run(&plain, "SET bloom_join.enabled = false").await;
@@ -41,9 +41,9 @@ async fn stars_and_chains_give_the_rows_of_the_plain_engine() {
                 let expected = pretty_format_batches(&run(&plain, &sql).await).unwrap().to_string();
                 let answer = pretty_format_batches(&run(&filtered, &sql).await).unwrap();
                 assert_eq!(answer.to_string(), expected, "{number}: {sql}\n{explained}");
-                let of = explained.matches("BloomProbeExec").count();
-                filters += of;
-                chains += usize::from(of > 1);
+                let count = explained.matches("BloomProbeExec").count();
+                filters += count;
+                chains += usize::from(count > 1);
                 with_rows += usize::from(!expected.contains("| 0 "));
             }
             println!(

@@ -1,7 +1,7 @@
-//! TPC-DS: with filters its queries give the rows of the plain engine and of DuckDB.
+//! TPC-DS: with filters, its queries return the rows of the plain engine and of DuckDB.
 //!
-//! The tests read the folder that `BLOCKED_BLOOM_TPCDS` names, which `tpcds/prepare.py` wrote, and
-//! do nothing without it.
+//! The tests read the folder `BLOCKED_BLOOM_TPCDS`, which `tpcds/prepare.py` writes. Without it
+//! they do nothing.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ mod checked;
 #[path = "../../examples/cluster/tpcds.rs"]
 mod generated;
 
-/// DuckDB divides decimals, and takes averages of them, as floating-point numbers; DataFusion cuts
-/// the result after four more digits.
+/// DuckDB divides and averages decimals as floating-point numbers. DataFusion truncates the result
+/// after four more digits.
 const DIGITS: Tolerance = Tolerance { all: 2e-4, floats: 1e-6 };
 
-/// The folder of tables and queries, if there is one.
+/// Returns the folder of tables and queries, if there is one.
 pub(crate) fn folder() -> Option<PathBuf> {
     let folder = std::env::var_os("BLOCKED_BLOOM_TPCDS").map(PathBuf::from);
     if folder.is_none() {
@@ -35,14 +35,14 @@ pub(crate) fn folder() -> Option<PathBuf> {
     folder
 }
 
-/// Each query, and its rows by the plain engine in one process.
+/// Returns each query with its rows, which the plain engine returns in one process.
 pub(crate) async fn expected(folder: &Path) -> Vec<(String, Expected)> {
     let context = session(config(), folder).await;
     run(&context, "SET bloom_join.enabled = false").await;
     let mut queries = Vec::new();
     for number in 1..=99 {
         let sql = query(folder, number).unwrap();
-        let expected = Expected::of(&context, &sql).await;
+        let expected = Expected::new(&context, &sql).await;
         queries.push((sql, expected.unwrap_or_else(|error| panic!("query {number}: {error}"))));
     }
     queries
@@ -54,7 +54,7 @@ async fn session(config: SessionConfig, folder: &Path) -> SessionContext {
     context
 }
 
-/// How many filters the plan of a query has, and its rows or what went wrong; more than two minutes
+/// Returns the number of filters in a query's plan, and its rows or an error. More than two minutes
 /// is an error.
 pub(crate) async fn answer(
     context: &SessionContext,
@@ -75,7 +75,7 @@ pub(crate) async fn answer(
     (filters, rows)
 }
 
-fn of_duckdb(folder: &Path, number: usize) -> Vec<Row> {
+fn duckdb_rows(folder: &Path, number: usize) -> Vec<Row> {
     let file = File::open(folder.join(format!("answers/{number:02}.parquet"))).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
     let batches: Vec<RecordBatch> = reader.map(|batch| batch.unwrap()).collect();
@@ -85,23 +85,23 @@ fn of_duckdb(folder: &Path, number: usize) -> Vec<Row> {
 #[tokio::test]
 async fn the_99_queries_in_one_process() {
     let Some(folder) = folder() else { return };
-    let mut ways = Vec::new();
+    let mut modes = Vec::new();
     for hash in [true, false] {
         for pushdown in [false, true] {
             let config = config()
                 .set_bool("datafusion.optimizer.prefer_hash_join", hash)
                 .set_bool("datafusion.execution.parquet.pushdown_filters", pushdown);
             let name = format!("hash joins {hash}, row filters {pushdown}");
-            ways.push((name, session(config, &folder).await, 0));
+            modes.push((name, session(config, &folder).await, 0));
         }
     }
     let mut wrong = Vec::new();
     for (number, (sql, expected)) in (1..).zip(expected(&folder).await) {
         let start = Instant::now();
-        if let Err(error) = expected.check(&of_duckdb(&folder, number), DIGITS) {
+        if let Err(error) = expected.check(&duckdb_rows(&folder, number), DIGITS) {
             wrong.push(format!("query {number}, DuckDB: {error}"));
         }
-        for (name, context, filters) in &mut ways {
+        for (name, context, filters) in &mut modes {
             let (planned, rows) = answer(context, &sql).await;
             *filters += planned;
             let checked = rows.and_then(|rows| expected.check(&rows, Tolerance::ROUNDING));
@@ -111,7 +111,7 @@ async fn the_99_queries_in_one_process() {
         }
         println!("query {number}: {:.1} s", start.elapsed().as_secs_f64());
     }
-    for (name, _, filters) in &ways {
+    for (name, _, filters) in &modes {
         println!("{name}: {filters} filters");
         assert!(*filters > 100, "{name}: {filters} filters");
     }

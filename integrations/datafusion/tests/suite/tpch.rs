@@ -1,4 +1,4 @@
-//! TPC-H: with filters its queries give the rows that the plain engine gives, in its order.
+//! TPC-H: with filters, its queries return the rows of the plain engine in its order.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use crate::common::{config, context_of, plan, run};
 #[path = "../../examples/cluster/tpch.rs"]
 pub(crate) mod generated;
 
-/// The scale factor of the 22 queries: that in `BLOCKED_BLOOM_TPCH_SCALE`, or this one, which takes
-/// seconds.
+/// Returns the scale factor of the 22 queries: `BLOCKED_BLOOM_TPCH_SCALE`, or this default, which
+/// takes seconds.
 pub(crate) fn scale(few_seconds: f64) -> f64 {
     std::env::var("BLOCKED_BLOOM_TPCH_SCALE").map_or(few_seconds, |scale| scale.parse().unwrap())
 }
 
-/// The rows in the order in which they came.
+/// Returns the rows in their order as text.
 fn in_order(batches: &[RecordBatch]) -> String {
     pretty_format_batches(batches).unwrap().to_string()
 }
@@ -29,8 +29,8 @@ async fn session(config: SessionConfig, directory: &Path) -> SessionContext {
     context
 }
 
-/// Asserts that a query gives the rows of the plain engine in the same order, and returns how many
-/// filters it has.
+/// Asserts that a query returns the rows of the plain engine in the same order. Returns its number
+/// of filters.
 async fn compare(plain: &SessionContext, filtered: &SessionContext, sql: &str) -> usize {
     let expected = in_order(&run(plain, sql).await);
     let plan = plan(filtered, sql).await;
@@ -38,10 +38,10 @@ async fn compare(plain: &SessionContext, filtered: &SessionContext, sql: &str) -
     plan.matches("BloomProbeExec").count()
 }
 
-/// The engine's sort pushdown takes the columns of an operator for those of its inputs, one input
-/// after the other.
+/// The engine's sort pushdown counts the columns of an operator through its inputs, one after the
+/// other.
 #[tokio::test]
-async fn sorts_below_a_filter_are_by_the_columns_above() {
+async fn sorts_below_a_filter_use_the_right_columns() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), 0.01, 2).unwrap();
     let sums = "SELECT sum(l_quantity) s, l_partkey k FROM lineitem GROUP BY l_partkey";
@@ -100,10 +100,10 @@ async fn the_22_queries_in_one_process() {
     }
 }
 
-/// By default no plan changes in one process, where the engine's dynamic filters do what a filter
-/// could.
+/// By default no plan changes in one process, where the engine's dynamic filters have the same
+/// effect.
 #[tokio::test]
-async fn by_default_plans_of_one_process_are_those_of_the_engine() {
+async fn by_default_no_plan_changes_in_one_process() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), 0.001, 1).unwrap();
     for hash in [true, false] {
@@ -116,17 +116,15 @@ async fn by_default_plans_of_one_process_are_those_of_the_engine() {
                 plans.push(plan(&context, &query(number)).await);
             }
             assert_eq!(plans[0], plans[1], "query {number}, hash joins {hash}");
-            // Query 3 has two selective tables. With filters its plan differs in other ways as
-            // well.
+            // Query 3 has two selective tables. With filters, its plan differs in other ways too.
             assert!(number != 3 || plans[2].contains("BloomProbeExec"), "{}", plans[2]);
         }
     }
 }
 
-/// With row filters in scans, the reader drops the rows that have no partner, and decodes only
-/// their key.
+/// With row filters in scans, the reader drops rows without a partner and decodes only their key.
 #[tokio::test]
-async fn filters_go_into_scans_that_take_them() {
+async fn filters_move_into_scans_that_accept_them() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), 0.01, 2).unwrap();
     let number = |explained: &str, operator: &str, metric: &str| -> u64 {
@@ -141,7 +139,7 @@ async fn filters_go_into_scans_that_take_them() {
     for hash in [true, false] {
         let config = config()
             .set_bool("datafusion.optimizer.prefer_hash_join", hash)
-            // Hash joins push filters of their own into scans.
+            // Hash joins also push their own filters into scans.
             .set_bool("datafusion.optimizer.enable_join_dynamic_filter_pushdown", false);
         let probing = session(config.clone(), directory.path()).await;
         let config = config.set_bool("datafusion.execution.parquet.pushdown_filters", true);

@@ -1,5 +1,5 @@
-//! Workers of datafusion-distributed on this machine, in this process. They listen at free ports,
-//! and end when they are dropped.
+//! Workers of datafusion-distributed in this process. They listen at free ports and stop when they
+//! are dropped.
 
 use std::net::Ipv4Addr;
 
@@ -28,7 +28,7 @@ impl Workers {
     ) -> Self {
         let (mut urls, mut servers) = (Vec::new(), JoinSet::new());
         for _ in 0..count {
-            // It listens from here on, before the server runs.
+            // The port accepts connections from here onwards, before the server runs.
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
             let url = format!("http://{}", listener.local_addr().unwrap());
             urls.push(Url::parse(&url).unwrap());
