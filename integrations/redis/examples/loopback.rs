@@ -1,7 +1,7 @@
 //! `cargo run --locked --release --example loopback [keys]`: commands over loopback, by one client,
 //! against a server of its own with a filter of 10 million keys: 1,000 keys by `BF.MEXISTS`, by
-//! `BF.EXISTS` in a pipeline, and beside them what the filter itself takes for them in this
-//! program, and `MGET` of as many keys that are not there. Rounds are interleaved, so that noise
+//! `BF.EXISTS` in a pipeline, compared with the filter itself in this program and with `MGET` of as
+//! many absent keys. Rounds are interleaved, so that noise
 //! affects all cases alike.
 
 #[path = "shared/client.rs"]
@@ -78,7 +78,7 @@ fn main() {
 }
 
 fn measure(connection: &mut Connection, client: &mut Client, name: &str, keys: u64, reserved: u64) {
-    // The same filter in this program: what the commands' filter takes, without the server.
+    // The same filter in this program: its time without the server.
     let mut filter = ScalableOptions::new(0.01, reserved).build().unwrap();
     for first in (0..keys).step_by(BATCH as usize) {
         let batch: Vec<_> = (first..first + BATCH).map(key).collect();

@@ -4,7 +4,7 @@
 //! many of them in a pipeline; or, with `single`, commands of one item, each after the reply to the
 //! one before.
 //!
-//! The time is what the kernel counts for the server's threads, user and system. Both servers run
+//! The time is the kernel's count for the server's threads, user and system. Both servers run
 //! on one CPU, the client on another, where `taskset` can say so: CPUs of a guest differ. Rounds
 //! are interleaved, so that noise affects both alike; every round has keys of its own, and the
 //! other module goes first. The ratio is the median of those of the rounds.
@@ -33,14 +33,14 @@ struct Module {
 }
 
 impl Module {
-    /// Sends commands, in pipelines of which each has this many replies of a line.
+    /// Sends commands in pipelines. Each pipeline has this many replies of a line.
     fn send(&mut self, pipelines: &[Vec<u8>], lines: u64) -> f64 {
         let before = self.server.cpu_nanoseconds();
         pipelines.iter().for_each(|pipeline| self.client.send(pipeline, lines as usize));
         (self.server.cpu_nanoseconds() - before) as f64
     }
 
-    /// Fills a filter, from an empty one on.
+    /// Creates a filter and fills it.
     fn fill(&mut self, name: &str, capacity: u64, keys: u64) {
         let mut connection = self.server.connect();
         call::<()>(&mut connection, &["DEL", name]);

@@ -1,8 +1,8 @@
 //! `compare.sh stalls`, or `cargo run --locked --release --example stalls PATH-OF-REDISBLOOM.SO
-//! [load | capacity]`: for how long a command keeps the server, and how much memory loading takes,
-//! beside RedisBloom; or one part of it.
+//! [load | capacity]`: how long a command blocks the server, and how much memory loading takes,
+//! compared with RedisBloom; or one part of it.
 //!
-//! Times are those of the server's slow log: what a command took, without waiting and replies. Each
+//! Times are those of the server's slow log: the command alone, without waiting and replies. Each
 //! run is of two new servers, which get the same commands; the other module goes first.
 
 #[path = "shared/client.rs"]

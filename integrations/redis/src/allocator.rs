@@ -1,8 +1,8 @@
 //! Memory from the server, so that `used_memory` and `maxmemory` count what filters take.
 //!
-//! `redis_module::alloc::RedisAlloc` is not used for two reasons: it takes memory by
-//! `RedisModule_Alloc`, which ends the server when there is none, where a filter that is too large
-//! has to be an error; and it relies on the server's allocator to align what is a multiple of the
+//! `redis_module::alloc::RedisAlloc` is not used for two reasons: it allocates with
+//! `RedisModule_Alloc`, which ends the server on failure, although a filter that is too large has to
+//! be an error; and it relies on the server's allocator to align sizes that are multiples of the
 //! alignment, as jemalloc does and others do not.
 
 use std::alloc::{GlobalAlloc, Layout, alloc_zeroed, realloc};
@@ -43,12 +43,29 @@ const LAZY: usize = 1 << 20;
 /// What other threads may take between a trial and the allocation that it was for.
 const MARGIN: usize = 16 << 20;
 
-/// Bytes from the server, zeros if wanted, or null; also before the module is initialised.
+/// Bytes of the last allocation that failed; 0 if none has failed since the last call of
+/// [`failed_bytes`].
+static FAILED: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the bytes of the last allocation that failed since the last call, or 0.
+pub(crate) fn failed_bytes() -> u64 {
+    FAILED.swap(0, Ordering::Relaxed)
+}
+
+/// Allocates bytes of the server's memory, zeroed if wanted. Returns null if that fails, also
+/// before the module is initialised.
 fn take(bytes: usize, zeros: bool) -> *mut u8 {
+    let start = try_take(bytes, zeros);
+    if start.is_null() {
+        FAILED.store(bytes as u64, Ordering::Relaxed);
+    }
+    start
+}
+
+fn try_take(bytes: usize, zeros: bool) -> *mut u8 {
     // SAFETY: the server writes these pointers once, in `RedisModule_OnLoad`, before it calls
-    // anything else of the module. All are functions of its interface, of which nothing is required
-    // but a size; what is freed was just allocated, and nobody else has it; of what is written,
-    // `bytes` bytes were allocated.
+    // anything else of the module. All are functions of its interface, which accept any size. The
+    // freed memory was just allocated and is not shared; the written memory has `bytes` bytes.
     unsafe {
         let Some(alloc) = raw::RedisModule_TryAlloc else { return null_mut() };
         if !zeros {
@@ -81,8 +98,8 @@ fn take(bytes: usize, zeros: bool) -> *mut u8 {
 /// where `vec!` would end the server.
 pub(crate) fn zeros(length: usize) -> Option<Vec<u8>> {
     let layout = Layout::array::<u8>(length).ok().filter(|_| length > 0)?;
-    // SAFETY: the layout is not empty. What is not null is an allocation of this layout, by the
-    // allocator of all of the module's `Vec`s, of which every byte is written; nobody else has it.
+    // SAFETY: the layout is not empty. A pointer that is not null is an allocation of this layout by
+    // the allocator of all of the module's `Vec`s. Every byte is written, and it is not shared.
     unsafe {
         let start = alloc_zeroed(layout);
         (!start.is_null()).then(|| Vec::from_raw_parts(start, length, length))
@@ -92,7 +109,7 @@ pub(crate) fn zeros(length: usize) -> Option<Vec<u8>> {
 /// A string of an RDB file in the memory that the server reads it into; none if there is none.
 pub(crate) fn load_bytes(rdb: *mut raw::RedisModuleIO) -> Option<Vec<u8>> {
     let mut length = 0;
-    // SAFETY: as in `take`; `rdb` is what the server passed to the callback that runs.
+    // SAFETY: as in `take`; `rdb` is the argument of the callback that runs.
     let start = unsafe {
         let start: *mut u8 = raw::RedisModule_LoadStringBuffer?(rdb, &raw mut length).cast();
         if start.is_null() || raw::RedisModule_IsIOError?(rdb) != 0 || length == 0 {
@@ -115,8 +132,8 @@ pub(crate) fn can_fail() -> bool {
 /// Says which allocator the server has: small filters take 64 bytes less where it aligns.
 ///
 /// jemalloc has classes of sizes, in which a multiple of 64 up to 512 is itself and all larger ones
-/// are multiples of 128. What is smaller than 16 KiB lies in slabs of whole pages at multiples of
-/// its class, so at multiples of 64; what is larger begins at a multiple of 64 within a page.
+/// are multiples of 128. Allocations below 16 KiB lie in slabs of whole pages at multiples of
+/// their class, so at multiples of 64; larger ones begin at a multiple of 64 within a page.
 pub(crate) fn set_allocator(name: &[u8]) {
     let aligns = if name.starts_with(b"jemalloc") { YES } else { NO };
     let _ = ALIGNS_LINES.compare_exchange(UNKNOWN, aligns, Ordering::Relaxed, Ordering::Relaxed);
@@ -147,9 +164,8 @@ pub(crate) fn counted_bytes(layout: Layout) -> usize {
     if block.is_null() {
         return layout.size();
     }
-    // SAFETY: `allocate` gave `block` for this layout just now, so that `start_of` returns what the
-    // server gave for it, and that is given back once, after its size was read; nobody else has
-    // either pointer.
+    // SAFETY: `allocate` has just returned `block` for this layout, so `start_of` returns the
+    // server's pointer. It is freed once, after its size was read; neither pointer is shared.
     unsafe {
         let bytes = bytes_of(start_of(block, layout.align()).cast());
         ServerMemory.dealloc(block, layout);
@@ -191,14 +207,14 @@ pub(crate) fn move_box<T>(value: &mut Box<T>) {
 ///
 /// # Safety
 ///
-/// The server allocated `block`, and whoever has the pointer uses the one that is returned instead.
+/// The server allocated `block`, and the caller uses the returned pointer instead of it.
 unsafe fn moved(block: *mut u8) -> *mut u8 {
     let context = DEFRAGMENTS.get();
     if context.is_null() {
         return block;
     }
-    // SAFETY: the server's context of the callback that runs, and the caller's promise. What it is
-    // moved to is of the same class of sizes, and so aligned alike.
+    // SAFETY: the server's context of the callback that runs, and the caller's promise. The new
+    // memory has the same size class, and so the same alignment.
     let moved = unsafe {
         raw::RedisModule_DefragAlloc.map_or(null_mut(), |move_to| move_to(context, block.cast()))
     };
@@ -243,18 +259,18 @@ fn allocate(layout: Layout, zeros: bool) -> *mut u8 {
 
 // SAFETY: memory comes from the server's allocator, which any thread may use. Where the layout is
 // of a greater alignment than the server's, there are `align` more bytes: the block begins at the
-// next multiple of `align` behind the start, at least 8 bytes from it since both are multiples of
+// next multiple of `align` after the start, at least 8 bytes from it since both are multiples of
 // 8, and the 8 bytes before the block have the start. `dealloc` gets the same layout, and what
 // `is_plain` says of it never changes, so it takes the same branch.
 unsafe impl GlobalAlloc for ServerMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = allocate(layout, false);
-        // Moved too: what is copied while a key is defragmented, as the list of a chain's links,
-        // would otherwise take the fragmented memory that the last such copy freed.
+        // Moved too: copies that are made while a key is defragmented, such as the list of a
+        // chain's links, would otherwise take the fragmented memory that the last copy freed.
         if block.is_null() || !is_plain(layout.align()) {
             return block;
         }
-        // SAFETY: just allocated, and nobody else has it.
+        // SAFETY: just allocated, and not shared.
         unsafe { moved(block) }
     }
 
@@ -275,7 +291,7 @@ unsafe impl GlobalAlloc for ServerMemory {
             if !is_plain(layout.align()) {
                 return block;
             }
-            // SAFETY: memory of the server, of which the caller keeps no other pointer.
+            // SAFETY: memory of the server; the caller keeps no other pointer to it.
             return unsafe { moved(block) };
         }
         let Ok(new) = Layout::from_size_align(size, layout.align()) else { return null_mut() };

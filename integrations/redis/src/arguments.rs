@@ -13,7 +13,7 @@ use redis_module::{Context, Status, raw};
 #[repr(transparent)]
 pub(crate) struct Argument(NonNull<raw::RedisModuleString>);
 
-/// Arguments of a command, of which the first is its name.
+/// Arguments of a command. The first is its name.
 ///
 /// # Safety
 ///

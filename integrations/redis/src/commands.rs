@@ -16,13 +16,13 @@ use crate::making::{
     ADDED, Allowance, BLOCKED, CANNOT_ADD, LOADING, Makes, NO_MEMORY, NOT_FOUND, RESERVED,
     TOO_LARGE, add_items, create, replicate_as_made,
 };
-use crate::memory;
 use crate::outcome::Added;
 use crate::own::FEW;
-use crate::reserve::{MAX_CAPACITY, MAX_EXPANSION, Reserve};
+use crate::reserve::{MAX_CAPACITY, MAX_EXPANSION, Reserve, UNUSED_EXPANSION};
 use crate::scaling::Scaling;
 use crate::settings::settings;
 use crate::valkey::{BytesError, FIXED_SEED, Seed, Shaping, ValkeyFilter};
+use crate::{allocator, log, memory};
 
 const EXISTS: RedisError = RedisError::Str("ERR item exists");
 const BUSY: RedisError = RedisError::Str("BUSYKEY Target key name already exists.");
@@ -41,15 +41,22 @@ fn run(command: Command, context: &Context, arguments: &[Argument]) -> c_int {
     let result = result.unwrap_or(Err(panicked));
     if let Err(error) = &result
         && memory::follows(context)
-        && !is_as_there(error)
+        && !memory::imports_slot(context)
     {
-        end(context, arguments, error);
+        if !is_as_there(error) {
+            end(arguments, error);
+        }
+        // The source replied this error and sent the command all the same. A server with
+        // `propagation-error-behavior panic-on-replicas` ends for any error reply.
+        if matches!(error, RedisError::Str(FULL)) {
+            return context.reply(REDIS_OK) as c_int;
+        }
     }
     context.reply(result) as c_int
 }
 
-/// Whether the error may be what the other server replied, too, or is of a key that was another one
-/// here before. Those are as the server's own commands have them: it logs them, and goes on.
+/// Whether the source may have replied this error too, or the key differed before. The server treats
+/// such errors of its own commands alike: it logs them and goes on.
 fn is_as_there(error: &RedisError) -> bool {
     let known = [
         RedisError::WrongType,
@@ -66,13 +73,19 @@ fn is_as_there(error: &RedisError) -> bool {
 
 /// Ends the server, which follows another one or reads its AOF, instead of a command that was done
 /// there and cannot be done here: keys that it added, or that are added to its filter later, would
-/// be "absent" here, and nobody would see the error. A server that has read its AOF in part does
+/// be "absent" here, and no client sees the error. A server that has read its AOF in part does
 /// not start; a replica is copied anew when it starts again.
-fn end(context: &Context, arguments: &[Argument], error: &RedisError) -> ! {
-    let name = arguments.first().map_or(&b""[..], Argument::as_slice);
-    let name = String::from_utf8_lossy(name).to_ascii_uppercase();
-    context.log_warning(&format!(
-        "{name} of another server, or of the AOF, which cannot be done here: ending ({error})"
+fn end(arguments: &[Argument], error: &RedisError) -> ! {
+    let word = |at: usize| log::printable(arguments.get(at).map_or(b"", Argument::as_slice));
+    let (command, key) = (word(0).to_ascii_uppercase(), word(1));
+    let error = error.to_string();
+    let reason = match allocator::failed_bytes() {
+        0 => error.trim_start_matches("ERR ").to_string(),
+        bytes => format!("{bytes} bytes could not be allocated"),
+    };
+    log::warn(&format!(
+        "{command} of key `{key}`: {reason}. The source has done this: ending, so that no key is \
+         missing"
     ));
     std::process::exit(1)
 }
@@ -127,8 +140,14 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
     let mut options = options.iter();
     while let Some(option) = options.next() {
         if option.is("EXPANSION") {
-            let value = options.next().ok_or(RedisError::Str("ERR no expansion"))?;
-            expansion = Some(value.integer().ok_or(RedisError::Str("ERR bad expansion"))?);
+            match options.next() {
+                // RedisBloom reads the first one.
+                _ if follows && expansion.is_some() => {}
+                None => return Err(RedisError::Str("ERR no expansion")),
+                Some(value) => {
+                    expansion = Some(value.integer().ok_or(RedisError::Str("ERR bad expansion"))?);
+                }
+            }
         } else if option.is("NONSCALING") {
             is_fixed = true;
         } else if option.is(BLOCKED) {
@@ -137,6 +156,8 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
             return Err(RedisError::Str("Unknown argument received"));
         }
     }
+    // RedisBloom looks for the word in all arguments, the key too. This module names the expansion.
+    is_fixed |= follows && !is_blocked && expansion.is_none() && name.is("NONSCALING");
     if is_fixed && expansion.is_some_and(|expansion| expansion != 0) {
         return Err(RedisError::Str("Nonscaling filters cannot expand"));
     }
@@ -144,6 +165,8 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
         (true, _) => 0,
         (false, None) => settings().expansion,
         (false, Some(expansion @ 0..=MAX_EXPANSION)) => expansion as u64,
+        // RedisBloom accepts any number.
+        (false, Some(expansion @ 1..)) if follows && !is_blocked => expansion as u64,
         (false, Some(_)) => {
             return Err(RedisError::Str("ERR expansion must be in the range [0, 32768]"));
         }
@@ -152,7 +175,8 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
     if data_type::get_mut(&mut key)?.is_some() {
         return Err(EXISTS);
     }
-    let reserve = Reserve { error_rate, capacity: capacity as u64, expansion };
+    let unused_expansion = UNUSED_EXPANSION;
+    let reserve = Reserve { error_rate, capacity: capacity as u64, expansion, unused_expansion };
     let makes = Makes::of(context, reserve, is_blocked);
     let filter = create(&Allowance::new(context, 0), &makes)?;
     data_type::set(&key, filter)?;
@@ -184,7 +208,7 @@ fn bf_add(context: &Context, arguments: &[Argument]) -> RedisResult {
     }
 }
 
-/// What a command makes that says nothing of it.
+/// The filter that a command without options creates.
 fn by_settings(context: &Context) -> impl FnOnce() -> Option<Makes> {
     || Some(Makes::of(context, settings(), false))
 }
@@ -208,7 +232,8 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let (mut reserve, mut creates, mut is_fixed, mut has_items) = (settings(), true, false, false);
-    let (mut tightening, mut seed, mut scales_to, mut is_blocked) = (None, None, None, false);
+    let (mut tightening, mut seed, mut scales_to) = (None, None, None);
+    let (mut is_blocked, mut has_expansion) = (false, false);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         let mut value = || options.next().ok_or(RedisError::WrongArity);
@@ -226,8 +251,9 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
                 reserve.error_rate = value.ok_or(RedisError::Str("Bad error rate"))?;
             }
             Some("EXPANSION") => {
-                let value = value()?.integer().and_then(|value| u32::try_from(value).ok());
-                reserve.expansion = value.ok_or(BAD_EXPANSION)?.into();
+                let value = value()?.integer().and_then(|value| u64::try_from(value).ok());
+                reserve.expansion = value.ok_or(BAD_EXPANSION)?;
+                has_expansion = true;
             }
             Some("TIGHTENING") => {
                 let value = value()?.float().ok_or(RedisError::Str("ERR bad tightening ratio"))?;
@@ -253,11 +279,19 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
             None => "ERR cannot use BLOCKED and SEED options together",
         }));
     }
-    // valkey-bloom takes more.
-    if reserve.expansion > MAX_EXPANSION as u64 && !(is_valkey && memory::follows(context)) {
+    // valkey-bloom accepts more, and RedisBloom any number.
+    let most = match (memory::follows(context) && !is_blocked, is_valkey) {
+        (true, true) => u32::MAX.into(),
+        (true, false) => i64::MAX as u64,
+        (false, _) => MAX_EXPANSION as u64,
+    };
+    if reserve.expansion > most {
         return Err(BAD_EXPANSION);
     }
     if is_fixed {
+        if memory::follows(context) && has_expansion {
+            reserve.unused_expansion = reserve.expansion as u32;
+        }
         reserve.expansion = 0;
     }
     let items = options.as_slice();
@@ -274,20 +308,19 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
             seed: seed.unwrap_or(FIXED_SEED),
         }),
     };
-    if let Some(capacity) = scales_to {
+    // The source has validated it, by its own settings.
+    if let Some(capacity) = scales_to.filter(|_| !memory::follows(context)) {
         if reserve.expansion == 0 {
             return Err(RedisError::Str(
                 "ERR cannot use NONSCALING and VALIDATESCALETO options together",
             ));
         }
-        if !memory::follows(context) {
-            let scaled = match makes() {
-                Makes::Own(reserve) => Scaling::of_own(reserve),
-                Makes::Redis(reserve) => Scaling::of_redisbloom(reserve),
-                Makes::Valkey(shaping) => Scaling::of_valkey(shaping),
-            };
-            scaled.to(capacity).map_err(|error| RedisError::Str(error.text()))?;
-        }
+        let scaled = match makes() {
+            Makes::Own(reserve) => Scaling::of_own(reserve),
+            Makes::Redis(reserve) => Scaling::of_redisbloom(reserve),
+            Makes::Valkey(shaping) => Scaling::of_valkey(shaping),
+        };
+        scaled.to(capacity).map_err(|error| RedisError::Str(error.text()))?;
     }
     let added = add_items(context, name, items, || creates.then(makes))?;
     Ok(reply_added(context, &added))
@@ -540,10 +573,16 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
         let loading = Loading::begin(data.as_slice(), |bytes| allowance.may_take(bytes));
         loading.map(Box::new).map_err(failed)
     };
+    let follows = memory::follows(context);
     let mut key = name.open_writable(context);
     match data_type::get_mut(&mut key)? {
         None if iterator == 1 => data_type::set(&key, Filter::Loading(begin()?))?,
         None => return Err(NOT_FOUND),
+        Some(filter) if filter.has_piece(iterator, data.as_slice()) => return REDIS_OK,
+        // RedisBloom writes pieces over complete filters, too.
+        Some(Filter::Redis(filter)) if follows => {
+            filter.load_chunk(iterator, data.as_slice()).map_err(|_| BAD_DATA)?;
+        }
         Some(filter) => {
             let before = Facts::of(filter);
             let Filter::Loading(loading) = filter else { return Err(BAD_DATA) };
@@ -553,7 +592,7 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
                     *loading = begun;
                     None
                 }),
-                _ => loading.take(iterator, data.as_slice()).map_err(failed),
+                _ => loading.take(iterator, data.as_slice(), follows).map_err(failed),
             };
             counters::changed(&before, &Facts::of(filter));
             if let Some(complete) = complete? {
@@ -563,6 +602,7 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
         }
     }
     context.replicate_verbatim();
+    name.notify(context, if iterator == 1 { RESERVED } else { ADDED });
     REDIS_OK
 }
 
@@ -587,11 +627,13 @@ fn reply_bool(context: &Context, value: bool) {
     raw::reply_with_bool(context.ctx, c_int::from(value));
 }
 
-/// Of each item whether it is new; and at the end an error if the filter is full.
+/// Replies for each item whether it is new, and then an error if the filter is full. A follower
+/// leaves out the error: it fails a slot import, and with `panic-on-replicas` ends a replica.
 fn reply_added(context: &Context, added: &Added) -> RedisValue {
-    reply_array(context, added.is_new.len() + usize::from(added.is_full));
+    let replies_full = added.is_full && !memory::follows(context);
+    reply_array(context, added.is_new.len() + usize::from(replies_full));
     added.is_new.iter().for_each(|&is_new| reply_bool(context, is_new));
-    if added.is_full {
+    if replies_full {
         context.reply_error_string(FULL);
     }
     RedisValue::NoReply

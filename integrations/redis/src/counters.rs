@@ -100,8 +100,8 @@ unsafe extern "C" fn inform(info: *mut raw::RedisModuleInfoCtx, _for_crash_repor
             &[(c"bloom_defrag_hits", &MOVED), (c"bloom_defrag_misses", &NOT_MOVED)],
         ),
     ];
-    // SAFETY: the pointers are set before any callback; the server passes what it collects into,
-    // and copies names, which end with 0.
+    // SAFETY: the pointers are set before any callback; `info` is the callback's argument, and
+    // the server copies names, which end with 0.
     unsafe {
         let (Some(section), Some(field)) =
             (raw::RedisModule_InfoAddSection, raw::RedisModule_InfoAddFieldULongLong)

@@ -19,8 +19,8 @@ use crate::allocator::{self, move_box};
 use crate::counters::{self, Facts};
 use crate::dump::PIECE;
 use crate::filter::Filter;
-use crate::loading::Loading;
-use crate::{redisbloom, settings, valkey};
+use crate::loading::{LoadError, Loading};
+use crate::{log, memory, redisbloom, settings, valkey};
 
 /// The versions of what an RDB file has: of the module's own type; of RedisBloom's since its
 /// release 2.0; and of valkey-bloom's since its release 1.0.
@@ -35,7 +35,8 @@ const STILL_LOADING: i64 = -1;
 pub(crate) static FILTER: RedisType =
     RedisType::new("BlkdBloom", ENCODING, methods(rdb_load, rdb_save));
 
-/// RedisBloom's type, which is taken over where the operator says so.
+/// RedisBloom's type: filters of RedisBloom that come by a file or payload, and with
+/// `REDISBLOOM_TYPE` all of them.
 pub(crate) static REDISBLOOM: RedisType =
     RedisType::new("MBbloom--", ENCODING_OF_REDISBLOOM, methods(load_redisbloom, save_redisbloom));
 
@@ -55,7 +56,7 @@ const fn methods(load: Load, save: Save) -> raw::RedisModuleTypeMethods {
         mem_usage: Some(mem_usage),
         free: Some(free),
         free_effort: Some(free_effort),
-        digest: None,
+        digest: Some(digest),
         aux_load: None,
         aux_save: None,
         aux_save_triggers: 0,
@@ -98,7 +99,7 @@ pub(crate) fn set(key: &RedisKeyWritable, filter: Filter) -> Result<(), RedisErr
     Ok(())
 }
 
-/// Sets a filter in place of the key's, of which the last piece has come.
+/// Replaces the filter of a key after its last piece has arrived.
 pub(crate) fn replace(
     key: &mut RedisKeyWritable,
     time_to_live: impl FnOnce() -> Option<Duration>,
@@ -121,19 +122,100 @@ pub(crate) fn replace(
 /// The type of a key with this filter.
 pub(crate) fn type_of(filter: &Filter) -> &'static RedisType {
     match filter {
-        Filter::Redis(_) if settings::makes_filters_of_redisbloom() => &REDISBLOOM,
+        Filter::Redis(_) if settings::keeps_type_of_redisbloom() => &REDISBLOOM,
+        Filter::Loading(loading)
+            if loading.is_redisbloom() && settings::keeps_type_of_redisbloom() =>
+        {
+            &REDISBLOOM
+        }
         Filter::Valkey(_) => &VALKEY_BLOOM,
         Filter::Own(_) | Filter::Redis(_) | Filter::Loading(_) => &FILTER,
     }
 }
 
-/// What `rdb_load` returns for a filter that `load` reads: null if there is none.
-fn loaded(load: impl FnOnce() -> Option<Filter>) -> *mut c_void {
-    let filter = catch_unwind(AssertUnwindSafe(|| load().map(Box::new)));
-    filter.ok().flatten().map_or(null_mut(), |filter| {
-        counters::came(&Facts::of(&filter));
-        Box::into_raw(filter).cast()
-    })
+/// Runs a callback that creates a key. Returns null, and logs the reason, if there is no filter.
+///
+/// The server ignores null for a key of the AOF or of the primary: the key would be missing, and
+/// additions to it would make a new filter without its items. The server ends instead.
+///
+/// # Safety
+///
+/// `key` is null or the server's name of the key, which lives while this runs.
+unsafe fn create_key(
+    command: &str,
+    key: *const raw::RedisModuleString,
+    create: impl FnOnce() -> Result<Filter, String>,
+) -> *mut c_void {
+    allocator::failed_bytes();
+    let filter = catch_unwind(AssertUnwindSafe(|| create().map(Box::new)));
+    let reason = match filter {
+        Ok(Ok(filter)) => {
+            counters::came(&Facts::of(&filter));
+            return Box::into_raw(filter).cast();
+        }
+        Ok(Err(reason)) => reason,
+        Err(_) => "internal error of the module".into(),
+    };
+    let name = if key.is_null() {
+        String::new()
+    } else {
+        let mut length = 0;
+        let start = raw::string_ptr_len(key, &raw mut length);
+        // SAFETY: the caller's promise; the server returned this many bytes of the name.
+        log::printable(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) })
+    };
+    let bytes = allocator::failed_bytes();
+    let reason = match bytes {
+        0 => reason,
+        _ => format!("{bytes} bytes could not be allocated"),
+    };
+    let ends = memory::callback_follows(bytes > 0);
+    let ending =
+        if ends { ". The source has this key: ending, so that no key is missing" } else { "" };
+    log::warn(&format!("{command} of key `{name}`: {reason}{ending}"));
+    if ends {
+        std::process::exit(1);
+    }
+    null_mut()
+}
+
+/// Runs a callback that reads a filter of this encoding from an RDB file or payload.
+fn load_key(
+    rdb: *mut raw::RedisModuleIO,
+    [found, known]: [c_int; 2],
+    load: impl FnOnce() -> Result<Filter, String>,
+) -> *mut c_void {
+    // SAFETY: the pointer is set before any callback; `rdb` is the callback's, and the name lives
+    // as long.
+    unsafe {
+        let name = raw::RedisModule_GetKeyNameFromIO.map_or(ptr::null(), |name| name(rdb));
+        create_key("RESTORE or RDB load", name, || {
+            if found != known {
+                return Err(format!("type version {found}, this module reads version {known}"));
+            }
+            load()
+        })
+    }
+}
+
+/// A number of an RDB file.
+pub(crate) fn load_number(rdb: *mut raw::RedisModuleIO, field: &str) -> Result<u64, String> {
+    raw::load_unsigned(rdb).map_err(|_| format!("the value ends before the field {field}"))
+}
+
+/// The same of 32 or 8 bits.
+pub(crate) fn load_small<T: TryFrom<u64>>(
+    rdb: *mut raw::RedisModuleIO,
+    field: &str,
+) -> Result<T, String> {
+    let found = load_number(rdb, field)?;
+    let most = u64::MAX >> (64 - 8 * size_of::<T>());
+    found.try_into().map_err(|_| format!("{field} {found}, expected at most {most}"))
+}
+
+/// A floating-point number of an RDB file.
+pub(crate) fn load_double(rdb: *mut raw::RedisModuleIO, field: &str) -> Result<f64, String> {
+    raw::load_double(rdb).map_err(|_| format!("the value ends before the field {field}"))
 }
 
 /// Most bytes of a piece in an RDB file, which the server reads into memory of its own.
@@ -159,58 +241,62 @@ fn for_each_piece(
     Some(())
 }
 
-/// Reads a filter; none if the file ends, is damaged, or there is no memory.
-fn load(rdb: *mut raw::RedisModuleIO) -> Option<Filter> {
-    if raw::load_signed(rdb).ok()? != 1 {
-        return None;
+/// Reads a filter. Returns the reason if the value ends early or is damaged, or if memory runs out.
+fn load(rdb: *mut raw::RedisModuleIO) -> Result<Filter, String> {
+    let next_iterator = || raw::load_signed(rdb).map_err(|_| "the value ends before an iterator");
+    let next_piece = |iterator| {
+        let piece = raw::load_string_buffer(rdb);
+        piece.map_err(|_| format!("the value ends within the piece of iterator {iterator}"))
+    };
+    let refused = |iterator, error: LoadError| {
+        format!("piece of iterator {iterator}: {}", error.text().trim_start_matches("ERR "))
+    };
+    match next_iterator()? {
+        1 => {}
+        other => return Err(format!("first iterator {other}, expected 1")),
     }
-    // Whatever `maxmemory` says, as of all keys of a file; without memory it is an error.
-    let loading = Loading::begin(raw::load_string_buffer(rdb).ok()?.as_ref(), |_| true);
-    let mut filter = Filter::Loading(Box::new(loading.ok()?));
+    // `maxmemory` does not apply to keys of a file. Running out of memory is an error.
+    let loading = Loading::begin(next_piece(1)?.as_ref(), |_| true);
+    let mut filter = Filter::Loading(Box::new(loading.map_err(|error| refused(1, error))?));
     loop {
-        let iterator = raw::load_signed(rdb).ok()?;
+        let iterator = next_iterator()?;
         match (iterator, &mut filter) {
             (COMPLETE, Filter::Own(_) | Filter::Redis(_)) | (STILL_LOADING, Filter::Loading(_)) => {
-                return Some(filter);
+                return Ok(filter);
             }
             (2.., Filter::Loading(loading)) => {
-                let piece = raw::load_string_buffer(rdb).ok()?;
-                if let Some(complete) = loading.take(iterator, piece.as_ref()).ok()? {
+                let complete = loading.take(iterator, next_piece(iterator)?.as_ref(), true);
+                if let Some(complete) = complete.map_err(|error| refused(iterator, error))? {
                     filter = complete.into();
                 }
             }
-            _ => return None,
+            _ => return Err(format!("iterator {iterator} at the wrong place")),
         }
     }
 }
 
 unsafe extern "C" fn rdb_load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
-    if encoding != ENCODING {
-        return null_mut();
-    }
-    loaded(|| load(rdb))
+    load_key(rdb, [encoding, ENCODING], || load(rdb))
 }
 
 unsafe extern "C" fn load_redisbloom(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
-    if encoding != ENCODING_OF_REDISBLOOM {
-        return null_mut();
-    }
-    loaded(|| Some(Filter::Redis(Box::new(redisbloom::load(rdb)?))))
+    load_key(rdb, [encoding, ENCODING_OF_REDISBLOOM], || {
+        Ok(Filter::Redis(Box::new(redisbloom::load(rdb)?)))
+    })
 }
 
 unsafe extern "C" fn load_valkey(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
-    if encoding != ENCODING_OF_VALKEY {
-        return null_mut();
-    }
-    loaded(|| Some(Filter::Valkey(Box::new(valkey::load(rdb)?))))
+    load_key(rdb, [encoding, ENCODING_OF_VALKEY], || {
+        Ok(Filter::Valkey(Box::new(valkey::load(rdb)?)))
+    })
 }
 
 /// The filter that Redis has for a key.
 ///
 /// # Safety
 ///
-/// `value` is what a command set or one of the functions above returned, and nothing changes it
-/// while the filter is in use.
+/// A command or one of the functions above has created `value`, and nothing changes it while the
+/// filter is in use.
 unsafe fn filter<'a>(value: *const c_void) -> &'a Filter {
     // SAFETY: the caller's promise; both are boxes of filters.
     unsafe { &*value.cast() }
@@ -236,7 +322,8 @@ unsafe extern "C" fn save_redisbloom(rdb: *mut raw::RedisModuleIO, value: *mut c
     let filter = unsafe { filter(value) };
     written(rdb, || match filter {
         Filter::Redis(filter) => redisbloom::save(rdb, filter),
-        // No other filter is of this type.
+        Filter::Loading(loading) => loading.save_redisbloom(rdb),
+        // No other filter has this type.
         _ => None,
     });
 }
@@ -306,6 +393,40 @@ unsafe extern "C" fn aof_rewrite(
     });
 }
 
+/// `DEBUG DIGEST` and `DEBUG DIGEST-VALUE`: equal for filters with equal dumps.
+unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
+    // SAFETY: as in `rdb_save`.
+    let filter = unsafe { filter(value) };
+    let add = |bytes: &[u8]| {
+        // SAFETY: the pointer is set before any callback; `digest` is the callback's, and the server
+        // reads the bytes at once.
+        unsafe {
+            if let Some(add) = raw::RedisModule_DigestAddStringBuffer {
+                add(digest, bytes.as_ptr().cast(), bytes.len());
+            }
+        }
+    };
+    let added = catch_unwind(AssertUnwindSafe(|| {
+        if let Filter::Valkey(filter) = filter {
+            filter.to_bytes().iter().for_each(|bytes| add(bytes));
+            return;
+        }
+        let _ = for_each_piece(filter, PIECE_OF_FILE, |iterator, piece| {
+            add(&iterator.to_le_bytes());
+            add(piece);
+        });
+    }));
+    if added.is_err() {
+        log::warn("DEBUG DIGEST: a filter has no digest: internal error of the module");
+    }
+    // SAFETY: as above.
+    unsafe {
+        if let Some(end) = raw::RedisModule_DigestEndSequence {
+            end(digest);
+        }
+    }
+}
+
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
     // SAFETY: as in `rdb_save`.
     let filter = unsafe { filter(value) };
@@ -320,22 +441,23 @@ unsafe extern "C" fn free_effort(_key: *mut raw::RedisModuleString, value: *cons
     catch_unwind(AssertUnwindSafe(|| (filter.size() / 4096) as usize)).unwrap_or(1).max(1)
 }
 
-/// `COPY`: the value of the new key, or null, and then the command is an error.
+/// `COPY`: the value of the new key, or null, which makes a client's command an error.
 unsafe extern "C" fn copy(
     _from: *mut raw::RedisModuleString,
-    _to: *mut raw::RedisModuleString,
+    to: *mut raw::RedisModuleString,
     value: *const c_void,
 ) -> *mut c_void {
     // SAFETY: as in `rdb_save`.
     let filter = unsafe { filter(value) };
-    let copy = catch_unwind(AssertUnwindSafe(|| filter.copy().map(Box::new)));
-    copy.ok().flatten().map_or(null_mut(), |copy| {
-        counters::came(&Facts::of(&copy));
-        Box::into_raw(copy).cast()
-    })
+    let copy = || match filter {
+        Filter::Loading(_) => Err("the source key is not completely loaded".into()),
+        _ => filter.copy().ok_or_else(|| "no memory".into()),
+    };
+    // SAFETY: the server passes the name of the new key, which lives while the command runs.
+    unsafe { create_key("COPY", to, copy) }
 }
 
-/// Has the server move what is not large out of fragmented memory: the value, the lists, and the
+/// Has the server move small allocations out of fragmented memory: the value, the lists, and the
 /// blocks of links of less than 2 MiB. Always done at once.
 unsafe extern "C" fn defrag(
     context: *mut raw::RedisModuleDefragCtx,
@@ -345,7 +467,7 @@ unsafe extern "C" fn defrag(
     let moved = catch_unwind(AssertUnwindSafe(|| {
         allocator::defragment(context, || {
             // SAFETY: Redis passes the place of a key's value, a box of a filter, and runs nothing
-            // else that uses it; the place gets what the box becomes.
+            // else that uses it; the place gets the new box.
             unsafe {
                 let mut filter: Box<Filter> = Box::from_raw((*value).cast());
                 filter.reallocate();

@@ -27,9 +27,9 @@ impl Filter {
         }
     }
 
-    /// The piece that begins where `iterator` says, of `most` bytes at most, and its iterator; none
-    /// behind the end. An own filter has smaller ones at most; of a filter that is being loaded, it
-    /// is what has come.
+    /// The piece of at most `most` bytes that follows the one with this iterator, and its own
+    /// iterator. None at the end. Pieces of an own filter have at most [`OWN_PIECE`] bytes. In a
+    /// filter that is being loaded, the piece may begin after a gap.
     pub(crate) fn piece(&self, iterator: i64, most: usize) -> Option<(i64, Cow<'_, [u8]>)> {
         let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
         let piece: Cow<'_, [u8]> = match self {
@@ -41,10 +41,32 @@ impl Filter {
                 let data = data.get(within..).filter(|data| !data.is_empty())?;
                 Some(Cow::Borrowed(&data[..data.len().min(most)]))
             })?,
-            Filter::Loading(loading) => Cow::Borrowed(loading.piece(offset, most)?),
+            Filter::Loading(loading) => {
+                let (start, piece) = loading.piece(offset, most)?;
+                let end = i64::try_from(start).ok()?.checked_add(1 + piece.len() as i64)?;
+                return Some((end, Cow::Borrowed(piece)));
+            }
             Filter::Valkey(_) => return None,
         };
         let end = iterator.checked_add(piece.len() as i64)?;
         Some((end, piece))
+    }
+
+    /// Whether the dump has these bytes where a piece with this iterator ends: a client then repeats
+    /// a piece whose reply it has lost. The header of a filter that is being loaded does not count,
+    /// since it begins the load again.
+    pub(crate) fn has_piece(&self, iterator: i64, data: &[u8]) -> bool {
+        if iterator == 1 {
+            return !matches!(self, Filter::Loading(_)) && self.header() == data;
+        }
+        let mut at = iterator.saturating_sub(data.len() as i64);
+        let mut rest = data;
+        while let Some((end, piece)) = self.piece(at, rest.len()).filter(|_| !rest.is_empty()) {
+            if end != at + piece.len() as i64 || !rest.starts_with(&piece) {
+                return false;
+            }
+            (at, rest) = (end, &rest[piece.len()..]);
+        }
+        rest.is_empty() && !data.is_empty()
     }
 }

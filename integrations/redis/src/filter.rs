@@ -1,5 +1,5 @@
-//! What a key of the module's type holds: a filter of its own, one of RedisBloom's that was loaded,
-//! or one that is still being loaded.
+//! The value of a key: an own filter, one of RedisBloom's or valkey-bloom's, or one that is still
+//! being loaded.
 
 use std::alloc::Layout;
 
@@ -163,7 +163,7 @@ impl Filter {
         }
     }
 
-    /// The rate that all links together keep; of RedisBloom's and valkey-bloom's what they say.
+    /// The rate that all links together keep, or that other modules' filters were reserved for.
     pub(crate) fn rate(&self) -> f64 {
         match self {
             Filter::Own(filter) => filter.rate(),
@@ -176,8 +176,8 @@ impl Filter {
         }
     }
 
-    /// The part of the rate of a link that the next one has, and of own filters the part of what is
-    /// left of the rate that a link leaves.
+    /// The next link's part of the last link's rate. For own filters, the part of the remaining rate
+    /// that a link leaves.
     pub(crate) fn tightening(&self) -> f64 {
         match self {
             Filter::Own(_) => TIGHTENING,
@@ -217,7 +217,7 @@ impl Filter {
     }
 
     /// Bytes that the server's allocator took for the filter, which is the value of a key: its size
-    /// classes are up to a quarter larger than what was requested.
+    /// classes are up to a quarter larger than the request.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let value = counted_bytes(Layout::new::<Filter>()) as u64;
         let more = match self {
@@ -251,7 +251,7 @@ impl Filter {
         }
     }
 
-    /// Has the allocator move what is not large.
+    /// Has the allocator move small allocations.
     pub(crate) fn reallocate(&mut self) {
         match self {
             Filter::Own(filter) => filter.reallocate(),

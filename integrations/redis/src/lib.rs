@@ -1,13 +1,12 @@
 //! A Redis module with the commands of RedisBloom's Bloom filters, on [`blocked_bloom`]'s growing
-//! filter. `README.md` has the commands, and in what they differ from RedisBloom's.
+//! filter. `README.md` lists the commands and their differences from RedisBloom's.
 //!
-//! `commands` are the commands, with their `arguments`, and `making` what those that make filters
-//! have in common; `register` is what the server lists of them, `settings` what it configures, and
-//! `counters` what `INFO` tells. `data_type` is what Redis calls to save, load and free keys.
-//! `filter` is what a key holds: a filter of its own (`own`), one of RedisBloom's (`redisbloom`) or
-//! of valkey-bloom's (`valkey`), or one that is being loaded (`loading`); `dump` is how it is
-//! stored, `reserve` what it is made for, `outcome` what making it and adding to it comes to, and
-//! `scaling` how far it can grow.
+//! `commands` has the commands, `arguments` their arguments, and `making` the code that creates
+//! filters and adds to them. `register` lists commands for the server, `settings` is the
+//! configuration, and `counters` the section of `INFO`. `data_type` has the callbacks that save,
+//! load and free keys. `filter` is the value of a key: an own filter (`own`), one of RedisBloom's
+//! (`redisbloom`) or valkey-bloom's (`valkey`), or one that is being loaded (`loading`). `dump` has
+//! its pieces, `reserve` its options, `outcome` the results of adding, and `scaling` its limits.
 //!
 //! No panic leaves the module: commands and callbacks catch it, and reply or log an error.
 
@@ -19,6 +18,7 @@ mod data_type;
 mod dump;
 mod filter;
 mod loading;
+mod log;
 mod making;
 mod memory;
 mod outcome;
@@ -37,9 +37,21 @@ use crate::allocator::ServerMemory;
 use crate::data_type::{FILTER, VALKEY_BLOOM};
 use crate::start::on_load;
 
+/// The version of the package as `MODULE LIST` has it: 10,000 for a major version, 100 for a minor one.
+const MODULE_VERSION: i32 = 10_000 * number(env!("CARGO_PKG_VERSION_MAJOR"))
+    + 100 * number(env!("CARGO_PKG_VERSION_MINOR"))
+    + number(env!("CARGO_PKG_VERSION_PATCH"));
+
+const fn number(text: &str) -> i32 {
+    match i32::from_str_radix(text, 10) {
+        Ok(number) => number,
+        Err(_) => panic!("a version is three numbers"),
+    }
+}
+
 redis_module! {
     name: "blocked-bloom",
-    version: 1,
+    version: MODULE_VERSION,
     allocator: (ServerMemory, ServerMemory),
     data_types: [FILTER, VALKEY_BLOOM],
     init: on_load,

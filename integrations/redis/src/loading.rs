@@ -6,18 +6,19 @@ use std::ops::Range;
 use blocked_bloom::parts::{self, BlockBuffer, HEADER_BYTES, Header};
 use blocked_bloom::{Block, BloomFilter, FilterContents, KeyHash};
 use blocked_bloom_formats::redis::{RedisError as FormatError, RedisFilter};
+use redis_module::raw;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::allocator::zeros;
 use crate::own::Own;
-use crate::reserve::MAX_EXPANSION;
+use crate::redisbloom;
 use crate::settings::huge_pages;
 
-/// Most bytes of a header: that of 19,784 links. What is allocated for them is a small multiple of
-/// it.
+/// Most bytes of a header: 19,784 links. Parsing allocates a small multiple of it.
 const MAX_HEADER: usize = 1 << 20;
 
 /// Where RedisBloom's header has the growth and the first link, and how far the next one is.
-const GROWTH: usize = 16;
+pub(crate) const GROWTH: usize = 16;
 pub(crate) const FIRST_LINK: usize = 20;
 pub(crate) const LINK: usize = 53;
 
@@ -31,11 +32,11 @@ const VERSION: u16 = 1;
 /// Why a piece is not taken. Texts are RedisBloom's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LoadError {
-    /// Not what a loader can take at this place, or damaged.
+    /// Damaged, or not the next piece.
     BadData,
-    /// Behind the end of the filter.
+    /// After the end of the filter.
     NoLink,
-    /// It goes on behind the end of a link.
+    /// It crosses the end of a link.
     AcrossLinks,
     /// There is no memory for it.
     Memory,
@@ -52,20 +53,19 @@ impl LoadError {
     }
 }
 
-/// A filter of which the header and the first pieces have come. It answers nothing.
+/// A filter that is being loaded: its header and some pieces have arrived. It answers no lookups.
 ///
-/// The memory of a link is allocated when its first piece comes, as pages that take memory with the
-/// data: the header of a filter for which there is none is not taken.
+/// The first piece of a link allocates its memory, as pages that take memory with the data.
 pub(crate) struct Loading {
     header: Vec<u8>,
     kind: Kind,
-    /// Bytes that have come, without a gap.
-    have: u64,
+    /// The bytes that have not arrived, in order. Never empty.
+    missing: Vec<Range<u64>>,
     /// Bytes of the whole, less than 2^63 - 1.
     total: u64,
 }
 
-/// A filter of which all has come.
+/// A filter that is complete.
 pub(crate) enum Loaded {
     Own(Own),
     Redis(Box<RedisFilter>),
@@ -73,7 +73,8 @@ pub(crate) enum Loaded {
 
 enum Kind {
     Own(Parts),
-    /// Where each link of RedisBloom's ends in the data, and the bits of those that have begun.
+    /// The end of each link of RedisBloom's in the data, and its bytes: zeros where they are
+    /// missing, and none before the first piece of a link.
     Redis {
         ends: Vec<u64>,
         links: Vec<Vec<u8>>,
@@ -94,7 +95,8 @@ impl Loading {
             None => {
                 let ends = ends(header)?;
                 let total = ends.last().copied().unwrap_or_default();
-                (Kind::Redis { ends, links: Vec::new() }, total)
+                let links = vec![Vec::new(); ends.len()];
+                (Kind::Redis { ends, links }, total)
             }
         };
         if !(1..i64::MAX as u64).contains(&total) {
@@ -103,83 +105,187 @@ impl Loading {
         if !may_take(total) {
             return Err(LoadError::Memory);
         }
-        Ok(Loading { header: header.to_vec(), kind, have: 0, total })
+        Ok(Loading {
+            header: header.to_vec(),
+            kind,
+            missing: std::iter::once(0..total).collect(),
+            total,
+        })
     }
 
     pub(crate) fn header(&self) -> &[u8] {
         &self.header
     }
 
-    /// What has come, from this offset to the end of a part at most; none behind the end.
-    pub(crate) fn piece(&self, offset: u64, most: usize) -> Option<&[u8]> {
-        let mut skip = offset;
-        let mut all: Box<dyn Iterator<Item = &[u8]>> = match &self.kind {
-            Kind::Own(parts) => Box::new(parts.came()),
-            Kind::Redis { links, .. } => Box::new(links.iter().map(Vec::as_slice)),
-        };
-        let part = all.find(|part| {
-            let is_here = skip < part.len() as u64;
-            if !is_here {
-                skip -= part.len() as u64;
-            }
-            is_here
-        })?;
-        let rest = &part[skip as usize..];
-        Some(&rest[..rest.len().min(most)])
+    pub(crate) fn is_redisbloom(&self) -> bool {
+        matches!(self.kind, Kind::Redis { .. })
     }
 
-    /// Takes the next piece. Returns the filter if this was the last one. After an error nothing
-    /// has changed.
+    /// The next bytes that have arrived, at `offset` or after a gap there, and where they begin.
+    /// They end at the next gap or at the end of a part. None if no more have arrived.
+    pub(crate) fn piece(&self, offset: u64, most: usize) -> Option<(u64, &[u8])> {
+        let gap = self.missing.partition_point(|gap| gap.end <= offset);
+        let (mut offset, mut end) = (offset, self.total);
+        let mut gaps = self.missing[gap..].iter();
+        if let Some(gap) = gaps.next() {
+            end = gap.start;
+            if gap.start <= offset {
+                offset = gap.end;
+                end = gaps.next().map_or(self.total, |gap| gap.start);
+            }
+        }
+        if offset >= end {
+            return None;
+        }
+        let (start, part) = match &self.kind {
+            Kind::Own(parts) => {
+                let mut start = 0;
+                let part = parts.parts.iter().map(|part| part.as_flattened()).find(|part| {
+                    let is_here = offset - start < part.len() as u64;
+                    start += if is_here { 0 } else { part.len() as u64 };
+                    is_here
+                });
+                (start, part?)
+            }
+            Kind::Redis { ends, links } => {
+                let link = link_at(ends, offset);
+                (link.start, &links[link.number][..])
+            }
+        };
+        let end = (end - start).min(part.len() as u64) as usize;
+        let rest = &part[(offset - start) as usize..end];
+        Some((offset, &rest[..rest.len().min(most)]))
+    }
+
+    /// Accepts a piece, which must be the next one. `any_order` accepts a piece of RedisBloom's at
+    /// any place, also one that arrived before, as RedisBloom does. Returns the filter if no byte is
+    /// missing any more. After an error nothing has changed.
     pub(crate) fn take(
         &mut self,
         iterator: i64,
         piece: &[u8],
+        any_order: bool,
     ) -> Result<Option<Loaded>, LoadError> {
-        let (have, length) = (self.have, piece.len() as u64);
+        let length = piece.len() as u64;
         let start =
             u64::try_from(iterator).ok().and_then(|end| end.checked_sub(1)?.checked_sub(length));
+        let start = start.ok_or(LoadError::BadData)?;
+        let next = self.missing.first().map_or(self.total, |gap| gap.start);
         match start {
-            Some(start) if start >= self.total => return Err(LoadError::NoLink),
-            Some(start) if start == have && length > 0 => {}
+            start if start >= self.total => return Err(LoadError::NoLink),
+            _ if any_order && self.is_redisbloom() => {}
+            start if start == next && length > 0 => {}
             _ => return Err(LoadError::BadData),
         }
-        let is_last = have + length == self.total;
         let loaded = match &mut self.kind {
-            _ if length > self.total - have => return Err(LoadError::AcrossLinks),
-            Kind::Own(parts) => parts.take(piece, self.total - have)?.map(Loaded::Own),
+            _ if length > self.total - start => return Err(LoadError::AcrossLinks),
+            Kind::Own(parts) => parts.take(piece, self.total - start)?.map(Loaded::Own),
             Kind::Redis { ends, links } => {
-                let link = ends.partition_point(|&end| end <= have);
-                let start = link.checked_sub(1).map_or(0, |before| ends[before]);
-                if length > ends[link] - have {
+                let link = link_at(ends, start);
+                if length > link.end - start {
                     return Err(LoadError::AcrossLinks);
                 }
-                if have == start {
-                    let bytes = usize::try_from(ends[link] - start);
-                    let (mut bits, bytes) = (Vec::new(), bytes.map_err(|_| LoadError::Memory)?);
-                    bits.try_reserve_exact(bytes).map_err(|_| LoadError::Memory)?;
-                    links.push(bits);
-                }
-                links[link].extend_from_slice(piece);
-                let filter = is_last.then(|| {
-                    RedisFilter::from_links(&self.header, std::mem::take(links)).map(Box::new)
-                });
-                // What the header says was checked when it came.
-                filter.transpose().map_err(|_| LoadError::BadData)?.map(Loaded::Redis)
+                let at = (start - link.start) as usize;
+                let bits = allocated(&mut links[link.number], link.end - link.start)?;
+                bits[at..at + piece.len()].copy_from_slice(piece);
+                None
             }
         };
-        self.have += length;
+        self.arrived(start..start + length);
+        if self.missing.is_empty() && self.is_redisbloom() {
+            return self.complete_with_zeros().map(|filter| Some(Loaded::Redis(filter)));
+        }
         Ok(loaded)
+    }
+
+    /// Removes a range from the missing ones.
+    fn arrived(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        let first = self.missing.partition_point(|gap| gap.end <= range.start);
+        let last = self.missing.partition_point(|gap| gap.start < range.end);
+        if first >= last {
+            return;
+        }
+        let before = self.missing[first].start..range.start;
+        let after = range.end..self.missing[last - 1].end;
+        let rest = [before, after].into_iter().filter(|gap| !gap.is_empty());
+        self.missing.splice(first..last, rest);
+    }
+
+    /// The filter with zeros for everything that is missing, as RedisBloom uses it. Leaves an
+    /// unusable value. After an error nothing has changed.
+    pub(crate) fn complete_with_zeros(&mut self) -> Result<Box<RedisFilter>, LoadError> {
+        let Kind::Redis { ends, links } = &mut self.kind else { return Err(LoadError::BadData) };
+        let mut start = 0;
+        for (link, &end) in links.iter_mut().zip(&*ends) {
+            allocated(link, end - start)?;
+            start = end;
+        }
+        // The header was checked when it arrived.
+        let filter = RedisFilter::from_links(&self.header, std::mem::take(links));
+        filter.map(Box::new).map_err(|_| LoadError::BadData)
+    }
+
+    /// Writes the filter as RedisBloom's type. Missing bytes are ones, so that no lookup of a file
+    /// with half a filter returns "absent"; pieces that arrive later overwrite them.
+    pub(crate) fn save_redisbloom(&self, rdb: *mut raw::RedisModuleIO) -> Option<()> {
+        let Kind::Redis { ends, links } = &self.kind else { return None };
+        let mut parts = links.iter().zip(ends);
+        let mut start = 0;
+        redisbloom::save_links(rdb, &self.header, || {
+            let (link, &end) = parts.next()?;
+            let mut bits = Vec::new();
+            let length = usize::try_from(end - start).ok()?;
+            bits.try_reserve_exact(length).ok()?;
+            bits.extend_from_slice(link);
+            bits.resize(length, 0);
+            for gap in &self.missing {
+                let (from, to) = (gap.start.max(start), gap.end.min(end));
+                if from < to {
+                    bits[(from - start) as usize..(to - start) as usize].fill(0xff);
+                }
+            }
+            start = end;
+            Some(bits.into())
+        })
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
         let parts = match &self.kind {
             Kind::Own(parts) => parts.parts.iter().map(|part| size_of_val(&part[..])).sum(),
             Kind::Redis { ends, links } => {
-                size_of_val(&ends[..]) + links.iter().map(Vec::capacity).sum::<usize>()
+                size_of_val(&ends[..])
+                    + size_of_val(&links[..])
+                    + links.iter().map(Vec::capacity).sum::<usize>()
             }
         };
-        (self.header.capacity() + parts) as u64
+        (self.header.capacity() + size_of_val(&self.missing[..]) + parts) as u64
     }
+}
+
+/// A link of RedisBloom's, and where it is in the data.
+struct Place {
+    number: usize,
+    start: u64,
+    end: u64,
+}
+
+/// The link that has this byte, which must exist.
+fn link_at(ends: &[u64], offset: u64) -> Place {
+    let number = ends.partition_point(|&end| end <= offset);
+    let start = number.checked_sub(1).map_or(0, |before| ends[before]);
+    Place { number, start, end: ends[number] }
+}
+
+/// The bytes of a link, allocated as zeros before its first piece.
+fn allocated(link: &mut Vec<u8>, length: u64) -> Result<&mut [u8], LoadError> {
+    if link.is_empty() {
+        let length = usize::try_from(length).map_err(|_| LoadError::Memory)?;
+        *link = zeros(length).ok_or(LoadError::Memory)?;
+    }
+    Ok(link)
 }
 
 /// The stored chain of an own filter, as far as it has come.
@@ -196,15 +302,6 @@ struct Parts {
 impl Parts {
     fn new(grows: bool) -> Self {
         Parts { grows, parts: Vec::new(), filled: 0, sum: Box::default() }
-    }
-
-    /// What has come of each part.
-    fn came(&self) -> impl Iterator<Item = &[u8]> {
-        let last = self.parts.len().saturating_sub(1);
-        self.parts.iter().enumerate().map(move |(i, part)| {
-            let part = part.as_flattened();
-            if i == last { &part[..self.filled] } else { part }
-        })
     }
 
     /// Takes the next piece; `left` is how much is missing with it. Returns the filter if this was
@@ -244,7 +341,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Allocates what the next bytes are of: a header, or the blocks that a header announces.
+    /// Allocates the next part: a header, or the blocks that a header announces.
     fn begin_part(&mut self, left: u64) -> Result<(), LoadError> {
         let blocks = match self.parts.last() {
             Some(header) if self.parts.len().is_multiple_of(2) => {
@@ -292,7 +389,7 @@ impl Parts {
     }
 }
 
-/// What the header of a stored filter says.
+/// The fields of a stored filter's header.
 struct Facts {
     blocks: u32,
     probes: u32,
@@ -331,11 +428,6 @@ fn ends(header: &[u8]) -> Result<Vec<u64>, LoadError> {
     match RedisFilter::load([(1, header)]) {
         Err(FormatError::Missing { .. }) => {}
         _ => return Err(LoadError::BadData),
-    }
-    // The next link would be this many times as large, whatever has come until then.
-    let growth = header.get(GROWTH..).and_then(|bytes| bytes.first_chunk());
-    if growth.is_none_or(|growth| i64::from(u32::from_le_bytes(*growth)) > MAX_EXPANSION) {
-        return Err(LoadError::BadData);
     }
     let links = header.get(FIRST_LINK..).unwrap_or_default().chunks_exact(LINK);
     let sizes = links.filter_map(|link| link.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)));

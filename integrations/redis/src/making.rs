@@ -1,9 +1,10 @@
-//! What the commands that make filters and add to them have in common: whether there is memory, and
-//! what other servers are told.
+//! Creating filters and adding to them: memory checks, and the form in which commands are
+//! replicated.
 
 use std::cell::Cell;
 use std::ffi::CStr;
 
+use redis_module::key::RedisKeyWritable;
 use redis_module::{Context, RedisError};
 
 use crate::arguments::Argument;
@@ -14,7 +15,7 @@ use crate::memory;
 use crate::outcome::{AddError, Added, CreateError};
 use crate::own::Own;
 use crate::redisbloom;
-use crate::reserve::{MAX_ERROR_RATE, Reserve};
+use crate::reserve::{MAX_ERROR_RATE, Reserve, UNUSED_EXPANSION};
 use crate::settings::{makes_filters_of_redisbloom, memory_limit};
 use crate::valkey::{Shaping, ValkeyFilter};
 
@@ -27,7 +28,7 @@ pub(crate) const TOO_LARGE: RedisError =
     RedisError::Str("ERR no server has memory for a filter of this capacity");
 pub(crate) const CANNOT_ADD: RedisError = RedisError::Str("ERR problem inserting into filter");
 pub(crate) const LOADING: RedisError = RedisError::Str("ERR filter is not completely loaded");
-/// In place of [`CANNOT_ADD`], where that is not what the other server replied.
+/// Instead of [`CANNOT_ADD`], where the source has added the key.
 const NO_MEMORY_TO_ADD: RedisError = RedisError::Str("ERR no memory for a key that was added");
 const OVER_LIMIT: RedisError = RedisError::Str("ERR operation exceeds bloom object memory limit");
 
@@ -35,7 +36,7 @@ const OVER_LIMIT: RedisError = RedisError::Str("ERR operation exceeds bloom obje
 pub(crate) const ADDED: &CStr = c"bloom.add";
 pub(crate) const RESERVED: &CStr = c"bloom.reserve";
 
-/// What a command makes where there is no key.
+/// The filter that a command creates for a new key.
 #[derive(Clone, Copy)]
 pub(crate) enum Makes {
     Own(Reserve),
@@ -50,7 +51,7 @@ pub(crate) enum Makes {
 pub(crate) const BLOCKED: &str = "BLOCKED";
 
 impl Makes {
-    /// What a command makes that names no form of valkey-bloom's.
+    /// The filter that a command without options of valkey-bloom creates.
     ///
     /// A command of another server, or of the AOF, without [`BLOCKED`] is RedisBloom's, or of a
     /// server that makes such filters. It makes one here too, since only the same form keeps all
@@ -83,7 +84,7 @@ impl<'a> Allowance<'a> {
         Allowance { context, taken: Cell::new(has), is_over_limit: Cell::new(false) }
     }
 
-    /// A replica, and a server that reads its AOF, does what it is told.
+    /// A follower has no limit.
     pub(crate) fn may_take(&self, bytes: u64) -> bool {
         let taken = self.taken.get().saturating_add(bytes);
         if taken > memory_limit() && !memory::follows(self.context) {
@@ -119,8 +120,7 @@ pub(crate) fn create(allowance: &Allowance<'_>, makes: &Makes) -> Result<Filter,
     })
 }
 
-/// Adds items to the filter of this name, which is made if there is none and `creates` says what it
-/// shall be.
+/// Adds items to the filter of this name. `creates` says which filter a new key gets, if any.
 pub(crate) fn add_items(
     context: &Context,
     name: &Argument,
@@ -128,6 +128,7 @@ pub(crate) fn add_items(
     creates: impl FnOnce() -> Option<Makes>,
 ) -> Result<Added, RedisError> {
     let mut key = name.open_writable(context);
+    complete_as_redisbloom(context, name, &mut key)?;
     let Some(filter) = data_type::get_mut(&mut key)? else {
         let makes = creates().ok_or(NOT_FOUND)?;
         let allowance = Allowance::new(context, 0);
@@ -147,7 +148,7 @@ pub(crate) fn add_items(
     counters::changed(&before, &Facts::of(filter));
     match added {
         Ok(added) => {
-            // Otherwise the filter is what it was.
+            // Otherwise the filter has not changed.
             if added.is_new.contains(&true) {
                 context.replicate_verbatim();
                 name.notify(context, ADDED);
@@ -155,7 +156,7 @@ pub(crate) fn add_items(
             Ok(added)
         }
         Err(error) => {
-            // What other servers have must be what this one has.
+            // Followers must get the items that were added.
             if error.before > 0 {
                 let mut arguments = vec![name.as_slice()];
                 arguments.extend(items[..error.before].iter().map(Argument::as_slice));
@@ -164,6 +165,26 @@ pub(crate) fn add_items(
             Err(failed(&allowance, &error))
         }
     }
+}
+
+/// Completes the key's filter with zeros if it is RedisBloom's, half loaded, and the command comes
+/// from a source: RedisBloom adds to half-loaded filters.
+fn complete_as_redisbloom(
+    context: &Context,
+    name: &Argument,
+    key: &mut RedisKeyWritable,
+) -> Result<(), RedisError> {
+    let Some(filter) = data_type::get_mut(key)? else { return Ok(()) };
+    let before = Facts::of(filter);
+    let filter = match &mut *filter {
+        Filter::Loading(loading) if loading.is_redisbloom() && memory::follows(context) => {
+            let complete = loading.complete_with_zeros();
+            counters::changed(&before, &Facts::of(filter));
+            complete.map_err(|_| NO_MEMORY_TO_ADD)?
+        }
+        _ => return Ok(()),
+    };
+    data_type::replace(key, || name.time_to_live(context), Filter::Redis(filter))
 }
 
 /// Replicates a command that made a filter with all that it was made for, as words that make the
@@ -184,9 +205,14 @@ pub(crate) fn replicate_as_made(
     let (error_rate, capacity) = (error_rate.to_string(), capacity.to_string());
     // RedisBloom 2.8 does not take an expansion of 0.
     let expansion = (expansion > 0).then(|| expansion.to_string());
-    let growth: &[&[u8]] = match &expansion {
-        None => &[b"NONSCALING"],
-        Some(expansion) => &[b"EXPANSION", expansion.as_bytes()],
+    let unused;
+    let growth: &[&[u8]] = match (&expansion, makes) {
+        (None, Makes::Redis(reserve)) if reserve.unused_expansion != UNUSED_EXPANSION => {
+            unused = reserve.unused_expansion.to_string();
+            &[b"EXPANSION", unused.as_bytes(), b"NONSCALING"]
+        }
+        (None, _) => &[b"NONSCALING"],
+        (Some(expansion), _) => &[b"EXPANSION", expansion.as_bytes()],
     };
     // RedisBloom has no such word: what must be read by it, too, is made without.
     let form: &[&[u8]] = match makes {
@@ -221,8 +247,8 @@ pub(crate) fn replicate_as_made(
 
 /// The error for keys that could not be added.
 pub(crate) fn failed(allowance: &Allowance<'_>, error: &AddError) -> RedisError {
-    // Filters have the form that they have on the other server, which fails at the same keys; but
-    // for memory, of which it may have more.
+    // Filters have the same form as at the source, which fails at the same keys. But it may have
+    // more memory.
     if error.is_memory && memory::follows(allowance.context) {
         return NO_MEMORY_TO_ADD;
     }

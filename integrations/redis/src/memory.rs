@@ -1,6 +1,7 @@
-//! What the server tells of itself, and whether it has memory for what a command is about to make.
+//! Facts about the server: its memory, its flags and its name.
 
 use std::ffi::{CStr, c_int};
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use redis_module::{Context, ContextFlags, raw};
@@ -11,12 +12,12 @@ const SMALL: u64 = 1 << 20;
 pub(crate) const MOST: u64 = 1 << 46;
 
 /// Whether this many more bytes stay within `maxmemory`, or, if that is not set, within the memory
-/// of the machine. Where keys are evicted, all memory may be in use, and eviction frees what is
-/// needed: then the bytes alone are compared.
+/// of the machine. Where keys are evicted, all memory may be in use, and eviction frees some:
+/// then the bytes alone are compared.
 ///
 /// Redis looks at `maxmemory` before a command only, and a link may be gigabytes. jemalloc reserves
-/// more memory than the machine has without an error; using it ends the server. A replica, and a
-/// server that reads its AOF, does what it is told, as Redis does.
+/// more memory than the machine has without an error; using it ends the server. Followers have
+/// no limit, as in Redis.
 pub(crate) fn has(context: &Context, bytes: u64) -> bool {
     if bytes > MOST {
         return false;
@@ -32,10 +33,37 @@ pub(crate) fn has(context: &Context, bytes: u64) -> bool {
     }
 }
 
-/// Whether the command is another server's, or of the AOF: it does here what it did there. The
+/// Whether the command is from another server or the AOF, and must have the same effect here. The
 /// server has another flag while a replica loads a copy and goes on to answer.
 pub(crate) fn follows(context: &Context) -> bool {
     context.get_flags().intersects(ContextFlags::REPLICATED | ContextFlags::LOADING)
+}
+
+/// Valkey's flag for the client of another node, which moves slots to this one. Redis 8 uses the bit
+/// for something else.
+const SLOT_IMPORT_CLIENT: c_int = 1 << 25;
+
+/// Whether the command belongs to a slot that another node moves here. An error reply then fails
+/// the import: the other node keeps the slot, and this one deletes its part and serves on.
+pub(crate) fn imports_slot(context: &Context) -> bool {
+    is_on_valkey() && flags(context.ctx) & SLOT_IMPORT_CLIENT != 0
+}
+
+/// Whether a callback that creates a key does so for a file or another server. Callbacks have no
+/// client, so a writable replica cannot tell its clients from its primary: there, only a lack of
+/// memory counts.
+pub(crate) fn callback_follows(lacks_memory: bool) -> bool {
+    let flags = flags(null_mut()) as u32;
+    let has = |flag| flags & flag != 0;
+    has(raw::REDISMODULE_CTX_FLAGS_LOADING)
+        || has(raw::REDISMODULE_CTX_FLAGS_SLAVE)
+            && (has(raw::REDISMODULE_CTX_FLAGS_READONLY) || lacks_memory)
+}
+
+/// The server's flags: those of the client too, unless the context is null.
+fn flags(context: *mut raw::RedisModuleCtx) -> c_int {
+    // SAFETY: the server writes the pointer before it calls the module, and accepts a null context.
+    unsafe { raw::RedisModule_GetContextFlags.map_or(0, |flags| flags(context)) }
 }
 
 /// What `INFO memory` says.

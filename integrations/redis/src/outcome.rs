@@ -1,4 +1,4 @@
-//! What making a filter of any kind, and adding to it, comes to.
+//! Results of creating a filter of any kind and of adding to it.
 
 /// Why there is no filter.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Added {
 pub(crate) struct AddError {
     /// This many keys are in the filter, added now or before.
     pub(crate) before: usize,
-    /// Memory ran out, of which another server may have more; otherwise every server fails at the
+    /// Another server may have more memory, or another limit. Otherwise every server fails at the
     /// same key.
     pub(crate) is_memory: bool,
 }

@@ -2,7 +2,7 @@
 //! grows, a growing filter which it is the first link of.
 
 use std::alloc::{Layout, handle_alloc_error};
-use std::cell::OnceCell;
+use std::cell::Cell;
 
 use blocked_bloom::parts::{BlockBuffer, HEADER_BYTES, Header};
 use blocked_bloom::{
@@ -18,7 +18,7 @@ use crate::settings::huge_pages;
 
 /// The first reply of a dump begins with this. RedisBloom's loader rejects the reply: its own
 /// header has 20 bytes and 53 for each link, which is never 64, and the four bytes of its options
-/// are all ones here, of which it knows four bits.
+/// are all ones here, while it knows four bits.
 const MAGIC: [u8; 8] = *b"\x89BBRDIS\n";
 const VERSION: u16 = 1;
 const NO_OPTIONS_OF_REDIS_BLOOM: (usize, u32) = (12, u32::MAX);
@@ -56,9 +56,8 @@ const LARGE: u64 = 2 << 20;
 
 pub(crate) struct Own {
     body: Body,
-    /// The headers of the stored chain, which have checksums of all blocks: made for the first
-    /// piece of a dump, and kept for the others.
-    stored_headers: OnceCell<Box<Headers>>,
+    /// The headers of the stored chain, from the first piece of a dump to its last one.
+    stored_headers: Cell<Option<Box<StoredHeaders>>>,
     /// Keys that the only link is for.
     keys: u32,
     growth: u8,
@@ -66,9 +65,15 @@ pub(crate) struct Own {
     grows: bool,
 }
 
-type Headers = Vec<[u8; HEADER_BYTES]>;
+/// Headers of a stored chain. They have checksums of all blocks, so that each costs a pass over its
+/// link.
+struct StoredHeaders {
+    /// Keys that the filter had.
+    keys: u64,
+    list: Vec<[u8; HEADER_BYTES]>,
+}
 
-/// Most filters have one link and few keys: they take one allocation beside their blocks.
+/// Most filters have one link and few keys: they take one allocation besides their blocks.
 enum Body {
     One { link: BloomFilter, rate: f64 },
     Chain(Box<ScalableBloomFilter>),
@@ -99,7 +104,7 @@ impl Own {
             .map_err(|_| CreateError::Shape)?;
         Ok(Own {
             body: One { link, rate },
-            stored_headers: OnceCell::new(),
+            stored_headers: Cell::default(),
             // At most 2^30, as checked.
             keys: reserve.capacity as u32,
             growth: reserve.expansion.clamp(2, 16) as u8,
@@ -184,7 +189,7 @@ impl Own {
     #[inline]
     pub(crate) fn add_one(&mut self, key: &[u8]) -> Option<bool> {
         let left = self.capacity_left();
-        let is_new = match &mut self.body {
+        match &mut self.body {
             One { link, .. } => {
                 let hash = link.hasher().ok()?.hash(key);
                 if link.contains_hash(hash) {
@@ -196,12 +201,8 @@ impl Own {
                 link.insert_hash(hash).ok()
             }
             Chain(chain) if left > 0 => chain.insert(key).ok(),
-            Chain(chain) => return chain.contains(key).then_some(false),
-        };
-        if is_new == Some(true) {
-            self.stored_headers.take();
+            Chain(chain) => chain.contains(key).then_some(false),
         }
-        is_new
     }
 
     /// Adds keys in their order. A link is made for a key that is not there, if its bytes may be
@@ -211,7 +212,6 @@ impl Own {
         keys: &[K],
         may_take: impl Fn(u64) -> bool,
     ) -> Result<Added, AddError> {
-        self.stored_headers.take();
         let mut added = Added { is_new: Vec::with_capacity(keys.len()), is_full: false };
         let mut rest = keys;
         while !rest.is_empty() {
@@ -299,8 +299,9 @@ impl Own {
             One { link, rate } => self.options(link, *rate),
             Chain(_) => return self.insert_into_chain(key),
         };
-        // In place of the link, which moves into the chain.
-        let spare = BloomFilter::with_params(Sizing::BitsPerKey(8.0).params(1)?, KeyHash::default())?;
+        // Replaces the link, which moves into the chain.
+        let spare =
+            BloomFilter::with_params(Sizing::BitsPerKey(8.0).params(1)?, KeyHash::default())?;
         if let One { link, .. } = &mut self.body {
             let link = std::mem::replace(link, spare);
             // The options have the link's hash and are in range, so only the list of one link can
@@ -390,7 +391,9 @@ impl Own {
                 list + counted_bytes(Layout::new::<ScalableBloomFilter>())
             }
         };
-        let headers = self.stored_headers.get().map_or(0, |headers| size_of_val(&headers[..]));
+        let kept = self.stored_headers.take();
+        let headers = kept.as_ref().map_or(0, |headers| size_of_val(&headers.list[..]));
+        self.stored_headers.set(kept);
         let blocks = self.links().iter().map(|link| match link.memory_bytes() {
             large @ LARGE.. => large,
             small => {
@@ -401,7 +404,7 @@ impl Own {
         (list + headers) as u64 + blocks.sum::<u64>()
     }
 
-    /// Has the allocator move what is not large.
+    /// Has the allocator move small allocations.
     pub(crate) fn reallocate(&mut self) {
         self.stored_headers.take();
         match &mut self.body {
@@ -420,7 +423,7 @@ impl Own {
             Chain(chain) => Chain(Box::new(chain.to_filter().ok()?)),
         };
         let Own { keys, growth, grows, .. } = *self;
-        Some(Own { body, stored_headers: OnceCell::new(), keys, growth, grows })
+        Some(Own { body, stored_headers: Cell::default(), keys, growth, grows })
     }
 
     /// The first reply of a dump.
@@ -481,7 +484,7 @@ impl Own {
                 (Chain(Box::new(chain.with_huge_pages(huge_pages()))), 0)
             }
         };
-        Some(Own { body, stored_headers: OnceCell::new(), keys, growth, grows })
+        Some(Own { body, stored_headers: Cell::default(), keys, growth, grows })
     }
 
     fn stored_bytes(&self) -> u64 {
@@ -489,25 +492,34 @@ impl Own {
         blocks + (HEADER_BYTES * (1 + self.links().len())) as u64
     }
 
-    fn stored_headers(&self) -> Option<&Headers> {
-        if self.stored_headers.get().is_none() {
-            let headers = match &self.body {
-                One { link, rate } => self.as_chain(link, *rate).ok()?.stored_headers(),
-                Chain(chain) => chain.stored_headers(),
-            };
-            let _ = self.stored_headers.set(Box::new(headers));
+    /// The headers for the piece of a dump at this offset.
+    ///
+    /// The first piece reads the filter. Later ones keep its headers, also if keys were added since,
+    /// or each piece would read the whole filter again. Blocks that change after their header was
+    /// dumped do not match its checksum, which is an error of loading.
+    fn headers_at(&self, offset: u64) -> Option<Box<StoredHeaders>> {
+        if let Some(kept) = self.stored_headers.take()
+            && kept.list.len() == 1 + self.links().len()
+            && (offset > 0 || kept.keys == self.keys())
+        {
+            return Some(kept);
         }
-        self.stored_headers.get().map(Box::as_ref)
+        let list = match &self.body {
+            One { link, rate } => self.as_chain(link, *rate).ok()?.stored_headers(),
+            Chain(chain) => chain.stored_headers(),
+        };
+        Some(Box::new(StoredHeaders { keys: self.keys(), list }))
     }
 
-    /// The bytes of the stored chain from `offset` on, at most this many; none behind the end.
+    /// The bytes of the stored chain from `offset` on, at most this many; none after the end.
     pub(crate) fn piece(&self, offset: u64, most: usize) -> Option<Vec<u8>> {
-        let (first, headers) = self.stored_headers()?.split_first()?;
+        let left = self.stored_bytes().checked_sub(offset).filter(|&left| left > 0)?;
+        let stored = self.headers_at(offset)?;
+        let (first, headers) = stored.list.split_first()?;
         let links = headers.iter().zip(self.links());
         let parts = links.flat_map(|(header, link)| [&header[..], link.blocks().as_flattened()]);
         let mut skip = offset;
-        let rest = self.stored_bytes().saturating_sub(offset).min(most as u64);
-        let mut piece = Vec::with_capacity(rest as usize);
+        let mut piece = Vec::with_capacity(left.min(most as u64) as usize);
         for part in std::iter::once(&first[..]).chain(parts) {
             let length = part.len() as u64;
             if skip >= length {
@@ -517,6 +529,9 @@ impl Own {
             let part = &part[skip as usize..];
             skip = 0;
             piece.extend_from_slice(&part[..part.len().min(most - piece.len())]);
+        }
+        if (piece.len() as u64) < left {
+            self.stored_headers.set(Some(stored));
         }
         (!piece.is_empty()).then_some(piece)
     }
@@ -536,8 +551,8 @@ pub(crate) fn links_of(reserve: Reserve) -> impl FnMut() -> Option<(u64, u64)> {
     }
 }
 
-/// The same of those that follow a link for so many keys, of which all so far have used that much
-/// of the rate.
+/// The same of the links after one for so many keys, if all links so far have used that much of
+/// the rate.
 fn further_links(
     rate: f64,
     mut used: f64,
@@ -553,7 +568,7 @@ fn further_links(
     }
 }
 
-/// The error for keys of which only the first `before` are in the filter.
+/// The error if only the first `before` keys are in the filter.
 fn stopped(error: &ScalableError, before: usize) -> AddError {
     AddError { before, is_memory: matches!(error, ScalableError::Alloc(_)) }
 }

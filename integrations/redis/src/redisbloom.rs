@@ -1,19 +1,21 @@
-//! RedisBloom's filters, which answer, grow and are stored as there: what the crate that reads them
-//! does not know, how much memory they take, and the form that they have in RDB files and in `DUMP`
-//! where the operator loads this module in RedisBloom's place.
+//! RedisBloom's filters, which answer, grow and are stored as there. `blocked-bloom-formats` has the
+//! filters; this module adds the memory that they need and their form in RDB files and `DUMP`.
 //!
 //! A key has the numbers of the chain, and of each link its numbers and its bits: those of the
 //! header of a dump, in another order.
+
+use std::borrow::Cow;
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::redis::{RedisError as FormatError, RedisFilter};
 use redis_module::raw;
 
-use crate::allocator::load_bytes;
-use crate::loading::{FIRST_LINK, LINK};
+use crate::allocator::{load_bytes, zeros};
+use crate::data_type::{load_double, load_number, load_small};
+use crate::loading::{FIRST_LINK, GROWTH, LINK};
 use crate::memory::MOST;
 use crate::outcome::{AddError, Added, CreateError};
-use crate::reserve::{MAX_EXPANSION, Reserve};
+use crate::reserve::{Reserve, UNUSED_EXPANSION};
 
 /// RedisBloom's square of `ln(2)`: bits per key are `-ln(error rate)` divided by this.
 const LN_2_SQUARED: f64 = 0.480453013918201;
@@ -59,7 +61,7 @@ pub(crate) fn links_to_come(filter: &RedisFilter) -> impl FnMut() -> Option<(u64
 
 /// Keys and bytes of each link of a filter that is made so, and grows.
 pub(crate) fn links_of(reserve: Reserve) -> impl FnMut() -> Option<(u64, u64)> {
-    let Reserve { error_rate: mut rate, capacity: mut keys, expansion } = reserve;
+    let Reserve { error_rate: mut rate, capacity: mut keys, expansion, .. } = reserve;
     let mut growth = 1;
     move || {
         (keys, rate) = (keys.saturating_mul(growth), 0.5 * rate);
@@ -69,22 +71,38 @@ pub(crate) fn links_of(reserve: Reserve) -> impl FnMut() -> Option<(u64, u64)> {
 }
 
 /// An empty filter as RedisBloom makes it, if its bytes may be taken.
+///
+/// RedisBloom 2.8 keeps the lower 32 bits of any expansion: also 0, and also one of a filter that
+/// does not grow.
 pub(crate) fn create(
     reserve: &Reserve,
     may_take: impl FnOnce(u64) -> bool,
 ) -> Result<RedisFilter, CreateError> {
-    let expansion = u32::try_from(reserve.expansion).ok().filter(|&expansion| expansion > 0);
+    let (expansion, stored) = match reserve.expansion {
+        0 => (None, reserve.unused_expansion),
+        expansion => (Some((expansion as u32).max(1)), expansion as u32),
+    };
     let rate = if expansion.is_some() { 0.5 } else { 1.0 } * reserve.error_rate;
     match bytes_for(reserve.capacity, rate) {
         MOST.. => return Err(CreateError::TooLarge),
         bytes if !may_take(bytes) => return Err(CreateError::Memory),
         _ => {}
     }
-    let filter = RedisFilter::new(reserve.capacity, reserve.error_rate, expansion);
-    filter.map_err(|error| match error {
+    let failed = |error| match error {
         FormatError::Alloc(_) => CreateError::Memory,
         _ => CreateError::Shape,
-    })
+    };
+    let filter =
+        RedisFilter::new(reserve.capacity, reserve.error_rate, expansion).map_err(failed)?;
+    if stored == expansion.unwrap_or(UNUSED_EXPANSION) {
+        return Ok(filter);
+    }
+    let mut header = filter.dump().next().map_or(Vec::new(), |(_, header)| header.into_owned());
+    header[GROWTH..FIRST_LINK].copy_from_slice(&stored.to_le_bytes());
+    let bytes = filter.links()[0].as_bytes().len();
+    drop(filter);
+    let bits = zeros(bytes).ok_or(CreateError::Memory)?;
+    RedisFilter::from_links(&header, vec![bits]).map_err(failed)
 }
 
 /// Adds keys in their order. A link is made for one that is not there, if its bytes may be taken.
@@ -115,47 +133,54 @@ pub(crate) fn add<K: AsRef<[u8]>>(
                 added.is_full = true;
                 break;
             }
-            Err(error) => {
-                return Err(AddError { before, is_memory: matches!(error, FormatError::Alloc(_)) });
-            }
+            // Also without a lack of memory, RedisBloom makes some link, which this module cannot.
+            Err(_) => return Err(AddError { before, is_memory: true }),
         }
     }
     Ok(added)
 }
 
-/// Reads a filter; none if the file ends, is damaged, or there is no memory.
-pub(crate) fn load(rdb: *mut raw::RedisModuleIO) -> Option<RedisFilter> {
-    let number = || raw::load_unsigned(rdb).ok();
-    let (size, count, options, growth) = (number()?, number()?, number()?, number()?);
-    if growth > MAX_EXPANSION as u64 {
-        return None;
-    }
-    let mut header = size.to_le_bytes().to_vec();
-    for number in [count, options, growth] {
-        header.extend(u32::try_from(number).ok()?.to_le_bytes());
+/// Reads a filter. Returns the reason if the value ends early or is damaged, or if memory runs out.
+pub(crate) fn load(rdb: *mut raw::RedisModuleIO) -> Result<RedisFilter, String> {
+    let mut header = load_number(rdb, "size")?.to_le_bytes().to_vec();
+    let count: u32 = load_small(rdb, "nfilters")?;
+    header.extend(count.to_le_bytes());
+    for field in ["options", "growth"] {
+        header.extend(load_small::<u32>(rdb, field)?.to_le_bytes());
     }
     let mut links = Vec::new();
     for _ in 0..count {
-        let entries = number()?;
-        let error = raw::load_double(rdb).ok()?;
-        let hashes = u32::try_from(number()?).ok()?;
-        let bits_per_entry = raw::load_double(rdb).ok()?;
-        let (bits, n2) = (number()?, u8::try_from(number()?).ok()?);
-        let bytes = load_bytes(rdb)?;
-        let numbers =
-            [bytes.len() as u64, bits, number()?, error.to_bits(), bits_per_entry.to_bits()];
+        let entries = load_number(rdb, "entries")?;
+        let error = load_double(rdb, "error")?;
+        let hashes: u32 = load_small(rdb, "hashes")?;
+        let bits_per_entry = load_double(rdb, "bpe")?;
+        let (bits, n2) = (load_number(rdb, "bits")?, load_small::<u8>(rdb, "n2")?);
+        let bytes = load_bytes(rdb).ok_or("the bits are missing, or the server has no memory")?;
+        let size = load_number(rdb, "size of a link")?;
+        let numbers = [bytes.len() as u64, bits, size, error.to_bits(), bits_per_entry.to_bits()];
         numbers.iter().for_each(|number| header.extend(number.to_le_bytes()));
         header.extend(hashes.to_le_bytes());
         header.extend(entries.to_le_bytes());
         header.push(n2);
         links.push(bytes);
     }
-    RedisFilter::from_links(&header, links).ok()
+    RedisFilter::from_links(&header, links).map_err(|error| error.to_string())
 }
 
-/// Writes what [`load`] reads; nothing, and none, if it cannot be told.
+/// Writes a filter for [`load`].
 pub(crate) fn save(rdb: *mut raw::RedisModuleIO, filter: &RedisFilter) -> Option<()> {
     let (_, header) = filter.dump().next()?;
+    let mut links = filter.links().iter();
+    save_links(rdb, &header, || links.next().map(|link| Cow::Borrowed(link.as_bytes())))
+}
+
+/// Writes a filter for [`load`], from the header of its dump and the bytes of each link. Returns
+/// none, maybe after writing a part, if either is missing.
+pub(crate) fn save_links<'a>(
+    rdb: *mut raw::RedisModuleIO,
+    header: &[u8],
+    mut next_link: impl FnMut() -> Option<Cow<'a, [u8]>>,
+) -> Option<()> {
     let (chain, links) = header.split_at_checked(FIRST_LINK)?;
     fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
         let mut number = [0; 8];
@@ -168,27 +193,16 @@ pub(crate) fn save(rdb: *mut raw::RedisModuleIO, filter: &RedisFilter) -> Option
         number::<4>(chain, 12)?,
         number::<4>(chain, 16)?,
     ];
-    let links = links.chunks_exact(LINK).zip(filter.links()).map(|(facts, link)| {
-        let entries = number::<8>(facts, 44)?;
-        let error = f64::from_bits(number::<8>(facts, 24)?);
-        let hashes = number::<4>(facts, 40)?;
-        let bits_per_entry = f64::from_bits(number::<8>(facts, 32)?);
-        let (bits, n2) = (number::<8>(facts, 8)?, number::<1>(facts, LINK - 1)?);
-        let size = number::<8>(facts, 16)?;
-        Some((entries, error, hashes, bits_per_entry, bits, n2, link.as_bytes(), size))
-    });
-    let links: Vec<_> = links.collect::<Option<_>>()?;
-    // From here on nothing fails, so that no file has half a key.
     chain.into_iter().for_each(|number| raw::save_unsigned(rdb, number));
-    for (entries, error, hashes, bits_per_entry, bits, n2, bytes, size) in links {
-        raw::save_unsigned(rdb, entries);
-        raw::save_double(rdb, error);
-        raw::save_unsigned(rdb, hashes);
-        raw::save_double(rdb, bits_per_entry);
-        raw::save_unsigned(rdb, bits);
-        raw::save_unsigned(rdb, n2);
-        raw::save_slice(rdb, bytes);
-        raw::save_unsigned(rdb, size);
+    for facts in links.chunks_exact(LINK) {
+        raw::save_unsigned(rdb, number::<8>(facts, 44)?);
+        raw::save_double(rdb, f64::from_bits(number::<8>(facts, 24)?));
+        raw::save_unsigned(rdb, number::<4>(facts, 40)?);
+        raw::save_double(rdb, f64::from_bits(number::<8>(facts, 32)?));
+        raw::save_unsigned(rdb, number::<8>(facts, 8)?);
+        raw::save_unsigned(rdb, number::<1>(facts, LINK - 1)?);
+        raw::save_slice(rdb, &next_link()?);
+        raw::save_unsigned(rdb, number::<8>(facts, 16)?);
     }
     Some(())
 }

@@ -8,6 +8,10 @@ pub(crate) const MAX_EXPANSION: i64 = 32_768;
 /// A higher error rate counts as this one, as in RedisBloom 8.
 pub(crate) const MAX_ERROR_RATE: f64 = 0.25;
 
+/// What RedisBloom stores as the expansion of a filter that does not grow, unless the command has
+/// another one.
+pub(crate) const UNUSED_EXPANSION: u32 = 2;
+
 /// What `BF.RESERVE` and `BF.INSERT` may say of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reserve {
@@ -15,9 +19,16 @@ pub(crate) struct Reserve {
     pub(crate) capacity: u64,
     /// 0 if the filter does not grow.
     pub(crate) expansion: u64,
+    /// Expansion that RedisBloom stores for a filter that does not grow.
+    pub(crate) unused_expansion: u32,
 }
 
 impl Reserve {
     /// What `BF.ADD` makes of a key that is not there, unless the settings say something else.
-    pub(crate) const BUILT_IN: Reserve = Reserve { error_rate: 0.01, capacity: 100, expansion: 2 };
+    pub(crate) const BUILT_IN: Reserve = Reserve {
+        error_rate: 0.01,
+        capacity: 100,
+        expansion: 2,
+        unused_expansion: UNUSED_EXPANSION,
+    };
 }

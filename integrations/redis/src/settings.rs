@@ -10,7 +10,8 @@ use std::sync::Mutex;
 
 use redis_module::{Context, raw};
 
-use crate::reserve::{MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve};
+use crate::log;
+use crate::reserve::{MAX_CAPACITY, MAX_EXPANSION, Reserve};
 
 #[derive(Clone, Copy)]
 struct Settings {
@@ -18,17 +19,16 @@ struct Settings {
     huge_pages: bool,
     /// Most bytes of a filter; 0 for no limit.
     memory_limit: u64,
-    files: Files,
+    redisbloom_type: RedisBloomType,
 }
 
-/// What is done with RedisBloom's module type.
+/// Which keys get RedisBloom's module type. Keys of files and payloads keep the type that they have.
 #[derive(Clone, Copy, PartialEq)]
-enum Files {
-    /// It is not known.
+enum RedisBloomType {
     No,
-    /// Keys of it are read, and stay of it.
+    /// All filters of RedisBloom, also those that arrive as commands.
     Read,
-    /// New filters are RedisBloom's, too.
+    /// The same, and clients' commands make such filters.
     Write,
 }
 
@@ -36,14 +36,14 @@ static SETTINGS: Mutex<Settings> = Mutex::new(Settings {
     reserve: Reserve::BUILT_IN,
     huge_pages: false,
     memory_limit: 0,
-    files: Files::No,
+    redisbloom_type: RedisBloomType::No,
 });
 
 fn now() -> Settings {
     *SETTINGS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// What the settings say now of a filter that a command makes.
+/// The current settings for a new filter.
 pub(crate) fn settings() -> Reserve {
     now().reserve
 }
@@ -62,14 +62,14 @@ pub(crate) fn memory_limit() -> u64 {
     }
 }
 
-/// Whether keys of RedisBloom's module type are read.
-pub(crate) fn reads_files_of_redisbloom() -> bool {
-    now().files != Files::No
+/// Whether all filters of RedisBloom have keys of its module type, however they arrive.
+pub(crate) fn keeps_type_of_redisbloom() -> bool {
+    now().redisbloom_type != RedisBloomType::No
 }
 
 /// Whether new filters are RedisBloom's, with keys of its module type.
 pub(crate) fn makes_filters_of_redisbloom() -> bool {
-    now().files == Files::Write
+    now().redisbloom_type == RedisBloomType::Write
 }
 
 struct Setting {
@@ -95,7 +95,8 @@ static ALL: [Setting; 6] = [
             if !(rate > 0.0 && rate < 1.0) {
                 return Err("must be in the range (0.000000, 1.000000)".into());
             }
-            settings.reserve.error_rate = rate.min(MAX_ERROR_RATE);
+            // Not limited here: a command of RedisBloom's without a rate means the whole one.
+            settings.reserve.error_rate = rate;
             Ok(())
         },
     },
@@ -149,10 +150,10 @@ static ALL: [Setting; 6] = [
         is_configuration: false,
         read: |_| String::new(),
         write: |settings, text| {
-            settings.files = match text.to_ascii_lowercase().as_slice() {
-                b"no" => Files::No,
-                b"read" => Files::Read,
-                b"write" => Files::Write,
+            settings.redisbloom_type = match text.to_ascii_lowercase().as_slice() {
+                b"no" => RedisBloomType::No,
+                b"read" => RedisBloomType::Read,
+                b"write" => RedisBloomType::Write,
                 _ => return Err("must be no, read or write".into()),
             };
             Ok(())
@@ -186,13 +187,13 @@ const IGNORED: [&str; 5] =
 
 /// Reads load arguments, which are names and values. Those of RedisBloom's other types are of no
 /// use here, and do not stop the start.
-pub(crate) fn read_arguments(context: &Context, arguments: &[&[u8]]) -> Result<(), String> {
+pub(crate) fn read_arguments(arguments: &[&[u8]]) -> Result<(), String> {
     let (pairs, rest) = arguments.as_chunks::<2>();
     if !rest.is_empty() {
         return Err("load arguments are names with values, and the last name has no value".into());
     }
     for [name, value] in pairs {
-        let text = String::from_utf8_lossy(name);
+        let text = log::printable(name);
         let is = |of: &[u8]| name.eq_ignore_ascii_case(of);
         let setting = ALL.iter().find(|of| {
             is(of.name.to_bytes()) || of.arguments.iter().any(|name| is(name.as_bytes()))
@@ -202,7 +203,7 @@ pub(crate) fn read_arguments(context: &Context, arguments: &[&[u8]]) -> Result<(
         } else if IGNORED.iter().any(|start| {
             name.get(..start.len()).is_some_and(|name| name.eq_ignore_ascii_case(start.as_bytes()))
         }) {
-            context.log_warning(&format!("load argument `{text}` is ignored"));
+            log::warn(&format!("load argument `{text}` is ignored"));
         } else {
             return Err(format!("unknown load argument `{text}`"));
         }

@@ -1,16 +1,17 @@
-//! Filters of valkey-bloom, Valkey's own module: what `BF.LOAD` and its RDB files bring, and what
-//! `BF.INSERT` makes with a seed or a ratio of tightening, as its primaries send it to replicas.
+//! Filters of valkey-bloom, Valkey's own module. They come from `BF.LOAD` and RDB files, and from
+//! `BF.INSERT` with a seed or a ratio of tightening, as its primaries replicate it.
 //! They answer, grow and are stored as there.
 //!
 //! A link is the stored form of the crate `bloomfilter` 3: a header of 45 bytes (version 1, bytes
 //! of bits, probes, two keys of SipHash-1-3) and the bits. Probe 0 is the hash by the first key,
 //! probe 1 that by the second, and probe `i` their sum, `i` times the second, modulo a prime; each
-//! modulo the bits. What is hashed is the length of an item, in 8 bytes, and the item.
+//! modulo the bits. The hashed bytes are the length of an item, in 8 bytes, and the item.
 
 use blocked_bloom::Bitmask;
 use redis_module::raw;
 
 use crate::allocator::{load_bytes, zeros};
+use crate::data_type::{load_double, load_number, load_small};
 use crate::memory::MOST;
 use crate::outcome::{AddError, Added, CreateError, Shape};
 
@@ -37,7 +38,7 @@ pub(crate) const FIXED_SEED: Seed = [
 
 pub(crate) type Seed = [u8; 32];
 
-/// What a filter is made for.
+/// The options of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shaping {
     pub(crate) rate: f64,
@@ -118,7 +119,7 @@ impl Hashes {
     }
 }
 
-/// Bytes of the bits for so many items at this rate; too many to be had if that is no number.
+/// Bytes of the bits for so many items at this rate; more than any memory if that is not a number.
 fn bytes_for(capacity: u64, rate: f64) -> u64 {
     let bits_per_item = rate.ln() / (-8.0 * std::f64::consts::LN_2 * std::f64::consts::LN_2);
     ((capacity as f64 * bits_per_item).ceil() as u64).max(1)
@@ -139,18 +140,20 @@ impl Link {
         Ok(Link { stored, items: 0, capacity })
     }
 
-    /// A link whose bytes have come; none if no link has such.
-    fn read(stored: Vec<u8>, items: u64, capacity: u64) -> Option<Self> {
+    /// A link with these stored bytes. Returns the field that is out of range, if one is.
+    fn read(stored: Vec<u8>, items: u64, capacity: u64) -> Result<Self, String> {
         let link = Link { stored, items, capacity };
-        let bits = link.stored.get(BITS..)?.len();
-        let bytes = u64::from_le_bytes(*link.stored[BYTES..].first_chunk()?);
-        let is_sound = link.stored[0] == VERSION
-            && bits > 0
-            && bytes == bits as u64
-            && (1..=MAX_PROBES).contains(&link.probes())
-            && (1..=i64::MAX as u64).contains(&capacity)
-            && items <= i64::MAX as u64;
-        is_sound.then_some(link)
+        let length = link.stored.len() as u64;
+        in_range("bytes of a link", length, BITS as u64 + 1, i64::MAX as u64)?;
+        let bytes =
+            link.stored[BYTES..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let (version, known) = (link.stored[0].into(), VERSION.into());
+        in_range("version of a link", version, known, known)?;
+        in_range("bytes of bits", bytes, length - BITS as u64, length - BITS as u64)?;
+        in_range("probes", link.probes().into(), 1, MAX_PROBES.into())?;
+        in_range("capacity", capacity, 1, i64::MAX as u64)?;
+        in_range("items", items, 0, i64::MAX as u64)?;
+        Ok(link)
     }
 
     fn probes(&self) -> u32 {
@@ -260,7 +263,7 @@ impl ValkeyFilter {
         link_after(self.rate, self.tightening, self.links.len(), last.capacity, self.expansion)
     }
 
-    /// What the filter would be made for again.
+    /// Options that create the same filter, without its items.
     pub(crate) fn shaping(&self) -> Shaping {
         let mut seed = FIXED_SEED;
         seed.copy_from_slice(self.links[0].seed());
@@ -380,22 +383,25 @@ impl ValkeyFilter {
             stored.extend_from_slice(bytes);
             let (items, capacity) = (take(rest)?, take(rest)?);
             let link = Link::read(stored, u64::from_le_bytes(items), u64::from_le_bytes(capacity));
-            links.push(link.ok_or(BytesError::Damaged)?);
+            links.push(link.map_err(|_| BytesError::Damaged)?);
         }
         let filter = ValkeyFilter { rate, tightening, expansion, links };
-        filter.checked(is_random.into()).ok_or(BytesError::Damaged)
+        filter.checked(is_random.into()).map_err(|_| BytesError::Damaged)
     }
 
-    /// The filter, if it is one.
-    fn checked(self, is_random: u64) -> Option<Self> {
-        let first = self.links.first()?;
-        let within = |number: f64| number > 0.0 && number < 1.0;
-        let is_sound = within(self.rate)
-            && within(self.tightening)
-            && self.links.iter().all(|link| link.seed() == first.seed())
-            && is_random <= 1
-            && (is_random == 1 || !self.seed_is_random());
-        is_sound.then_some(self)
+    /// The filter, unless a number is out of range or the seeds contradict each other.
+    fn checked(self, is_random: u64) -> Result<Self, String> {
+        let first = self.links.first().ok_or("filters 0, expected 1 or more")?;
+        for (field, found) in [("rate", self.rate), ("tightening", self.tightening)] {
+            if !(found > 0.0 && found < 1.0) {
+                return Err(format!("{field} {found}, expected a number above 0 and below 1"));
+            }
+        }
+        if !self.links.iter().all(|link| link.seed() == first.seed()) {
+            return Err("links have different seeds".into());
+        }
+        in_range("is_seed_random", is_random, self.seed_is_random().into(), 1)?;
+        Ok(self)
     }
 }
 
@@ -434,17 +440,26 @@ pub(crate) enum BytesError {
     Memory,
 }
 
-/// Reads a filter; none if the file ends, is damaged, or there is no memory.
-pub(crate) fn load(rdb: *mut raw::RedisModuleIO) -> Option<ValkeyFilter> {
-    let number = || raw::load_unsigned(rdb).ok();
-    let (count, expansion) = (number()?, u32::try_from(number()?).ok()?);
-    let (rate, tightening) = (raw::load_double(rdb).ok()?, raw::load_double(rdb).ok()?);
-    let is_random = number()?;
+/// Checks that a number is within its range.
+fn in_range(field: &str, found: u64, least: u64, most: u64) -> Result<(), String> {
+    match (least..=most).contains(&found) {
+        true => Ok(()),
+        false if least == most => Err(format!("{field} {found}, expected {least}")),
+        false => Err(format!("{field} {found}, expected {least} to {most}")),
+    }
+}
+
+/// Reads a filter. Returns the reason if the value ends early or is damaged, or if memory runs out.
+pub(crate) fn load(rdb: *mut raw::RedisModuleIO) -> Result<ValkeyFilter, String> {
+    let (count, expansion) = (load_number(rdb, "filters")?, load_small(rdb, "expansion")?);
+    let (rate, tightening) = (load_double(rdb, "rate")?, load_double(rdb, "tightening")?);
+    let is_random = load_number(rdb, "is_seed_random")?;
     let mut links = Vec::new();
     for left in (0..count).rev() {
-        let (stored, capacity) = (load_bytes(rdb)?, number()?);
+        let stored = load_bytes(rdb).ok_or("a link is missing, or the server has no memory")?;
+        let capacity = load_number(rdb, "capacity")?;
         // All but the last are full.
-        let items = if left == 0 { number()? } else { capacity };
+        let items = if left == 0 { load_number(rdb, "items")? } else { capacity };
         links.push(Link::read(stored, items, capacity)?);
     }
     ValkeyFilter { rate, tightening, expansion, links }.checked(is_random)

@@ -248,6 +248,12 @@ impl<S: Scheme> ClassicalFilter<S> {
         Ok(ClassicalFilter { shape, bytes: zeroed(header, shape.bits() / 8)? })
     }
 
+    /// The stored bytes.
+    #[cfg(feature = "redis")]
+    pub(crate) fn stored_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
     /// Adds a key of bytes, as [`contains`](Self::contains) takes it. Returns true if it was
     /// certainly not there before. The order of keys and repeated keys make no difference.
     ///

@@ -118,6 +118,51 @@ impl RedisFilter {
         Ok(RedisFilter { options, growth, links })
     }
 
+    /// Overwrites bits as `BF.LOADCHUNK` does to a filter that exists: for programs that follow a
+    /// server's commands. RedisBloom accepts pieces in any order and any number of times, also
+    /// after additions.
+    ///
+    /// Overwriting bits can make added keys "absent", and does not change the number of keys.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisError::Order`] if the data would begin before the first bit or behind the last one,
+    /// [`RedisError::AcrossLinks`] if it goes beyond the end of a link. The filter is then
+    /// unchanged.
+    ///
+    /// ```
+    /// use blocked_bloom_formats::redis::RedisFilter;
+    /// let mut source = RedisFilter::new(100, 0.01, Some(2))?;
+    /// let mut copy = source.clone();
+    /// source.insert("apple")?;
+    /// for (iterator, data) in source.dump().skip(1) {
+    ///     copy.load_chunk(iterator, &data)?;
+    /// }
+    /// assert!(copy.contains("apple"));
+    /// # Ok::<(), blocked_bloom_formats::redis::RedisError>(())
+    /// ```
+    pub fn load_chunk(&mut self, iterator: i64, data: &[u8]) -> Result<(), RedisError> {
+        let found = data.len() as u64;
+        let bytes = self.links.iter().map(|link| link.as_bytes().len() as u64).sum::<u64>();
+        let expected = i64::try_from(bytes.saturating_add(1)).unwrap_or(i64::MAX);
+        let order = RedisError::Order { iterator, expected };
+        let start = u64::try_from(iterator).ok().and_then(|end| end.checked_sub(1 + found));
+        let mut start = start.ok_or(order)?;
+        for link in &mut self.links {
+            let stored = link.stored_mut();
+            let most = stored.len() as u64;
+            if start >= most {
+                start -= most;
+                continue;
+            }
+            let most = most - start;
+            let place = stored[start as usize..].get_mut(..data.len());
+            place.ok_or(RedisError::AcrossLinks { iterator, found, most })?.copy_from_slice(data);
+            return Ok(());
+        }
+        Err(order)
+    }
+
     /// The replies of `BF.SCANDUMP`, each an iterator and data, without the last one, of iterator 0
     /// and no data: what `BF.LOADCHUNK` takes.
     ///

@@ -1,8 +1,10 @@
 //! Unit tests of `src/redis/chain.rs`, which includes this file.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::RedisFilter;
+use crate::redis::RedisError;
 use crate::watch::{events, lines};
 
 /// Bytes of an array that outgrows the cache.
@@ -28,4 +30,37 @@ fn additions_to_a_chain_prefetch_in_its_newest_link() {
     assert!(expected.len() >= 84 * 10);
     let found = lines(&events(|| _ = filter.insert_hashes(&hashes).unwrap()));
     assert!(newest(&filter) == before && found == expected);
+}
+
+/// A chain takes pieces of a dump at their places, and refuses all others unchanged.
+#[test]
+fn pieces_overwrite_the_bits_at_their_place() {
+    let mut filter = RedisFilter::new(10, 0.01, Some(2)).unwrap();
+    (0..50_u64).for_each(|key| _ = filter.insert(key.to_le_bytes()).unwrap());
+    let bits: Vec<u8> = filter.links().iter().flat_map(|link| link.as_bytes()).copied().collect();
+    let first = filter.links()[0].as_bytes().len();
+    let all = |filter: &RedisFilter| -> Vec<u8> {
+        filter.links().iter().flat_map(|link| link.as_bytes()).copied().collect()
+    };
+    let mut copy = filter.clone();
+    for (start, length) in [(0, 1), (first - 1, 1), (first, 3), (bits.len() - 2, 2), (5, 0)] {
+        let data = vec![0xa5; length];
+        copy.load_chunk((start + length + 1) as i64, &data).unwrap();
+        let mut expected = all(&copy);
+        expected[start..start + length].fill(0xa5);
+        assert_eq!(all(&copy), expected, "{start}");
+        assert_eq!(copy.size(), filter.size());
+        let before = &bits[start..start + length];
+        copy.load_chunk((start + length + 1) as i64, before).unwrap();
+        assert_eq!(all(&copy), bits, "{start}");
+    }
+    let expected = bits.len() as i64 + 1;
+    for iterator in [i64::MIN, 0, 1, 2, expected + 2, i64::MAX] {
+        let error = copy.load_chunk(iterator, &[0; 2]).unwrap_err();
+        assert_eq!(error, RedisError::Order { iterator, expected });
+    }
+    let iterator = first as i64 + 2;
+    let error = copy.load_chunk(iterator, &[0; 2]).unwrap_err();
+    assert_eq!(error, RedisError::AcrossLinks { iterator, found: 2, most: 1 });
+    assert_eq!(all(&copy), bits);
 }

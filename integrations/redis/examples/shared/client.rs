@@ -1,4 +1,4 @@
-//! What the examples share: keys, and a client.
+//! Keys and a client for the examples.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

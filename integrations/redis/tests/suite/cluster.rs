@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::Connection;
 
+use crate::hostile::limit_memory;
 use crate::persistence::{compare, fill};
 use crate::server::{Server, call, command, info, items, reply, wait_until};
 
@@ -22,7 +23,7 @@ fn node(options: &[&str]) -> Option<Server> {
     Some(server)
 }
 
-/// Two nodes of a cluster, of which the first has all slots.
+/// Two nodes of a cluster. The first has all slots.
 fn cluster(options: &[&str]) -> Option<[Server; 2]> {
     let nodes = [node(options)?, node(options)?];
     let mut first = nodes[0].connect();
@@ -134,7 +135,7 @@ fn slots_that_the_other_node_has_no_memory_for_stay() {
         migrations.contains("waiting-to-pause") || migrations.contains("replicating")
     });
     // 136 MB, which a client could not have there. As a command of the other node it is not an
-    // error that nobody sees: it is done, and the server gives up the migration.
+    // error that no one sees: it is done, and the server gives up the migration.
     let words = ["BF.INSERT", "large", "CAPACITY", "100000000", "ITEMS", "a"];
     assert_eq!(reply(&mut connection, &words), "[1]");
     items(&mut connection, "BF.MADD", "f", &["b"]);
@@ -149,4 +150,105 @@ fn slots_that_the_other_node_has_no_memory_for_stay() {
     assert_eq!(reply(&mut connection, &["BF.EXISTS", "large", "a"]), "1");
     assert!(reply(&mut second.connect(), &["BF.EXISTS", "f", "a"]).starts_with("-MOVED"));
     assert!(second.is_sound());
+}
+
+/// Starts to move all slots, and runs `meanwhile` at the source after its filters are copied and
+/// before the slots are moved. Returns whether the move has succeeded.
+fn move_with(nodes: &[Server; 2], meanwhile: impl FnOnce(&mut Connection)) -> bool {
+    let mut connection = nodes[0].connect();
+    call::<()>(&mut connection, &["DEBUG", "SLOTMIGRATION", "PREVENT-PAUSE", "1"]);
+    move_slots(&mut connection, &nodes[1]);
+    let mut state = |expected: [&str; 3]| {
+        let mut last = String::new();
+        wait_until("the migration goes on", || {
+            last = reply(&mut connection, &["CLUSTER", "GETSLOTMIGRATIONS"]);
+            // The newest one is the first.
+            let state = last.split("\"state\" ").nth(1).unwrap_or_default();
+            last = state.split('"').nth(1).unwrap_or_default().to_string();
+            expected.contains(&last.as_str()) || last == "failed"
+        });
+        last
+    };
+    if state(["waiting-to-pause", "replicating", "failed"]) != "failed" {
+        meanwhile(&mut nodes[0].connect());
+    }
+    call::<()>(&mut nodes[0].connect(), &["DEBUG", "SLOTMIGRATION", "PREVENT-PAUSE", "0"]);
+    state(["success", "failed", "failed"]) == "success"
+}
+
+/// The source still has the slots and the filter; the other node serves on.
+fn stays(nodes: &mut [Server; 2], name: &str) {
+    let mut source = nodes[0].connect();
+    assert_eq!(reply(&mut source, &["BF.MEXISTS", name, "a", "b"]), "[1 1]");
+    let mut target = nodes[1].connect();
+    assert!(reply(&mut target, &["BF.EXISTS", name, "a"]).starts_with("-MOVED"));
+    assert!(nodes[1].is_sound(), "{}", nodes[1].log());
+}
+
+#[test]
+fn an_arriving_slot_needs_no_setting() {
+    let Some([first, second]) = cluster(&[]) else { return };
+    let mut nodes = [first, second];
+    let name = "blocked-bloom.bf-expansion-factor";
+    call::<()>(&mut nodes[1].connect(), &["CONFIG", "SET", name, "0"]);
+    items(&mut nodes[0].connect(), "BF.MADD", "f", &["a"]);
+    let moved = move_with(&nodes, |source| {
+        let words = ["BF.INSERT", "f", "VALIDATESCALETO", "10000", "ITEMS", "b"];
+        assert_eq!(reply(source, &words), "[1]");
+        // A full filter: an error after the items that it accepts.
+        call::<()>(source, &["BF.RESERVE", "full", "0.001", "2", "NONSCALING"]);
+        let text = reply(source, &["BF.MADD", "full", "a", "b", "c"]);
+        assert_eq!(text, "[1 1 -ERR non scaling filter is full]");
+    });
+    assert!(moved, "{}", nodes[1].log());
+    let mut target = nodes[1].connect();
+    assert_eq!(reply(&mut target, &["BF.MEXISTS", "f", "a", "b"]), "[1 1]");
+    assert_eq!(reply(&mut target, &["BF.MEXISTS", "full", "a", "b", "c"]), "[1 1 0]");
+    assert!(nodes[1].is_sound());
+}
+
+#[test]
+fn a_filter_that_there_is_no_memory_for_stays_at_the_source() {
+    let Some([first, second]) = cluster(&[]) else { return };
+    let mut nodes = [first, second];
+    let mut source = nodes[0].connect();
+    // 86 MB.
+    call::<()>(&mut source, &["BF.RESERVE", "f", "0.01", "60000000"]);
+    items(&mut source, "BF.MADD", "f", &["a", "b"]);
+    if !limit_memory(&nodes[1], 60 << 20) {
+        return;
+    }
+    assert!(!move_with(&nodes, |_| {}), "{}", nodes[1].log());
+    stays(&mut nodes, "f");
+    // With memory the next try succeeds.
+    if !limit_memory(&nodes[1], 1 << 30) {
+        return;
+    }
+    assert!(move_with(&nodes, |_| {}), "{}", nodes[1].log());
+    assert_eq!(reply(&mut nodes[1].connect(), &["BF.MEXISTS", "f", "a", "b"]), "[1 1]");
+}
+
+#[test]
+fn a_copy_during_a_move_that_there_is_no_memory_for_stays_at_the_source() {
+    for command in ["COPY", "RESTORE"] {
+        let Some([first, second]) = cluster(&[]) else { return };
+        let mut nodes = [first, second];
+        let mut source = nodes[0].connect();
+        call::<()>(&mut source, &["BF.RESERVE", "f{1}", "0.01", "60000000"]);
+        items(&mut source, "BF.MADD", "f{1}", &["a", "b"]);
+        if !limit_memory(&nodes[1], 130 << 20) {
+            return;
+        }
+        let moved = move_with(&nodes, |source| {
+            if command == "COPY" {
+                assert_eq!(reply(source, &["COPY", "f{1}", "g{1}"]), "1");
+                return;
+            }
+            let payload: Vec<u8> = redis::cmd("DUMP").arg("f{1}").query(source).unwrap();
+            redis::cmd("RESTORE").arg("g{1}").arg(0).arg(payload).exec(source).unwrap();
+        });
+        assert!(!moved, "{command}: {}", nodes[1].log());
+        stays(&mut nodes, "f{1}");
+        stays(&mut nodes, "g{1}");
+    }
 }

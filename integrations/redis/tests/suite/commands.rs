@@ -94,7 +94,7 @@ fn more_memory_than_there_is_is_an_error() {
     }
     let (round, error) = rejected.expect("a link of more than the server's memory");
     assert!(error.contains("problem inserting into filter"), "{error}");
-    // What was added is there.
+    // Added items are present.
     for round in 0..round {
         let keys = keys(round);
         assert!(items(&mut connection, "BF.MEXISTS", "f", &keys).iter().all(|hit| *hit));

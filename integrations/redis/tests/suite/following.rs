@@ -8,17 +8,17 @@ use blocked_bloom_formats::redis::{RedisError, RedisFilter};
 use crate::loading::keys;
 use crate::server::{Server, call, dump, info, items, load_chunk, reply, wait_until};
 
-const AOF: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+pub(crate) const AOF: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 /// A command as the AOF has it.
-fn packed(words: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn packed(words: &[&[u8]]) -> Vec<u8> {
     let mut packed = redis::cmd(std::str::from_utf8(words[0]).unwrap());
     packed.arg(&words[1..]);
     packed.get_packed_command()
 }
 
 /// A server that was ended, and whose AOF has these commands; none without a server.
-fn server_with_aof(commands: &[Vec<u8>]) -> Option<Server> {
+pub(crate) fn server_with_aof(commands: &[Vec<u8>]) -> Option<Server> {
     let mut server = Server::start(&AOF)?;
     server.kill();
     let aof = server.folder().join("appendonlydir/appendonly.aof.1.incr.aof");
@@ -28,7 +28,7 @@ fn server_with_aof(commands: &[Vec<u8>]) -> Option<Server> {
 }
 
 /// A full filter of RedisBloom's, each item in a command of its own, as RedisBloom sends them:
-/// also those of which it says that they are there, or that the filter is full.
+/// also those with the reply 0, or the error that the filter is full.
 #[test]
 fn a_filter_that_redisbloom_filled_has_all_items() {
     let (mut commands, mut filters) = (Vec::new(), Vec::new());
@@ -178,7 +178,9 @@ fn what_cannot_be_followed_ends_the_server() {
     for words in [
         &["BF.RESERVE", "f", "0.01", "0"][..],
         &["BF.RESERVE", "f", "x", "100"],
-        &["BF.INSERT", "f", "EXPANSION", "32769", "ITEMS", "a"],
+        &["BF.INSERT", "f", "EXPANSION", "-1", "ITEMS", "a"],
+        &["BF.INSERT", "f", "EXPANSION", "32769", "BLOCKED", "ITEMS", "a"],
+        &["BF.RESERVE", "f", "0.01", "100", "EXPANSION", "-1"],
         &["BF.INSERT", "f", "VALIDATE", "10", "ITEMS", "a"],
         &["BF.INSERT", "f", "ERROR", "0.000000001", "BLOCKED", "ITEMS", "a"],
         &["BF.INSERT", "f", "CAPACITY", "1073741825", "BLOCKED", "ITEMS", "a"],
@@ -190,8 +192,8 @@ fn what_cannot_be_followed_ends_the_server() {
         let module = crate::server::module();
         assert!(!server.starts_again(module), "{words:?}\n{}", server.log());
         let log = server.log();
-        assert!(log.contains("which cannot be done here: ending"), "{words:?}\n{log}");
-        assert!(log.contains(words[0]), "{words:?}\n{log}");
+        let start = format!("{} of key `f`: ", words[0]);
+        assert!(log.contains(&start) && log.contains(": ending, so that"), "{words:?}\n{log}");
     }
     // A key that is of something else, or not there, is as Redis's own commands have it.
     let odd = [
@@ -208,7 +210,7 @@ fn what_cannot_be_followed_ends_the_server() {
 }
 
 /// A replica, connected.
-fn replica_of(server: &Server, options: &[&str]) -> Server {
+pub(crate) fn replica_of(server: &Server, options: &[&str]) -> Server {
     let port = server.port.to_string();
     let replica = Server::start(&[&["--replicaof", "127.0.0.1", &port], options].concat()).unwrap();
     let mut connection = replica.connect();
@@ -273,7 +275,7 @@ fn filters_keep_their_form_whatever_the_reader_would_make() {
     }
 }
 
-/// Without memory for what the AOF has, the server does not go on without it.
+/// Without memory for a filter of the AOF, the server does not go on.
 #[test]
 fn an_aof_that_there_is_no_memory_for_ends_the_server() {
     let options = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
@@ -311,7 +313,7 @@ fn an_aof_that_there_is_no_memory_for_ends_the_server() {
 fn a_replica_without_memory_for_a_dump_ends() {
     let Some(server) = Server::start(&[]) else { return };
     let mut replica = replica_of(&server, &[]);
-    // Its first link has 479 MB, of which nothing is written.
+    // Its first link has 479 MB, all zero pages.
     let filter = RedisFilter::new(400_000_000, 0.02, Some(2)).unwrap();
     let (_, header) = filter.dump().next().unwrap();
     if !crate::hostile::limit_memory(&replica, 300 << 20) {

@@ -9,7 +9,7 @@ fn key(i: u64) -> [u8; 8] {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
 }
 
-/// What the module makes: a first link that gets two thirds of the rate.
+/// The module's own filters: a first link that gets two thirds of the rate.
 fn growing(rate: f64, capacity: u64, expansion: u32) -> ScalableBloomFilter {
     let sizing = Sizing::FalsePositiveRate(2.0 / 3.0 * rate);
     let first = FilterOptions::new(sizing).empty_filter(capacity).unwrap();
@@ -55,11 +55,11 @@ fn a_million_in_commands_of_a_thousand() {
     let [links]: [usize; 1] = call(&mut connection, &["BF.INFO", "f", "FILTERS"]);
     assert_eq!(links, filter.links().len());
 
-    // What the filter takes is counted by the server.
+    // The server counts the filter's memory.
     let [size]: [u64; 1] = call(&mut connection, &["BF.INFO", "f", "SIZE"]);
     let usage: u64 = call(&mut connection, &["MEMORY", "USAGE", "f"]);
     assert!((filter.memory_bytes()..filter.memory_bytes() + 4_096).contains(&size), "{size}");
-    // With what the classes of sizes of the server's allocator add.
+    // Including the size classes of the server's allocator.
     assert!((size..size + size / 4).contains(&usage), "{usage} {size}");
     let before = info(&mut connection, "used_memory");
     call::<()>(&mut connection, &["DEL", "f"]);

@@ -4,14 +4,18 @@
 
 mod cluster;
 mod commands;
+mod files;
 mod fixtures;
 mod following;
 mod hostile;
 mod keys;
 mod loading;
+mod memory;
 mod operator;
 mod persistence;
 mod replies;
 mod server;
 mod servers;
+mod settings;
+mod streams;
 mod valkey;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use redis::{Connection, FromRedisValue, Value};
 use tempfile::TempDir;
 
-/// How long tests wait for what comes within a second on an idle machine: a busy one fails none.
+/// Tests wait this long for events that take a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Server {
@@ -120,7 +120,7 @@ impl Server {
         panic!("no free port");
     }
 
-    /// A server at this port; what it logs, if it ends.
+    /// A server at this port, or its log if it ends.
     pub(crate) fn start_at(
         port: u16,
         module: &Path,
@@ -132,7 +132,7 @@ impl Server {
         if server.wait() { Ok(server) } else { Err(server.log()) }
     }
 
-    /// What a server logs that does not start with these options.
+    /// The log of a server that does not start with these options.
     pub(crate) fn log_of_failure(options: &[&str]) -> String {
         let options = options.iter().map(|&option| option.into()).collect();
         match Server::start_at(free_port(), module(), options) {
@@ -245,7 +245,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A server in a folder. Options behind `--module-arguments` are those of the module.
+/// A server in a folder. Options after `--module-arguments` are those of the module.
 fn command_of(port: u16, folder: &TempDir, options: &[String], module: &Path) -> Command {
     let mut options = options.split(|option| option == "--module-arguments");
     let mut command = Command::new(program());

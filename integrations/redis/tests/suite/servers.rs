@@ -1,4 +1,4 @@
-//! What the other tests rely on: each has servers of its own, and leaves none behind.
+//! Each test has servers of its own, and ends them.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
