@@ -1,28 +1,28 @@
-//! Keys of a batch become hashes a group at a time, looked up while later ones are prefetched.
+//! Lookups of batches of keys: groups of keys are hashed, and looked up while the blocks of later
+//! groups are prefetched.
 
-use core::fmt::{self, Display, Formatter};
 use core::mem::MaybeUninit;
 
 use crate::bitmask;
 use crate::hash::HashKeys;
 use crate::kernel::GROUP;
 
-/// Keys that are hashed at a time if nothing is prefetched: 8 KiB of stack.
+/// Number of keys that are hashed at a time without prefetching: 8 KiB of stack.
 const CHUNK_KEYS: usize = 1024;
 
-/// Groups between the one that is prefetched and the one that is looked up.
+/// Number of groups between the one being prefetched and the one being looked up.
 const GROUPS_AHEAD: usize = 2;
 
-/// Looks up keys whose hash is not of a [`KeyHasher`](crate::KeyHasher): `hash` gives it, and
-/// `contains` overwrites a word of answers for each 64 hashes that it is given.
+/// Looks up keys with a hash function other than [`KeyHasher`](crate::KeyHasher). `hash` returns
+/// the hash of a key, and `contains` overwrites one word of answers for each 64 hashes.
 ///
-/// With `prefetch`, which is called with each hash as soon as it is known, a group of 64 keys is
-/// looked up once the next two groups are hashed. Without, up to 1,024 keys are hashed, then looked
-/// up. If a key panics when it is read, the answers that were not written yet are "maybe".
+/// With `prefetch`, which receives each hash once it is computed, a group of 64 keys is looked up
+/// after the next two groups are hashed. Without it, up to 1,024 keys are hashed and then looked
+/// up. If reading a key panics, all answers that were not written are "maybe".
 ///
 /// # Errors
 ///
-/// [`LengthError`] unless there is one word per 64 keys, rounded up; nothing is written then.
+/// [`LengthError`] unless there is one word per 64 keys, rounded up. Nothing is written then.
 #[inline]
 pub fn look_up_keys<K>(
     keys: &[K],
@@ -34,9 +34,9 @@ pub fn look_up_keys<K>(
     check_words(keys.len(), words)?;
     match prefetch {
         Some(prefetch) if words.len() > 1 => {
-            // If a key panics when it is read, what is left says "maybe".
+            // If reading a key panics, the remaining answers are "maybe".
             bitmask::fill_with_hits(words, keys.len());
-            // Moved, so that what it uses stays in registers while hashes are written.
+            // A `move` closure, so that its captures stay in registers while hashes are written.
             let load = move |keys: &[K], group: &mut [u64]| {
                 for (to, key) in group.iter_mut().zip(keys) {
                     *to = hash(key);
@@ -57,8 +57,8 @@ pub fn look_up_keys<K>(
     Ok(())
 }
 
-/// Looks up keys by their hashes; there is one word per 64 keys. With `prefetch`, keys are hashed
-/// and prefetched a group at a time, and each group is looked up once the next two are prefetched.
+/// Looks up keys by their hashes, with one word per 64 keys. With `prefetch`, keys are hashed and
+/// prefetched in groups, and each group is looked up after the next two are prefetched.
 #[inline]
 pub(crate) fn look_up<K>(
     keys: &[K],
@@ -67,7 +67,7 @@ pub(crate) fn look_up<K>(
     prefetch: Option<impl Fn(&[u64])>,
     contains: impl Fn(&[u64], &mut [u64]),
 ) {
-    // If a key panics when it is read, what is left says "maybe".
+    // If reading a key panics, the remaining answers are "maybe".
     if let [word] = &mut *words {
         *word = bitmask::used(keys.len(), 0);
     } else {
@@ -94,7 +94,8 @@ pub(crate) fn look_up<K>(
     }
 }
 
-/// Hashes as many keys at a time as fit. Not inlined, so that calls of few keys have little stack.
+/// Looks up keys without prefetching, [`CHUNK_KEYS`] at a time. Not inlined, so that calls with few
+/// keys use little stack.
 #[inline(never)]
 fn look_up_many<K>(
     keys: &[K],
@@ -108,8 +109,8 @@ fn look_up_many<K>(
     }
 }
 
-/// Hashes and prefetches each group by `load`, and looks up the one two groups before it. Not
-/// inlined, so that calls of few keys have little stack.
+/// Hashes and prefetches each group with `load`, and looks up the group two places before it. Not
+/// inlined, so that calls with few keys use little stack.
 #[inline(never)]
 fn look_up_ahead<K>(
     keys: &[K],
@@ -129,7 +130,7 @@ fn look_up_ahead<K>(
     }
 }
 
-/// A slice of words for the results of a batch has the wrong length.
+/// Error of a lookup whose slice of words for the answers has the wrong length.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, Filter, KeyHash};
@@ -140,28 +141,26 @@ fn look_up_ahead<K>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LengthError {
-    /// Words given.
+    /// Length of the slice.
     pub words: usize,
-    /// Words needed: one per 64 keys, rounded up.
+    /// Expected length: one word per 64 keys, rounded up.
     pub expected: usize,
 }
 
-/// Checks that there is exactly one word per 64 keys, rounded up: for implementations of
+/// Checks that there is one word per 64 keys, rounded up. For implementations of
 /// [`Filter`](crate::Filter).
 ///
 /// # Errors
 ///
-/// [`LengthError`] if there is not.
+/// [`LengthError`] if the number of words is different.
 #[inline]
 pub fn check_words(keys: usize, words: &[u64]) -> Result<(), LengthError> {
     let expected = keys.div_ceil(64);
     if words.len() == expected { Ok(()) } else { Err(LengthError { words: words.len(), expected }) }
 }
 
-impl Display for LengthError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} words for the results, {} needed: one per 64 keys", self.words, self.expected)
-    }
-}
-
-impl core::error::Error for LengthError {}
+impl_error!(LengthError;
+    Self { words, expected } => (
+        "{words} words for the answers, expected {expected}: pass one word per 64 keys"
+    ),
+);

@@ -1,12 +1,12 @@
-//! The answers to a batch: one bit per key, in words of 64 bits, zero bits past the last key.
+//! The answers to a batch: one bit per key, in words of 64 bits. Bits past the last key are zero.
 
 use alloc::vec::Vec;
 use core::iter::{Map, Repeat, Zip, repeat};
 use core::ops::Range;
 
-/// One bit per key: 1 means that it may be present (a hit), 0 that it is absent (a miss).
+/// One bit per key: 1 means that the key may be present (a hit), 0 that it is absent (a miss).
 ///
-/// Reuse one mask for many batches: it allocates only when a batch is longer than any before.
+/// Reuse one mask for many batches: it allocates only if a batch is longer than all earlier ones.
 ///
 /// ```
 /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
@@ -31,64 +31,66 @@ pub struct Bitmask {
 }
 
 impl Bitmask {
-    /// An empty mask. Allocates nothing yet.
+    /// Creates an empty mask. Allocates nothing.
     pub const fn new() -> Self {
         Bitmask { words: Vec::new(), len: 0 }
     }
 
-    /// Keys of the batch.
+    /// Returns the number of keys in the batch.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the batch had no key.
+    /// Whether the batch has no keys.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The answer for key `index`, or `None` past the end.
+    /// Returns the answer for key `index`, or `None` past the end.
     pub fn get(&self, index: usize) -> Option<bool> {
         (index < self.len).then(|| bit((index, &self.words)))
     }
 
-    /// The answers in order, one for each key.
+    /// Returns the answers in order, one per key.
     pub fn iter(&self) -> impl Iterator<Item = bool> {
-        (0..self.len).map(|index| bit((index, &self.words)))
+        self.into_iter()
     }
 
-    /// Key `i` is bit `i % 64` of word `i / 64`, one word per 64 keys, zero bits past the last.
+    /// Returns the words. Key `i` is bit `i % 64` of word `i / 64`; bits past the last key are
+    /// zero.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Number of keys that may be present.
+    /// Returns the number of keys that may be present.
     pub fn count_hits(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Number of keys that are certainly absent.
+    /// Returns the number of keys that are certainly absent.
     pub fn count_misses(&self) -> usize {
         self.len - self.count_hits()
     }
 
-    /// Indices of the keys that may be present, ascending. Cost: one step per hit and per 64 keys.
+    /// Returns the indices of the keys that may be present, in ascending order.
+    ///
+    /// Cost: one step per hit and per 64 keys.
     pub fn hits(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(i, &word)| bit_positions(word, i))
     }
 
-    /// Indices of the keys that are absent, ascending. Cost: one step per miss and per 64 keys.
+    /// Returns the indices of the keys that are certainly absent, in ascending order.
+    ///
+    /// Cost: one step per miss and per 64 keys.
     pub fn misses(&self) -> impl Iterator<Item = usize> {
-        let len = self.len;
-        self.words
-            .iter()
-            .enumerate()
-            .flat_map(move |(i, &word)| bit_positions(!word & used(len, i), i))
+        let words = self.words.iter().enumerate();
+        words.flat_map(|(i, &word)| bit_positions(!word & used(self.len, i), i))
     }
 
-    /// Sets the mask to the answers to `len` keys. For filters of other packages.
+    /// Sets the mask to the answers for `len` keys. For filters of other packages.
     ///
-    /// `write` receives one word per 64 keys, rounded up, and must overwrite all of them: they hold
-    /// **the answers to an earlier batch**, and in debug builds the pattern `0xa5a5...`. Bits past
+    /// `write` receives one word per 64 keys, rounded up. It must overwrite all words: they hold
+    /// **the answers of an earlier batch**, or the pattern `0xa5a5...` in debug builds. Bits past
     /// the last key are cleared afterwards. If `write` panics, the mask is empty.
     pub fn write(&mut self, len: usize, write: impl FnOnce(&mut [u64])) {
         let mut written = core::mem::take(self);
@@ -97,26 +99,22 @@ impl Bitmask {
             words.fill(u64::from_ne_bytes([0xa5; 8]));
         }
         write(words);
-        if let Some((last, before)) = words.split_last_mut() {
-            *last &= used(len, before.len());
-        }
+        clear_unused(words, len);
         *self = written;
     }
 
-    /// Becomes the answers to `len` keys, as [`write`](Self::write), but says "maybe" of all of
-    /// them until `write` overwrites that, and also if it panics.
+    /// Sets the mask to the answers for `len` keys, like [`write`](Self::write). Every answer is
+    /// "maybe" until `write` overwrites it, also if `write` panics.
     #[inline]
     pub(crate) fn write_answers(&mut self, len: usize, write: impl FnOnce(&mut [u64])) {
         let words = self.reset(len);
         fill_with_hits(words, len);
         write(words);
-        if let Some((last, before)) = words.split_last_mut() {
-            *last &= used(len, before.len());
-        }
+        clear_unused(words, len);
     }
 
-    /// Becomes a mask of `len` bits and lends its words, whose contents are arbitrary, to be
-    /// overwritten. The writer leaves the bits past `len` zero.
+    /// Changes the length to `len` bits and returns the words, whose contents are arbitrary. The
+    /// caller must overwrite them and leave the bits past `len` zero.
     #[inline]
     pub(crate) fn reset(&mut self, len: usize) -> &mut [u64] {
         let words = len.div_ceil(64);
@@ -128,7 +126,7 @@ impl Bitmask {
     }
 }
 
-/// The answers in order, one for each key, as [`Bitmask::iter`].
+/// Iterates over the answers in order, one per key.
 impl<'m> IntoIterator for &'m Bitmask {
     type Item = bool;
     type IntoIter = Map<Zip<Range<usize>, Repeat<&'m [u64]>>, fn((usize, &'m [u64])) -> bool>;
@@ -138,20 +136,28 @@ impl<'m> IntoIterator for &'m Bitmask {
     }
 }
 
-/// Bit `index` of the words.
+/// Returns bit `index` of the words.
 #[inline]
 fn bit((index, words): (usize, &[u64])) -> bool {
     words[index / 64] >> (index % 64) & 1 == 1
 }
 
-/// Writes "maybe" for `len` keys, into one word per 64, and zeros past the last key.
+/// Writes "maybe" for `len` keys to one word per 64 keys, and zeros past the last key.
 pub fn fill_with_hits(words: &mut [u64], len: usize) {
     for (i, word) in words.iter_mut().enumerate() {
         *word = used(len, i);
     }
 }
 
-/// The bits of word `i` that belong to a key when there are `len`.
+/// Clears the bits past the last of `len` keys.
+#[inline]
+fn clear_unused(words: &mut [u64], len: usize) {
+    if let Some((last, before)) = words.split_last_mut() {
+        *last &= used(len, before.len());
+    }
+}
+
+/// Returns the bits of word `i` that belong to one of `len` keys.
 pub(crate) fn used(len: usize, i: usize) -> u64 {
     match len.saturating_sub(i * 64) {
         0 => 0,
@@ -160,7 +166,7 @@ pub(crate) fn used(len: usize, i: usize) -> u64 {
     }
 }
 
-/// Positions of the ones of word `i`.
+/// Returns the positions of the ones in word `i`.
 fn bit_positions(mut word: u64, i: usize) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let bit = word.trailing_zeros() as usize;

@@ -403,13 +403,7 @@ impl AllocError {
     }
 }
 
-impl core::fmt::Display for AllocError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "no memory for {} bytes", self.bytes)
-    }
-}
-
-impl core::error::Error for AllocError {}
+impl_error!(AllocError; Self { bytes } => ("no memory for {bytes} bytes"),);
 
 #[cfg(test)]
 #[path = "../tests/unit/buffer.rs"]

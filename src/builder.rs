@@ -1,23 +1,21 @@
-//! Collecting keys whose number is not known yet.
+//! Building a filter from an unknown number of keys.
 //!
-//! A builder is not a filter: it answers nothing, so an unfinished one cannot give a wrong answer.
-//! Beside this file are the list of hashes and its limit (`list`), prefixes (`prefixes`), the proof
-//! that what went in comes out (`verify`), and, with `rayon`, several threads (`collect`, `join`).
+//! A builder is not a filter and has no lookups, so an unfinished one cannot return a wrong answer.
+//! The submodules: `list` has the list of hashes and its limit, `prefixes` inserts prefixes,
+//! `verify` checks the finished filter, and `collect` uses several threads (feature `rayon`).
 
 #[cfg(feature = "rayon")]
 mod collect;
-#[cfg(feature = "rayon")]
-mod join;
 mod list;
 mod prefixes;
 mod verify;
 
 use alloc::vec::Vec;
-
+use core::borrow::BorrowMut;
 use core::fmt;
 
-use self::verify::mix;
-use crate::buffer::AllocError;
+use self::verify::{Found, mix};
+use crate::buffer::{AllocError, BlockBuffer};
 use crate::filter::{BloomFilter, BuildError};
 use crate::hash::{Key, KeyError};
 use crate::kernel::Kernel;
@@ -27,21 +25,21 @@ use crate::prefix::FilterContents;
 use crate::threads::Threads;
 use crate::unmixed::check_mixed;
 
-/// Most hashes in a chunk of the builder's list: 512 KiB, so that a chunk fits the cache.
+/// Largest number of hashes in a chunk of the list: 512 KiB, so that a chunk fits the cache.
 const CHUNK: usize = 1 << 16;
 
-/// Keys that are hashed at a time: 4 KiB of stack.
+/// Number of keys that are hashed at a time: 4 KiB of stack.
 const HASHED_AT_ONCE: usize = 512;
 
-/// Fewest hashes in a chunk.
+/// Smallest number of hashes in a chunk.
 const SMALLEST_CHUNK: usize = 64;
 
-/// Collects keys while a table is written, and sizes the filter when their number is known.
+/// Collects keys while a table is written, and sizes the filter after the last key arrives.
 ///
-/// [`FilterOptions::builder`] makes one. Memory: 8 bytes per key and a sixteenth more, then the
-/// filter beside it; nothing if the sizing means "no filter". [`FilterOptions::with_memory_limit`]
-/// bounds it. A key equal to the one added just before it is dropped, so that the versions of one
-/// key in a sorted run count once.
+/// [`FilterOptions::builder`] creates a builder. It uses 8.5 bytes of memory per key, and while it
+/// finishes also the memory of the filter; none if the sizing means "no filter".
+/// [`FilterOptions::with_memory_limit`] sets a limit. A key that equals its predecessor is dropped,
+/// so the versions of a key in a sorted run count once.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -57,69 +55,63 @@ const SMALLEST_CHUNK: usize = 64;
 #[derive(Clone)]
 pub struct BloomFilterBuilder {
     options: FilterOptions,
-    /// Hash of the prefix that was added last.
+    /// Hash of the last prefix.
     last_prefix: Option<u64>,
     /// Hashes that are not in `filling`.
     chunks: Vec<Vec<u64>>,
-    /// Where the hashes go whenever a chunk is full, once their list has reached its limit.
+    /// The filter that receives full chunks after the list has reached the memory limit.
     filling: Option<EagerFilter>,
-    /// Most bytes of the list.
+    /// Largest size of the list in bytes.
     memory_limit: u64,
-    /// Keys that are not kept, since there will be no filter.
+    /// Number of keys whose hashes are not kept, because there will be no filter.
     keys_without_filter: u64,
     first: Option<u64>,
     last: Option<u64>,
-    /// Sum of all hashes that were added, mixed: what the filter is verified against.
+    /// Sum of all mixed hashes, with which the filter is verified.
     sum: u64,
-    /// What `finish` must report instead of a filter in which a key is missing.
+    /// Error that `finish` must return.
     failed: Option<BuildError>,
 }
 
-/// A filter that is filled while keys still come.
+/// A filter that is filled while keys are still inserted into the builder.
 #[derive(Clone)]
 struct EagerFilter {
     filter: BloomFilter,
-    /// Sum of the hashes that went in, mixed.
-    sum: u64,
-    /// How many of those the filter did not contain right after they went in.
-    missing: u64,
+    /// The lookups of all hashes right after their insertion.
+    found: Found,
 }
 
-/// Hashes that wait to be added together, in two thirds of the time that one by one takes.
-struct Pending {
+/// Hashes buffered so that they can be appended to a builder in batches (0.67 of the time of
+/// appending one by one). They are also appended if a key panics.
+struct Pending<B: BorrowMut<BloomFilterBuilder>> {
+    builder: B,
     hashes: [u64; HASHED_AT_ONCE],
     count: usize,
 }
 
-impl Pending {
-    fn new() -> Self {
-        Pending { hashes: [0; HASHED_AT_ONCE], count: 0 }
+impl<B: BorrowMut<BloomFilterBuilder>> Pending<B> {
+    fn new(builder: B) -> Self {
+        Pending { builder, hashes: [0; HASHED_AT_ONCE], count: 0 }
     }
 
     #[inline]
-    fn push(&mut self, hash: u64, builder: &mut BloomFilterBuilder) {
+    fn push(&mut self, hash: u64) {
         self.hashes[self.count % HASHED_AT_ONCE] = hash;
         self.count += 1;
         if self.count == HASHED_AT_ONCE {
-            self.flush(builder);
+            self.flush();
         }
     }
 
-    fn flush(&mut self, builder: &mut BloomFilterBuilder) {
-        builder.add_all(&self.hashes[..self.count]);
+    fn flush(&mut self) {
+        self.builder.borrow_mut().add_all(&self.hashes[..self.count]);
         self.count = 0;
     }
 }
 
-/// A builder whose pending hashes are added at the end, also if a key panics.
-struct PendingFlush<'b> {
-    builder: &'b mut BloomFilterBuilder,
-    pending: Pending,
-}
-
-impl Drop for PendingFlush<'_> {
+impl<B: BorrowMut<BloomFilterBuilder>> Drop for Pending<B> {
     fn drop(&mut self) {
-        self.pending.flush(self.builder);
+        self.flush();
     }
 }
 
@@ -139,12 +131,13 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// What the builder was made of.
+    /// Returns the options of the builder.
     pub fn options(&self) -> &FilterOptions {
         &self.options
     }
 
-    /// Bytes that the builder holds: the list of hashes and, beyond the limit, the filter.
+    /// Returns the memory of the builder in bytes: the list of hashes and, after the limit is
+    /// reached, the filter.
     pub fn memory_bytes(&self) -> u64 {
         let list = self.chunks.capacity() * size_of::<Vec<u64>>();
         let filter = self.filling.as_ref().map_or(0, |filling| filling.filter.memory_bytes());
@@ -155,13 +148,13 @@ impl BloomFilterBuilder {
         self.chunks.iter().map(|chunk| 8 * chunk.capacity() as u64).sum()
     }
 
-    /// Adds a key, unless it equals the one added just before it, and its prefix, if the options
+    /// Inserts a key, unless it equals its predecessor, and its prefix if the options
     /// [add prefixes](FilterOptions::with_prefixes).
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`] if the options are for the caller's hashes; nothing is added then.
-    /// That memory ran out is an error of [`finish`](Self::finish).
+    /// [`KeyError::NoHasher`] if the options are for caller-supplied hashes; nothing is inserted
+    /// then. [`finish`](Self::finish) reports failed allocations.
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> Result<(), KeyError> {
         let hasher = self.options.key_hash().hasher()?;
@@ -172,12 +165,12 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
-    /// Adds the key with this hash, unless it equals the one added just before it.
+    /// Inserts the key with this hash, unless it equals its predecessor.
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoPrefix`] if the options add prefixes; nothing is added. Then give the hash of
-    /// the prefix too: [`insert_hash_with_prefix`](Self::insert_hash_with_prefix).
+    /// [`KeyError::NoPrefix`] if the options add prefixes; nothing is inserted then. Pass the hash
+    /// of the prefix too, with [`insert_hash_with_prefix`](Self::insert_hash_with_prefix).
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), KeyError> {
         self.options.contents().check_insert()?;
@@ -185,42 +178,40 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
-    /// Adds every key with these hashes, as [`insert_hash`](Self::insert_hash); with its errors.
+    /// Inserts every key with these hashes like [`insert_hash`](Self::insert_hash), with the same
+    /// errors.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), KeyError> {
         self.options.contents().check_insert()?;
         hashes.chunks(HASHED_AT_ONCE).for_each(|hashes| self.add_all(hashes));
         Ok(())
     }
 
-    /// Adds every key, as [`insert`](Self::insert). Keys of a slice are added faster by
-    /// [`insert_batch`](Self::insert_batch).
+    /// Inserts every key, like [`insert`](Self::insert). For a slice,
+    /// [`insert_batch`](Self::insert_batch) is faster.
     ///
-    /// If the iterator or a key panics, the keys before it were added.
+    /// If the iterator or a key panics, the preceding keys have been inserted.
     ///
     /// # Errors
     ///
-    /// As `insert`; nothing is added then.
+    /// The errors of `insert`. Nothing is inserted then.
     pub fn extend<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
         if self.options.extractor().is_some() {
             return keys.into_iter().try_for_each(|key| self.insert(key));
         }
-        // Hashed one by one as they come: collecting references to keys, to hash them together,
-        // took up to twice the time.
-        let mut adding = PendingFlush { builder: self, pending: Pending::new() };
-        keys.into_iter().for_each(|key| {
-            let hash = hasher.hash(key);
-            adding.pending.push(hash, adding.builder);
-        });
+        // Keys are hashed one by one: collecting them in order to hash them together took up to
+        // twice the time.
+        let mut pending = Pending::new(self);
+        keys.into_iter().for_each(|key| pending.push(hasher.hash(key)));
         Ok(())
     }
 
-    /// Adds every key of a slice, as [`insert`](Self::insert). Where the builder adds no prefixes,
-    /// keys are hashed some at a time: the fastest way if their number is unknown.
+    /// Inserts every key of a slice, like [`insert`](Self::insert). If the options add no prefixes,
+    /// keys are hashed in groups, which is faster than [`extend`](Self::extend).
     ///
     /// # Errors
     ///
-    /// As `insert`; nothing is added then.
+    /// The errors of `insert`. Nothing is inserted then.
     pub fn insert_batch<K: Key>(&mut self, keys: &[K]) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
         if self.options.extractor().is_some() {
@@ -234,19 +225,19 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
+    /// Adds a hash, unless it equals its predecessor.
     #[inline]
     fn add(&mut self, hash: u64) {
-        if self.last == Some(hash) {
-            return;
+        if self.last != Some(hash) {
+            self.keep(hash);
+            self.last = Some(hash);
         }
-        self.keep(hash);
-        self.last = Some(hash);
     }
 
-    /// Adds every hash, as [`add`](Self::add).
+    /// Adds every hash, like [`add`](Self::add).
     fn add_all(&mut self, hashes: &[u64]) {
         let (Some(&first), Some(&last)) = (hashes.first(), hashes.last()) else { return };
-        // Without an early exit, so that the compiler vectorises it.
+        // No early exit, so that the compiler vectorises the loop.
         let repeats = hashes.windows(2).fold(false, |any, pair| any | (pair[0] == pair[1]));
         if repeats || self.last == Some(first) {
             return hashes.iter().for_each(|&hash| self.add(hash));
@@ -266,7 +257,7 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// There will be no filter: gives up the list and goes on counting.
+    /// Frees the list, since there will be no filter. Later keys are only counted.
     fn fail(&mut self, error: BuildError) {
         self.keys_without_filter = self.len();
         self.chunks = Vec::new();
@@ -274,37 +265,34 @@ impl BloomFilterBuilder {
         self.failed.get_or_insert(error);
     }
 
-    /// Keys and prefixes added so far, adjacent equal ones once: what the filter is sized for.
+    /// Returns the number of keys and prefixes inserted so far, counting adjacent equal ones once.
+    /// The filter is sized for it.
     pub fn len(&self) -> u64 {
         let filled = self.filling.as_ref().map_or(0, |filling| filling.filter.keys_inserted());
         let kept = self.chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
         self.keys_without_filter + filled + kept
     }
 
-    /// Whether nothing was added.
+    /// Whether nothing was inserted.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The shape that [`finish`](Self::finish) would give the filter now, for an engine that
-    /// estimates a table's size.
+    /// Returns the shape of the filter that [`finish`](Self::finish) would return now, for engines
+    /// that estimate the size of a table.
     ///
     /// # Errors
     ///
-    /// As `finish` would.
+    /// The error that `finish` would return.
     pub fn params(&self) -> Result<Params, BuildError> {
         match (&self.filling, self.failed()) {
             (_, Some(error)) => Err(error),
-            (Some(filling), None) => {
-                let params = filling.filter.params();
-                let (blocks, probes) = (params.blocks(), params.probes());
-                Ok(Params::from_fields(self.len(), blocks, probes, params.is_pass_all()))
-            }
+            (Some(filling), None) => Ok(filling.filter.params().with_expected_items(self.len())),
             (None, None) => Ok(self.options.params(self.len())?),
         }
     }
 
-    /// What `finish` will report; a limit that was reached, with the keys so far.
+    /// Returns the error that `finish` will return, with the current number of keys.
     fn failed(&self) -> Option<BuildError> {
         match self.failed? {
             BuildError::MemoryLimit { limit_bytes, .. } => {
@@ -314,31 +302,33 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// Sizes the filter for the keys that were added, and inserts them, in the calling thread.
-    /// Without keys the filter is empty: everything is certainly absent.
+    /// Creates a filter for the number of keys, and inserts them in the calling thread. Without
+    /// keys, the filter is empty and answers "absent" to every lookup.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] if the sizing is out of range, memory ran out or reached its limit, or hashes
-    /// that the caller supplied are not well mixed.
+    /// [`BuildError`] if the sizing is out of range, an allocation failed, the memory limit was
+    /// reached, or caller-supplied hashes are not well mixed.
     pub fn finish(self) -> Result<BloomFilter, BuildError> {
-        self.finish_by(Threads::One)
+        self.finish_with(Threads::One, false)
     }
 
-    fn finish_by(mut self, threads: Threads) -> Result<BloomFilter, BuildError> {
+    fn finish_with(
+        mut self,
+        threads: Threads,
+        is_verified: bool,
+    ) -> Result<BloomFilter, BuildError> {
         let filter = self.fill(threads)?;
-        Ok(self.with_contents(filter))
-    }
-
-    /// Records in a finished filter what it holds. Until then it is a filter of whole keys, for
-    /// which the hash of a prefix is one more hash.
-    fn with_contents(&self, filter: BloomFilter) -> BloomFilter {
+        if is_verified {
+            self.verify(&filter, threads)?;
+        }
+        // Until here it was a filter of whole keys, to which hashes of prefixes can be added.
         let keys = filter.keys_inserted();
-        filter.with_facts(keys, self.options.contents())
+        Ok(filter.with_facts(keys, self.options.contents()))
     }
 
-    /// The filter of all hashes. Those that did not go into it before are still in the list
-    /// afterwards, in some order.
+    /// Returns the filter of all hashes. The list keeps the hashes that were not inserted before,
+    /// in any order.
     fn fill(&mut self, threads: Threads) -> Result<BloomFilter, BuildError> {
         if let Some(error) = self.failed() {
             return Err(error);
@@ -359,18 +349,22 @@ impl BloomFilterBuilder {
     }
 }
 
-/// An empty filter of these options, to which hashes of prefixes can be added too.
+/// Creates an empty filter with these options that also accepts hashes of prefixes.
+#[cfg_attr(not(feature = "rayon"), expect(unused_variables, reason = "there is only one thread"))]
 pub(crate) fn empty(
     options: &FilterOptions,
     params: Params,
     threads: Threads,
 ) -> Result<BloomFilter, AllocError> {
-    let keys = params.expected_items();
-    let blocks = threads.zeroed(params.blocks(), options.huge_pages(), keys)?;
+    let zeroed = BlockBuffer::zeroed;
+    #[cfg(feature = "rayon")]
+    let zeroed =
+        if threads.share(params.expected_items()) { BlockBuffer::par_zeroed } else { zeroed };
+    let blocks = zeroed(params.blocks(), options.huge_pages())?;
     Ok(BloomFilter::empty(blocks, params, options.key_hash()))
 }
 
-/// Inserts every hash of the chunks, whose order may change.
+/// Inserts every hash of the chunks and may change their order.
 fn insert(
     filter: &mut BloomFilter,
     chunks: &mut [Vec<u64>],
@@ -379,20 +373,23 @@ fn insert(
     match threads {
         Threads::One => chunks.iter().for_each(|chunk| filter.insert_all(chunk, &mut [])),
         #[cfg(feature = "rayon")]
-        Threads::Pool => crate::parallel::insert_chunks(filter, chunks)?,
+        Threads::Pool => {
+            let hashes = chunks.iter().map(Vec::len).sum();
+            crate::parallel::insert_chunks(filter, chunks, hashes)?;
+        }
     }
     Ok(())
 }
 
 impl BloomFilter {
-    /// The filter of these hashes, sized for their number: what a builder that was given each of
-    /// them finishes, in one call. A hash equal to the one before it counts once.
+    /// Builds a filter of these hashes and sizes it for their number. The result is that of a
+    /// builder with the same hashes: a hash that equals its predecessor counts once.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no
-    /// memory, [`BuildError::Key`] if the options add prefixes, which cannot be cut from hashes,
-    /// [`BuildError::UnmixedHashes`] if the hashes are the caller's and not well mixed.
+    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if the
+    /// allocation fails, [`BuildError::Key`] if the options add prefixes, which hashes do not have,
+    /// and [`BuildError::UnmixedHashes`] if caller-supplied hashes are not well mixed.
     pub fn from_hashes(options: &FilterOptions, hashes: &[u64]) -> Result<Self, BuildError> {
         let repeated = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
         let keys = (hashes.len() - repeated) as u64;
@@ -405,7 +402,7 @@ impl BloomFilter {
     }
 }
 
-/// The options and the number of keys, without the hashes.
+/// Prints the options and the number of keys, without the hashes.
 impl fmt::Debug for BloomFilterBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BloomFilterBuilder")

@@ -1,4 +1,4 @@
-//! XXH3-64 with seed 0: the checksum of all that is stored, and of the names of prefix rules.
+//! XXH3-64 with seed 0: the checksum of stored bytes, and the hash of the names of prefix rules.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

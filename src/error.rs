@@ -1,7 +1,9 @@
-//! The parts that all errors share.
+//! The code that error types share.
 
-/// Implements `Error` for an error type that other packages of this project define: the named
-/// variants are its sources, and those with a type also get `From`.
+use core::fmt::{self, Display, Formatter, LowerExp};
+
+/// Implements `Error` for an error type, and `From` for the errors that it wraps. List each variant
+/// that wraps another error, with the type of that error if `From` should be implemented.
 ///
 /// ```
 /// use std::fmt;
@@ -24,8 +26,36 @@
 ///
 /// blocked_bloom::impl_error!(MapError, Alloc(AllocError));
 /// ```
+///
+/// With the text of every other variant, the macro also implements `Display`. Variants that wrap
+/// another error print its text.
+///
+/// ```
+/// # use blocked_bloom::AllocError;
+/// #[derive(Debug)]
+/// enum MapError {
+///     Alloc(AllocError),
+///     TooManyRows(u64),
+/// }
+///
+/// blocked_bloom::impl_error!(MapError, Alloc(AllocError);
+///     Self::TooManyRows(rows) => ("{rows} rows: at most 4096"),
+/// );
+/// assert_eq!(MapError::TooManyRows(5000).to_string(), "5000 rows: at most 4096");
+/// ```
 #[macro_export]
 macro_rules! impl_error {
+    ($name:ty $(, $variant:ident $(($source:ty))?)*; $($pattern:pat => ($($text:tt)+),)+) => {
+        impl ::core::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                match self {
+                    $(Self::$variant(error) => ::core::fmt::Display::fmt(error, f),)*
+                    $($pattern => ::core::write!(f, $($text)+),)+
+                }
+            }
+        }
+        $crate::impl_error!($name $(, $variant $(($source))?)*);
+    };
     ($name:ty $(, $variant:ident $(($source:ty))?)*) => {
         impl ::core::error::Error for $name {
             fn source(&self) -> ::core::option::Option<&(dyn ::core::error::Error + 'static)> {
@@ -44,7 +74,14 @@ macro_rules! impl_error {
     };
 }
 
-/// `s` unless there is one.
-pub(crate) fn plural(count: u64) -> &'static str {
-    if count == 1 { "" } else { "s" }
+/// Prints a number with an exponent if it would otherwise take more than about 20 characters.
+pub(crate) struct ShortNumber(pub(crate) f64);
+
+impl Display for ShortNumber {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0.abs() {
+            0.0 | 1e-4..1e16 => Display::fmt(&self.0, f),
+            _ => LowerExp::fmt(&self.0, f),
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! One filter, wherever its blocks are: looked up, stored, folded, merged; one that threads share.
+//! The filter, generic over the storage of its blocks, and the filter that threads share.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::kernel::Kernel;
 use crate::prefix::FilterContents;
 
-// In the order in which a reader needs them, which is that of rustdoc's page.
+// In the order of rustdoc's page, which shows the methods in the order of the modules.
 mod make;
 
 mod insert;
@@ -40,16 +40,16 @@ pub use merge::MergeError;
 pub use parts::{Blocks, BlocksMut};
 pub use traits::Filter;
 
-/// A blocked Bloom filter, generic over where its blocks are.
+/// A blocked Bloom filter, generic over the storage of its blocks.
 ///
-/// | type | where the blocks are | made by |
+/// | type | storage of the blocks | created with |
 /// |---|---|---|
-/// | `BloomFilter` | in memory of its own; it can be added to, folded, merged | a [builder](crate::FilterOptions::builder), [`FilterOptions::empty_filter`](crate::FilterOptions::empty_filter), [`new`](Self::new) |
-/// | `BloomFilter<Stored<B>>` | in stored bytes that `B` holds: a mapped file, an `Arc<[u8]>`, a `Vec<u8>` | [`from_bytes`](BloomFilter::from_bytes), [`open_or_pass_all`](BloomFilter::open_or_pass_all) |
-/// | `BloomFilter<&[Block]>` | borrowed from another filter, `Copy` | [`view`](Self::view), [`from_blocks`](BloomFilter::from_blocks), [`pass_all`](BloomFilter::pass_all) |
+/// | `BloomFilter` | its own memory; it accepts insertions and can be folded and merged | a [builder](crate::FilterOptions::builder), [`FilterOptions::empty_filter`](crate::FilterOptions::empty_filter), [`new`](Self::new) |
+/// | `BloomFilter<Stored<B>>` | stored bytes in `B`: a mapped file, an `Arc<[u8]>`, a `Vec<u8>` | [`from_bytes`](BloomFilter::from_bytes), [`open_or_pass_all`](BloomFilter::open_or_pass_all) |
+/// | `BloomFilter<&[Block]>` | borrowed from another filter; `Copy` | [`view`](Self::view), [`from_blocks`](BloomFilter::from_blocks), [`pass_all`](BloomFilter::pass_all) |
 ///
-/// All are looked up alike. Stored bytes may have any alignment; if the filter starts at a multiple
-/// of 64 in memory, each block is one cache line, else it straddles two.
+/// All of them have the same lookups. Stored bytes may have any alignment. If the filter starts at
+/// a multiple of 64 in memory, each block is one cache line; otherwise it straddles two.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
@@ -68,7 +68,8 @@ pub struct BloomFilter<D = BlockBuffer> {
     data: D,
     pub(crate) meta: Meta,
     kernel: Kernel,
-    /// Whether it holds what is looked up: keys, or prefixes in a view by `prefixes`.
+    /// Whether the filter can answer lookups: it holds whole keys, or it is a view for prefixes
+    /// that it holds.
     answers: bool,
 }
 
@@ -84,21 +85,21 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Of whole keys, none of which was counted.
+    /// Describes an empty filter of whole keys.
     fn new(key_hash: KeyHash, probes: u8, pass_all: bool) -> Self {
         let contents = FilterContents::WholeKeys;
         Meta { key_hash, keys_inserted: 0, probes, pass_all, contents }
     }
 
-    /// The hasher of the keys, if keys can be added.
+    /// Returns the hasher of the keys if keys can be inserted.
     pub(crate) fn hasher_to_insert(&self) -> Result<KeyHasher, KeyError> {
         let hasher = self.key_hash.hasher()?;
         self.contents.check_insert().map(|()| hasher)
     }
 }
 
-/// Same hash, contents, probes, keys inserted, bits, and answers: a filter is not its
-/// [`prefixes`](BloomFilter::prefixes). Neither the kernel nor where the bytes are matters.
+/// Compares hash, contents, probes, keys inserted and bits, but not the kernel or the storage. A
+/// filter and its [`prefixes`](BloomFilter::prefixes) are different.
 impl<D: Blocks, E: Blocks> PartialEq<BloomFilter<E>> for BloomFilter<D> {
     fn eq(&self, other: &BloomFilter<E>) -> bool {
         let facts = (self.meta, self.answers) == (other.meta, other.answers);
@@ -108,7 +109,7 @@ impl<D: Blocks, E: Blocks> PartialEq<BloomFilter<E>> for BloomFilter<D> {
 
 impl<D: Blocks> Eq for BloomFilter<D> {}
 
-/// The shape, without the bits.
+/// Prints the shape, without the bits.
 impl<D: Blocks> fmt::Debug for BloomFilter<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BloomFilter")

@@ -1,10 +1,10 @@
-//! The guides of `docs`, as pages of this documentation. All of their code runs as tests.
+//! The guides in `docs`, as pages of this documentation. All of their code is tested.
 //!
-//! Begin with the [guide for engine authors](guide) and [filters in a running engine](running);
-//! [which filter when](alternatives) and [choosing parameters](parameters) help to decide.
+//! Start with the [guide for engine authors](guide) and [filters in a running engine](running).
+//! [Which filter when](alternatives) and [choosing parameters](parameters) help to decide.
 //!
 //! ```
-//! // From the guide: `FilterOptions` says once what an engine's filters are to be.
+//! // From the guide: `FilterOptions` holds the settings of all filters of an engine.
 //! use blocked_bloom::{FilterOptions, Sizing};
 //! let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
 //! assert_eq!(options.params(1_000)?.probes(), 6);
@@ -14,8 +14,8 @@
 #![doc = include_str!("../docs/img/batch-size.svg")]
 #![doc = include_str!("../docs/img/false-positives.svg")]
 
-/// Pages whose code is compiled and run. Each begins with the lines of `rustdoc-links.txt`, which
-/// say where links to files of the repository lead.
+/// Defines a module for each page. Every page starts with `rustdoc-links.txt`, which defines the
+/// targets of links to files in the repository.
 macro_rules! pages {
     ($($name:ident),*) => {$(
         page!($name, include_str!(concat!("../docs/", stringify!($name), ".md")));
@@ -29,7 +29,7 @@ macro_rules! page {
     };
 }
 
-// Its code uses the methods `par_*`.
+// Uses the methods `par_*`.
 #[cfg(any(not(doctest), feature = "rayon"))]
 pages!(guide);
 pages!(running, alternatives, parameters, adapter, format, internals, measuring, benchmarks);
@@ -38,7 +38,7 @@ page!(where_others_win, include_str!("../docs/where-others-win.md"));
 page!(file_index, include_str!("../docs/file-index.md"));
 page!(unsafe_code, include_str!("../docs/unsafe.md"));
 page!(security, include_str!("../SECURITY.md"));
-// Their code is compiled by the packages that they need.
+// The packages that these pages use compile their code.
 #[cfg(not(doctest))]
 page!(async_engines, include_str!("../docs/async.md"));
 #[cfg(not(doctest))]

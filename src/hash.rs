@@ -160,28 +160,16 @@ impl KeyHasher {
         let mut state = Xxh3::with_seed(self.seed);
         for part in parts {
             let part = part.as_ref();
-            let (length, bytes) = leb128(part.len());
-            state.update(&length[..bytes]);
+            let mut length = part.len() as u64;
+            while length >= 0x80 {
+                state.update(&[length as u8 | 0x80]);
+                length >>= 7;
+            }
+            state.update(&[length as u8]);
             state.update(part);
         }
         state.digest()
     }
-}
-
-/// Encodes the number in groups of seven bits, lowest first; all bytes except the last have their
-/// top bit set. Returns the bytes and their number.
-#[inline]
-fn leb128(length: usize) -> ([u8; 10], usize) {
-    let mut rest = length as u64;
-    let mut bytes = [0; 10];
-    let mut last = 0;
-    while rest >= 0x80 {
-        bytes[last] = rest as u8 | 0x80;
-        rest >>= 7;
-        last += 1;
-    }
-    bytes[last] = rest as u8;
-    (bytes, last + 1)
 }
 
 /// Error of adding a key or hash, or of hashing a key. Nothing was changed.
@@ -202,32 +190,24 @@ pub enum KeyError {
         /// Tag of the caller's hash.
         tag: u64,
     },
-    /// The filter holds prefixes, and the key or hash came without its own.
+    /// The filter holds prefixes, and the key or hash was passed without its prefix.
     NoPrefix {
-        /// What the filter holds.
+        /// Contents of the filter.
         contents: FilterContents,
     },
 }
 
-impl Display for KeyError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NoHasher { tag } => {
-                write!(
-                    f,
-                    "the filter is of {} and cannot hash keys: give hashes",
-                    KeyHash::Caller { tag }
-                )
-            }
-            Self::NoPrefix { contents } => write!(
-                f,
-                "the filter holds {contents}, and a hash alone has no prefix: use \
-                 FilterOptions::builder with insert, or insert_hash_with_prefix for hashes, or make \
-                 a filter of whole keys with FilterOptions::new(sizing).with_key_hash(key_hash)"
-            ),
-        }
-    }
-}
+impl_error!(KeyError;
+    Self::NoHasher { tag } => (
+        "the filter is of {} and cannot hash keys: pass hashes",
+        KeyHash::Caller { tag: *tag }
+    ),
+    Self::NoPrefix { contents } => (
+        "the filter holds {contents}, and a hash alone has no prefix: use FilterOptions::builder \
+         with insert, or insert_hash_with_prefix for hashes, or create a filter of whole keys with \
+         FilterOptions::new(sizing).with_key_hash(key_hash)"
+    ),
+);
 
 impl FilterContents {
     /// Whether keys can be added by their hashes alone: not next to prefixes, since a hash does not
@@ -240,5 +220,3 @@ impl FilterContents {
         }
     }
 }
-
-impl_error!(KeyError);

@@ -15,6 +15,7 @@
 use core::fmt::{self, Display, Formatter};
 
 use crate::checksum::checksum;
+use crate::error::ShortNumber;
 use crate::hash::KeyHash;
 
 /// Bytes of a header.
@@ -346,28 +347,22 @@ impl Display for HeaderError {
             Self::TooShort { .. } => {
                 write!(f, "the bytes end, expected a header of {HEADER_BYTES} bytes")
             }
-            Self::Magic { found, expected } => {
-                write!(
-                    f,
-                    "magic {found:02x?}, expected {expected:02x?}: another kind of file, or damaged"
-                )
-            }
-            Self::Version { found, supported } => {
-                write!(
-                    f,
-                    "unsupported version {found} (supported: {supported}): a later release wrote \
-                     it, or it is damaged"
-                )
-            }
-            Self::Checksum { stored, computed } => {
-                write!(
-                    f,
-                    "header checksum {stored:016x}, expected {computed:016x}: the header is damaged"
-                )
-            }
+            Self::Magic { found, expected } => write!(
+                f,
+                "magic {found:02x?}, expected {expected:02x?}: another kind of file, or damaged"
+            ),
+            Self::Version { found, supported } => write!(
+                f,
+                "unsupported version {found} (supported: {supported}): a later release wrote it, \
+                 or it is damaged"
+            ),
+            Self::Checksum { stored, computed } => write!(
+                f,
+                "header checksum {stored:016x}, expected {computed:016x}: the header is damaged"
+            ),
             Self::Field { field, found, expected, .. } => write!(f, "{field} {found} ({expected})"),
             Self::Number { field, found, expected, .. } => {
-                write!(f, "{field} {found} ({expected})")
+                write!(f, "{field} {} ({expected})", ShortNumber(found))
             }
             Self::HashMismatch { found, expected, .. } => {
                 write!(f, "built with {found}, expected {expected}: pass the hash that built it")
@@ -376,13 +371,11 @@ impl Display for HeaderError {
                 let what = if found < expected { "truncated" } else { "followed by other bytes" };
                 write!(f, "{found} bytes in all, expected {expected}: {what}")
             }
-            Self::BodyChecksum { stored, computed, .. } => {
-                write!(
-                    f,
-                    "checksum {stored:016x}, expected {computed:016x}: the bytes after the header \
-                     are damaged"
-                )
-            }
+            Self::BodyChecksum { stored, computed, .. } => write!(
+                f,
+                "checksum {stored:016x}, expected {computed:016x}: the bytes after the header are \
+                 damaged"
+            ),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Blocked Bloom filters for storage engines: is this key certainly absent from the table?
 //!
-//! A point lookup in an LSM engine concerns dozens of tables, and a filter for each says which need
-//! not be read. In this crate's filters a lookup touches one cache line; whole batches are answered
-//! by a SIMD kernel that is chosen at run time; and a stored filter is used where its bytes are, in
-//! a mapped file or in a block cache, without decoding.
+//! A point lookup in an LSM engine concerns dozens of tables. A filter for each table shows which
+//! tables need not be read. A lookup in this crate's filters touches one cache line. A SIMD kernel,
+//! chosen at run time, answers whole batches. A stored filter is used in place, in a mapped file or
+//! in a block cache, without decoding.
 //!
-//! The answer is "maybe" or "certainly absent"; a key that was added is never absent. All bits of a
-//! key are in one 64-byte block of the filter. [`probe`] defines which ones, in some 40 lines of
-//! plain Rust, and every [`Kernel`] gives the same answers.
+//! The answer is "maybe" or "certainly absent"; a key that was inserted is never "absent". All bits
+//! of a key are in one 64-byte block of the filter. [`probe`] defines the bits in about 40 lines of
+//! plain Rust, and every [`Kernel`] returns the same answers.
 //!
 #![cfg_attr(doc, doc = include_str!("../docs/img/block.svg"))]
 //!
@@ -16,10 +16,10 @@
 //! ```
 //! use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, Sizing};
 //!
-//! // Decided once: size, hash and seed. Whoever opens a filter takes the hash from here.
+//! // Chosen once: size, hash and seed. Code that opens a filter takes the hash from here.
 //! let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
 //!
-//! // Flush: the filter is sized when the last key has come, and written beside the data.
+//! // Flush: the filter is sized after the last key arrives, and written next to the data.
 //! let mut builder = options.builder();
 //! for key in ["apple", "banana", "cherry"] {
 //!     builder.insert(key)?;
@@ -27,10 +27,10 @@
 //! let mut table_file = Vec::new();
 //! builder.finish()?.write_to(&mut table_file)?;
 //!
-//! // Open: the bytes stay where they are, here in a vector, elsewhere in a mapped file.
+//! // Open: the bytes stay where they are, here in a vector, usually in a mapped file.
 //! let filter = BloomFilter::from_bytes(table_file, options.key_hash())?;
 //!
-//! // MultiGet: hash the batch once, look it up in every table's filter, read what may be there.
+//! // MultiGet: hash the batch once, look it up in every table's filter, read the hits.
 //! let keys = ["banana", "durian", "cherry"];
 //! let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
 //! options.hasher()?.hash_batch(&keys, &mut hashes);
@@ -44,54 +44,50 @@
 //!
 //! # Types
 //!
-//! | type | what it is |
+//! | type | purpose |
 //! |---|---|
-//! | [`FilterOptions`] | what filters are to be: size, hash, prefixes, memory limit; makes builders |
-//! | [`Sizing`], [`Params`] | from bits per key, a false-positive rate or a number of bytes to blocks and probes, and the rate that follows |
-//! | [`BloomFilterBuilder`] | collects keys of an unknown number, then sizes and fills the filter |
+//! | [`FilterOptions`] | the settings of your filters (size, hash, prefixes, memory limit); creates builders |
+//! | [`Sizing`], [`Params`] | compute blocks, probes and the false-positive rate from bits per key, a target rate or a number of bytes |
+//! | [`BloomFilterBuilder`] | collects an unknown number of keys, then sizes and fills the filter |
 //! | [`BloomFilter`] | a filter that owns its blocks, borrows them, or lives in [`Stored`] bytes |
 //! | [`Bitmask`] | the answers to a batch, one bit per key |
-//! | [`KeyHash`], [`KeyHasher`] | which hash a filter was built with, which is part of its bytes, and how to hash a batch once |
-//! | [`PrefixExtractor`], [`FilterContents`] | prefixes of keys, so that a filter can rule out scans, and what a filter holds |
-//! | [`AtomicBloomFilter`] | threads add to it and look up in it at the same time: for a memtable |
-//! | [`Filter`] | the trait with the lookups of every kind of filter, also of other packages |
-//! | [`Key`] | what is a key: bytes |
-//! | [`parts`] | what authors of other filters need: memory, prefetching, the header of stored filters |
+//! | [`KeyHash`], [`KeyHasher`] | the hash of a filter, which is stored with it, and the hasher for a batch of keys |
+//! | [`PrefixExtractor`], [`FilterContents`] | prefixes of keys, with which a filter can rule out scans, and the contents of a filter |
+//! | [`AtomicBloomFilter`] | a filter that threads insert into and query at the same time, for a memtable |
+//! | [`Filter`] | the trait with the lookups of all kinds of filters, including those of other packages |
+//! | [`Key`] | the trait of keys: types that lend bytes |
+//! | [`parts`] | parts for authors of other filters: memory, prefetching, the header of stored filters |
 //!
-//! Opening a filter that is damaged, or of another hash, gives a typed error ([`FormatError`]) that
-//! says what was found and where; it never panics. [`BloomFilter::open_or_pass_all`] gives a filter
-//! in its place that answers "maybe", and the error for the log.
+//! Opening a damaged filter, or one with another hash, returns a typed error ([`FormatError`]) with
+//! the unexpected value and its offset; it never panics. [`BloomFilter::open_or_pass_all`] never
+//! fails: for a damaged filter it returns one that answers "maybe" to every key, plus the error to
+//! log.
 //!
 //! # Features
 //!
-//! | feature | default | what it adds | crate |
+//! | feature | default | adds | crate |
 //! |---|---|---|---|
-//! | `std` | yes | `write_to` for `std::io::Write`, and the choice of a kernel by an environment variable; without it the crate is `no_std` with `alloc` | |
-//! | `portable` | yes | a SIMD kernel for machines without AVX2, AVX-512 or NEON, which otherwise take the scalar one | |
-//! | `rayon` | no | the methods `par_*`, which hash and fill with the threads of the caller's pool; nothing else uses threads | `rayon` |
+//! | `std` | yes | `write_to` for `std::io::Write`, and environment variables that select the kernel; without it the crate is `no_std` with `alloc` | |
+//! | `portable` | yes | a faster kernel for machines without AVX2, AVX-512 or NEON, which otherwise use the scalar one | |
+//! | `rayon` | no | the methods `par_*`, which hash and fill with the threads of the caller's pool; no other method uses threads | `rayon` |
 //! | `serde` | no | `Serialize` and `Deserialize` for options | `serde` |
 //!
 //! # Guides and further packages
 //!
-#![cfg_attr(
-    all(doc, feature = "std"),
-    doc = "The [guides](guides) are pages of this documentation: [for engine
-authors](guides::guide), [filters in a running engine](guides::running), [which filter
-when](guides::alternatives), [choosing parameters](guides::parameters),
-[partitions](guides::partitioned), [filters that grow](guides::growing), [coming from another
-crate](guides::migrating), [writing an adapter](guides::adapter), the [stored
-format](guides::format) and [the inside of the crate](guides::internals).
-
-"
-)]
+//! The [guides](guides) are pages of this documentation: [for engine authors](guides::guide),
+//! [filters in a running engine](guides::running), [which filter when](guides::alternatives),
+//! [choosing parameters](guides::parameters), [partitions](guides::partitioned), [filters that
+//! grow](guides::growing), [migrating from another crate](guides::migrating), [writing an
+//! adapter](guides::adapter), the [stored format](guides::format) and the [internals of the
+//! crate](guides::internals).
 //!
-//! The README lists the packages around this one, for other systems, engines and structures.
+//! The README lists the companion packages, for other systems, engines and structures.
 //!
 //! # Limits
 //!
-//! Keys cannot be removed; `blocked-bloom-removable` has a filter whose keys can. At equal memory a
-//! blocked filter lets more absent keys pass than a classical one, 0.97 % against 0.82 % at 10 bits
-//! per key: the price of the single cache line.
+//! Keys cannot be removed; `blocked-bloom-removable` has a filter that supports removal. With equal
+//! memory, a blocked filter has a higher false-positive rate than a classical one (0.97 % instead
+//! of 0.82 % at 10 bits per key), because all bits of a key share one cache line.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -99,7 +95,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-/// Tells unit tests what ran: a kernel's loop, a prefetch, a part of what threads share.
+/// Reports to unit tests that a kernel's loop, a prefetch or a part of parallel work ran.
 macro_rules! watch {
     ($($call:tt)*) => {
         #[cfg(all(test, feature = "std"))]
@@ -110,7 +106,7 @@ macro_rules! watch {
 // First for its macro.
 #[macro_use]
 mod error;
-// So that rustdoc's page of a filter begins with how one is made.
+// Not in alphabetical order: rustdoc's page of a filter begins with its constructors.
 mod builder;
 
 mod filter;
@@ -153,10 +149,10 @@ pub use prefix::{ExtractorNameError, FilterContents, PrefixExtractor};
 pub use probe::{Block, MAX_BITS_PER_KEY};
 pub use stored::Stored;
 
-#[cfg(all(doc, feature = "std"))]
+#[cfg(all(doc, any(feature = "std", not(doctest))))]
 pub mod guides;
 
-/// The code in the README compiles and runs.
+/// The README, whose code is compiled and run as a test.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,5 +1,5 @@
-//! What options make: builders, and empty filters for a known number of keys. Above both, since a
-//! builder has its options.
+//! Constructors on options: builders, and empty filters for a known number of keys. This module is
+//! above `options` and `builder`, since a builder contains its options.
 
 use crate::builder::{BloomFilterBuilder, empty};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
@@ -13,13 +13,13 @@ impl BloomFilter {
     /// Creates an empty filter for this many keys. After `keys` insertions, it returns true for a
     /// fraction `rate` of absent keys.
     ///
-    /// Keys are hashed with XXH3-64 and seed 0. [`FilterOptions`] has all other settings, and
-    /// builds filters for an unknown number of keys.
+    /// Keys are hashed with XXH3-64 and seed 0. [`FilterOptions`] has all other settings and builds
+    /// filters for an unknown number of keys.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Params`] if the rate is out of range, [`BuildError::Alloc`] if there is no
-    /// memory.
+    /// [`BuildError::Params`] if the rate is out of range, [`BuildError::Alloc`] if the allocation
+    /// fails.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, BuildError};
@@ -35,32 +35,33 @@ impl BloomFilter {
 }
 
 impl FilterOptions {
-    /// A builder without keys. Nothing is allocated before the first.
+    /// Creates an empty builder. It allocates when the first key is inserted.
     pub fn builder(&self) -> BloomFilterBuilder {
         BloomFilterBuilder::new(self.clone())
     }
 
-    /// An empty filter to add this many keys to: where their number is known before.
+    /// Creates an empty filter for this many keys. Use a [builder](Self::builder) if the number of
+    /// keys is not known in advance.
     ///
-    /// The filter is of whole keys, since prefixes are added by a [builder](Self::builder). Options
-    /// that add them are an error; `FilterOptions::new(options.sizing())` with the same
-    /// [`with_key_hash`](Self::with_key_hash) gives a filter that takes the same hashes of keys.
+    /// The filter holds whole keys: only a builder adds prefixes, so options with prefixes are an
+    /// error. `FilterOptions::new(options.sizing())` with the same
+    /// [`with_key_hash`](Self::with_key_hash) creates a filter for the same hashes of keys.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no
-    /// memory, [`BuildError::Key`] if the options add prefixes.
+    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if the
+    /// allocation fails, [`BuildError::Key`] if the options add prefixes.
     pub fn empty_filter(&self, keys: u64) -> Result<BloomFilter, BuildError> {
         self.contents().check_insert()?;
         Ok(empty(self, self.params(keys)?, Threads::One)?)
     }
 
-    /// [`empty_filter`](Self::empty_filter) for threads that add to it and look up in it at the
-    /// same time, as those of a memtable do.
+    /// Creates an [empty filter](Self::empty_filter) that threads insert into and query at the same
+    /// time, for a memtable.
     ///
     /// # Errors
     ///
-    /// As `empty_filter`.
+    /// The errors of `empty_filter`.
     #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
     pub fn atomic_filter(&self, keys: u64) -> Result<AtomicBloomFilter, BuildError> {
         Ok(self.empty_filter(keys)?.into())

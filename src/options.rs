@@ -1,18 +1,18 @@
-//! What a filter is to be: its size, its hash, what it holds. A plain value; `make.rs` makes
-//! builders and empty filters from it.
+//! The settings of filters: size, hash and contents. `make.rs` creates builders and empty filters
+//! from them.
 
 use crate::hash::{KeyError, KeyHash, KeyHasher};
-use crate::params::{Params, ParamsError, Sizing, stored_bytes};
+use crate::params::{Params, ParamsError, Sizing, partition_point, stored_bytes};
 use crate::prefix::{FilterContents, PrefixExtractor};
 
-/// What an engine decides once about its filters. Every builder is made of one, and whoever opens
-/// the filters takes the hash from it, so that it is stated in one place.
+/// The settings of an engine's filters. Builders are created from them, and code that opens filters
+/// takes the hash from them, so that each setting is written in one place.
 ///
-/// With the feature `serde`, unknown fields and a missing `key_hash` are errors; all other fields
-/// have the defaults of [`new`](Self::new), and `sizing` that of `default()`.
+/// With the feature `serde`, unknown fields and a missing `key_hash` are errors. Other missing
+/// fields have the defaults of [`new`](Self::new), and `sizing` has that of `default()`.
 ///
-/// Sizes are checked when a filter is made: a number out of range is an error of
-/// [`finish`](crate::BloomFilterBuilder::finish).
+/// Values are checked when a filter is created:
+/// [`finish`](crate::BloomFilterBuilder::finish) returns an error if one is out of range.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, KeyHash, Sizing};
@@ -34,7 +34,7 @@ pub struct FilterOptions {
     probes: Option<u32>,
     #[cfg_attr(feature = "serde", serde(default))]
     foldable: bool,
-    /// Without a default: with another hash than the writer's, keys would be absent.
+    /// Has no default: with another hash than the writer's, lookups would return "absent".
     key_hash: KeyHash,
     prefixes: Option<PrefixExtractor>,
     #[cfg_attr(feature = "serde", serde(default = "default_true"))]
@@ -56,14 +56,14 @@ fn default_true() -> bool {
 }
 
 impl Default for FilterOptions {
-    /// Ten bits per key: one absent key in a hundred passes.
+    /// Ten bits per key: a false-positive rate of 1 %.
     fn default() -> Self {
         FilterOptions::new(Sizing::BitsPerKey(10.0))
     }
 }
 
 impl FilterOptions {
-    /// Filters of whole keys of this size, hashed with XXH3-64 and seed 0.
+    /// Creates settings for filters of whole keys, hashed with XXH3-64 and seed 0.
     pub const fn new(sizing: Sizing) -> Self {
         FilterOptions {
             sizing,
@@ -78,90 +78,92 @@ impl FilterOptions {
         }
     }
 
-    /// The same filters in another size: for an engine that sizes them by level.
+    /// Sets the sizing, for engines that size filters by level.
     #[must_use]
     pub fn with_sizing(self, sizing: Sizing) -> Self {
         FilterOptions { sizing, ..self }
     }
 
-    /// Hashes keys with another seed, or leaves hashing to the caller.
+    /// Sets the hash: another seed, or caller-supplied hashes.
     #[must_use]
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         FilterOptions { key_hash, ..self }
     }
 
-    /// Sets the probes, 1 to 30, instead of letting the sizing choose.
+    /// Sets the number of probes, 1 to 30. By default, the sizing determines it.
     #[must_use]
     pub fn with_probes(self, probes: u32) -> Self {
         FilterOptions { probes: Some(probes), ..self }
     }
 
-    /// Rounds the blocks to a number with many divisors, for at most 1.6 % more memory: see
+    /// Rounds the number of blocks to one with many divisors, for at most 1.6 % more memory; see
     /// [`Sizing::foldable_params`].
     ///
-    /// Chooses fewer probes where half of the filter then has a lower rate, and the whole one by a
-    /// quarter and 0.0002 more at most, within the sizing's rate: at 16 bits per key 7 and not 9,
-    /// for 0.100 % in place of 0.084 % whole, and 2.55 % in place of 3.33 % at half. The guide on
-    /// resident filters (`docs/resident.md`) has the table.
+    /// Also uses fewer probes if that lowers the rate of the filter folded by two. The rate of the
+    /// whole filter then rises by at most a quarter of itself and at most 0.0002, and never above a
+    /// rate given as the sizing. With 16 bits per key there are 7 probes instead of 9: the rate is
+    /// 0.100 % instead of 0.084 %, and 2.55 % instead of 3.33 % after a fold by two. The guide on
+    /// resident filters (`docs/resident.md`) has a table.
     #[must_use]
     pub fn foldable(self) -> Self {
         FilterOptions { foldable: true, ..self }
     }
 
-    /// Adds to the filter, beside every key, the key's prefix by this rule, so that it can answer
-    /// for scans ([`BloomFilter::contains_prefix`](crate::BloomFilter::contains_prefix)). A prefix
-    /// equal to the one added just before it is dropped: in a sorted run each is added once.
+    /// Also inserts the prefix of every key by this rule, so that the filter can rule out scans
+    /// ([`BloomFilter::contains_prefix`](crate::BloomFilter::contains_prefix)). A prefix that
+    /// equals its predecessor is dropped, so each prefix of a sorted run is inserted once.
     ///
-    /// The filter is sized for keys and prefixes together, each with the bits of the sizing.
+    /// The filter is sized for the keys and prefixes together.
     #[must_use]
     pub fn with_prefixes(self, extractor: PrefixExtractor) -> Self {
         FilterOptions { prefixes: Some(extractor), whole_keys: true, ..self }
     }
 
-    /// Adds only the prefixes of keys, as [`with_prefixes`](Self::with_prefixes): a smaller filter,
-    /// which answers "maybe" for every key.
+    /// Inserts only the prefixes of keys; see [`with_prefixes`](Self::with_prefixes). The filter is
+    /// smaller and answers "maybe" for every key.
     #[must_use]
     pub fn with_only_prefixes(self, extractor: PrefixExtractor) -> Self {
         FilterOptions { prefixes: Some(extractor), whole_keys: false, ..self }
     }
 
-    /// Bounds the memory of a builder's list of hashes, in bytes; unbounded by default.
+    /// Limits the memory of a builder's list of hashes, in bytes. There is no limit by default.
     ///
-    /// When the list would outgrow it: with [`with_expected_items`](Self::with_expected_items) the
-    /// filter is made at once, for that many keys or as many as have come if those are more, and
-    /// later keys go straight into it: with far more keys than expected, more absent ones pass than
-    /// the sizing promised. Without that number the list is freed, keys are only counted, and
-    /// [`finish`](crate::BloomFilterBuilder::finish) fails with
-    /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit), with their number.
+    /// If the number of [expected items](Self::with_expected_items) is set, a builder that reaches
+    /// the limit creates the filter for that number, or for the number of keys so far if that is
+    /// larger. Later keys are inserted into the filter directly. With far more keys than expected,
+    /// the rate is higher than the sizing says; `params()` of the finished filter has the rate.
     ///
-    /// The limit is checked when a key is added, and by `par_extend` after all keys of its iterator
-    /// were collected: give it the keys in pieces. The rate of the finished filter's `params()`
-    /// shows what became of it.
+    /// Otherwise, the list is freed, later keys are only counted, and
+    /// [`finish`](crate::BloomFilterBuilder::finish) returns
+    /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit) with their number.
+    ///
+    /// The limit is checked at each insertion. `par_extend` checks it after it has collected all
+    /// keys of its iterator, so pass the keys in several parts.
     #[must_use]
     pub fn with_memory_limit(self, bytes: u64) -> Self {
         FilterOptions { memory_limit: Some(bytes), ..self }
     }
 
-    /// How many keys are expected, and prefixes if those are added: what the filter is sized for if
-    /// the [memory limit](Self::with_memory_limit) is reached, and only then.
+    /// Sets the expected number of keys and prefixes. It is used only if the [memory
+    /// limit](Self::with_memory_limit) is reached: the filter is then sized for it.
     #[must_use]
     pub fn with_expected_items(self, keys: u64) -> Self {
         FilterOptions { expected_items: Some(keys), ..self }
     }
 
-    /// Whether filters of 2 MiB and more are advised to be on huge pages, on Linux; they are by
-    /// default. Turn it off where the memory of the process is counted in small pages.
+    /// Sets whether filters of 2 MiB or more are advised to use huge pages on Linux, which is the
+    /// default. Opt out if the memory of the process is limited in small pages.
     #[must_use]
     pub fn with_huge_pages(self, huge_pages: bool) -> Self {
         FilterOptions { huge_pages, ..self }
     }
 
-    /// How filters are sized.
+    /// Returns the sizing.
     pub fn sizing(&self) -> Sizing {
         self.sizing
     }
 
-    /// The shape of a filter of this many keys, counting prefixes if those are added.
+    /// Returns the shape of a filter for this many keys, including prefixes if those are inserted.
     ///
     /// # Errors
     ///
@@ -177,14 +179,15 @@ impl FilterOptions {
         }
     }
 
-    /// As [`foldable`](Self::foldable) says; fewer than 128 blocks may have no half.
+    /// Chooses the probes of a [foldable](Self::foldable) filter. With fewer than 128 blocks, their
+    /// number may be odd.
     fn probes_for_half(&self, mut params: Params) -> Params {
         let rate = params.false_positive_rate();
         let most = match self.sizing {
             Sizing::FalsePositiveRate(most) => most,
             _ => (rate * 1.25).min(rate + 2e-4),
         };
-        // Half of the blocks have the load that all have with twice the keys.
+        // After a fold by two, each block has the keys of two blocks.
         let twice = params.expected_items().saturating_mul(2);
         while params.blocks() >= 128
             && let Ok(fewer) = params.with_probes(params.probes() - 1)
@@ -196,21 +199,21 @@ impl FilterOptions {
         params
     }
 
-    /// The hash and seed of the keys.
+    /// Returns the hash and seed of the keys.
     pub fn key_hash(&self) -> KeyHash {
         self.key_hash
     }
 
-    /// The hasher of the keys.
+    /// Returns the hasher of the keys.
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
+    /// [`KeyError::NoHasher`] if the caller supplies the hashes.
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
         self.key_hash.hasher()
     }
 
-    /// What the filters will hold: keys, prefixes of keys, or both.
+    /// Returns the contents of the filters: keys, prefixes of keys, or both.
     pub fn contents(&self) -> FilterContents {
         match &self.prefixes {
             None => FilterContents::WholeKeys,
@@ -221,7 +224,7 @@ impl FilterOptions {
         }
     }
 
-    /// The rule that cuts the prefixes, if any are added.
+    /// Returns the prefix rule, if prefixes are inserted.
     pub fn extractor(&self) -> Option<&PrefixExtractor> {
         self.prefixes.as_ref()
     }
@@ -234,14 +237,15 @@ impl FilterOptions {
         self.expected_items
     }
 
-    /// Whether large filters are advised to be on huge pages: for the options of other packages.
+    /// Whether large filters are advised to use huge pages. For the options of other packages.
     pub fn huge_pages(&self) -> bool {
         self.huge_pages
     }
 
-    /// The largest number of additions, keys and prefixes together, whose stored filter takes at
-    /// most this many bytes: 0 if no filter is so small, 2^64 - 1 if the sizing means "no filter".
-    /// Cost: for a rate, as sizing 64 filters; else as sizing one.
+    /// Returns the largest number of keys and prefixes whose stored filter takes at most this many
+    /// bytes: 0 if every filter is larger, 2^64 - 1 if the sizing means "no filter".
+    ///
+    /// Cost: the time of sizing 64 filters for a rate, otherwise that of sizing one.
     ///
     /// # Errors
     ///
@@ -253,17 +257,10 @@ impl FilterOptions {
         if self.sizing.is_pass_all() {
             return Ok(u64::MAX);
         }
-        // By the number of blocks alone: choosing the probes costs more than all the rest.
+        // Computes only the number of blocks, since most of the time of sizing is spent on the
+        // probes.
         let blocks = |keys| self.sizing.blocks_for(keys, self.foldable);
         let fits = |keys| blocks(keys).is_ok_and(|blocks| stored_bytes(blocks) <= bytes);
-        let (mut most, mut too_many) = (1, u64::MAX);
-        while too_many - most > 1 {
-            let middle = most + (too_many - most) / 2;
-            match fits(middle) {
-                true => most = middle,
-                false => too_many = middle,
-            }
-        }
-        Ok(most)
+        Ok(partition_point(1, u64::MAX - 1, |keys| fits(keys + 1)))
     }
 }

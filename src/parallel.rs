@@ -1,9 +1,10 @@
-//! Filling filters by several threads of the caller's rayon pool: only for methods `par_*`.
+//! Filling of filters with the threads of the caller's rayon pool. Only `par_*` methods use it.
 //!
-//! The block index is monotone in the low half of a hash, so cuts of the block array are cuts of
-//! the hashes: each chunk is reordered by cut, and one task per cut inserts into blocks that no
-//! other task holds. No atomics, no locks, and the same bytes at any thread count, since OR-ing
-//! bits commutes. Beside the hashes it needs a scratch chunk per thread and 1 KiB per chunk.
+//! The block index is monotone in the low half of a hash, so a range of blocks (a cut) corresponds
+//! to a range of hashes. Each chunk of hashes is ordered by cut, and one task per cut inserts its
+//! hashes into blocks that no other task accesses. This needs no atomics and no locks. The bytes do
+//! not depend on the number of threads, since the OR of bits commutes. Besides the hashes, it uses
+//! a scratch chunk per thread and 1 KiB per chunk.
 
 use alloc::vec::Vec;
 use rayon::prelude::*;
@@ -15,56 +16,58 @@ use crate::kernel::Tile;
 use crate::probe;
 use crate::threads::SEQUENTIAL_BELOW;
 
-/// Cuts per thread, so that a thread that is late costs little.
+/// Number of cuts per thread. With several, a slow thread delays the others less.
 const CUTS_PER_THREAD: usize = 4;
 
-/// Blocks in a cut, if there are enough: 256 KiB, so that a task's blocks stay in its core's cache.
+/// Largest number of blocks in a cut of a filter with at most [`MAX_CUTS`] such cuts: 256 KiB, so
+/// that the blocks of a task stay in its core's cache.
 const CUT_BLOCKS: usize = 1 << 12;
 
-/// Most cuts, so that what is kept per chunk and cut stays small beside the chunk.
+/// Largest number of cuts, so that [`CutStarts`] stay small relative to the chunk.
 const MAX_CUTS: usize = 256;
 
-/// Where each cut starts in a chunk, and last the chunk's length.
+/// The index in a chunk at which each cut starts, followed by the chunk's length.
 type CutStarts = [u32; MAX_CUTS + 1];
 
-/// Hashes that are reordered at a time where they need not be kept: 64 MiB, so that each block is
-/// written several times while its cut is in the cache.
+/// Number of hashes that are ordered at a time: 64 MiB, so that each block is written several times
+/// while its cut is in the cache.
 const WINDOW: usize = 1 << 23;
 
-/// Hashes in a piece that one thread reorders.
+/// Number of hashes that one thread orders at a time.
 const PIECE: usize = 1 << 16;
 
-/// Inserts every hash of the chunks, of less than 2^32 hashes each, whose order may change.
+/// Inserts every hash of the chunks and may change their order. A chunk has fewer than 2^32 hashes.
+/// The number of tasks depends on `total`, the number of hashes in this call and related ones.
 pub(crate) fn insert_chunks(
     filter: &mut BloomFilter,
     chunks: &mut [Vec<u64>],
+    total: usize,
 ) -> Result<(), AllocError> {
-    match tasks_for(chunks.iter().map(Vec::len).sum()) {
-        Some(tasks) => insert_by_cut(filter, chunks, tasks),
-        None => {
-            chunks.iter().for_each(|chunk| filter.insert_all(chunk, &mut []));
-            Ok(())
-        }
+    if let Some(tasks) = tasks_for(total) {
+        return insert_by_cut(filter, chunks, tasks);
     }
+    chunks.iter().for_each(|chunk| filter.insert_all(chunk, &mut []));
+    Ok(())
 }
 
-/// Tasks that share the inserting of this many hashes; none if one thread does it all.
+/// Returns the number of tasks for inserting this many hashes, or `None` if one thread suffices.
 fn tasks_for(hashes: usize) -> Option<usize> {
-    // Reading the number of threads starts a pool: not for a small filter.
+    // Only for large filters, since reading the number of threads starts a pool.
     let threads = || rayon::current_num_threads();
     (hashes >= SEQUENTIAL_BELOW && threads() > 1).then(|| threads() * CUTS_PER_THREAD)
 }
 
 impl BloomFilter {
-    /// [`insert_hashes`](Self::insert_hashes) by the threads of the current rayon pool, with the
-    /// same bytes, from eight million hashes on: below, one thread is as fast.
+    /// Inserts hashes like [`insert_hashes`](Self::insert_hashes), with the threads of the current
+    /// rayon pool. The bytes are the same. With fewer than eight million hashes it uses one thread,
+    /// which is as fast.
     ///
-    /// Memory: 64 MiB, in which hashes are brought into the order of the blocks.
+    /// Uses 64 MiB of memory for ordering the hashes by block.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Key`] as `insert_hashes`, and nothing is changed; [`BuildError::Alloc`] if the
-    /// memory is not there: then a part of the hashes may have been added.
+    /// [`BuildError::Key`] for the errors of `insert_hashes`; nothing is changed then.
+    /// [`BuildError::Alloc`] if an allocation fails; some of the hashes may be inserted then.
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
         self.meta.contents.check_insert()?;
         if tasks_for(hashes.len()).is_none() {
@@ -75,16 +78,16 @@ impl BloomFilter {
         Ok(self.insert_windows(hashes, copy)?)
     }
 
-    /// [`insert_batch`](Self::insert_batch) by the threads of the current rayon pool: from 65,536
-    /// keys on they are hashed in parallel, and inserted as
-    /// [`par_insert_hashes`](Self::par_insert_hashes) does. The bytes are the same.
+    /// Inserts keys like [`insert_batch`](Self::insert_batch), with the threads of the current
+    /// rayon pool. The bytes are the same. At least 65,536 keys are hashed in parallel, and at
+    /// least eight million keys are also inserted in parallel.
     ///
-    /// Memory: 64 MiB for their hashes.
+    /// Uses 64 MiB of memory for the hashes.
     ///
     /// # Errors
     ///
-    /// As [`par_insert_hashes`](Self::par_insert_hashes), and [`BuildError::Key`] if the filter is
-    /// of the caller's hashes.
+    /// The errors of [`par_insert_hashes`](Self::par_insert_hashes), and [`BuildError::Key`] if the
+    /// filter holds caller-supplied hashes.
     pub fn par_insert_batch<K: Key + Sync>(&mut self, keys: &[K]) -> Result<(), BuildError> {
         let hasher = self.meta.hasher_to_insert()?;
         if keys.len() < PIECE || rayon::current_num_threads() < 2 {
@@ -98,13 +101,13 @@ impl BloomFilter {
         Ok(self.insert_windows(keys, hash)?)
     }
 
-    /// Inserts the hashes that `hash` appends for each piece of `items`, one for each.
+    /// Inserts one hash per item. `hash` writes the hashes of a piece of the items to an empty
+    /// list.
     fn insert_windows<T: Sync>(
         &mut self,
         items: &[T],
         hash: impl Fn(&[T], &mut Vec<u64>) + Sync,
     ) -> Result<(), AllocError> {
-        let tasks = tasks_for(items.len());
         let mut chunks: Vec<Vec<u64>> = with_capacity(WINDOW / PIECE)?;
         for window in items.chunks(WINDOW) {
             chunks.resize_with(window.len().div_ceil(PIECE), Vec::new);
@@ -119,16 +122,13 @@ impl BloomFilter {
                     Ok(())
                 },
             )?;
-            match tasks {
-                Some(tasks) => insert_by_cut(self, &mut chunks, tasks)?,
-                None => chunks.iter().for_each(|chunk| self.insert_all(chunk, &mut [])),
-            }
+            insert_chunks(self, &mut chunks, items.len())?;
         }
         Ok(())
     }
 }
 
-/// Inserts every hash of the chunks, in about `tasks` tasks or more.
+/// Inserts every hash of the chunks, with at least about `tasks` tasks.
 fn insert_by_cut(
     filter: &mut BloomFilter,
     chunks: &mut [Vec<u64>],
@@ -137,7 +137,7 @@ fn insert_by_cut(
     let (kernel, probes) = (filter.kernel(), filter.params().probes());
     let additions = chunks.iter().map(|chunk| chunk.len() as u64).sum();
     let Tile { blocks, total, .. } = filter.tile();
-    // A power of two: the cut of a block is a shift.
+    // Cuts have a power of two blocks, so that a shift of the block's index is its cut.
     let for_tasks = blocks.len() / tasks;
     let for_starts = blocks.len().div_ceil(MAX_CUTS).next_power_of_two();
     let shift = for_tasks.clamp(1, CUT_BLOCKS).max(for_starts).ilog2();
@@ -178,8 +178,8 @@ fn with_capacity<T>(len: usize) -> Result<Vec<T>, AllocError> {
     Ok(list)
 }
 
-/// Copies `hashes` to `parted`, which is as long: hashes of cut 0 first, then of cut 1, and so on.
-/// Writes where each cut starts, and last the number of hashes, to `starts`, which are zero.
+/// Copies `hashes` to `parted`, which has the same length, ordered by cut. Writes the start of each
+/// cut, followed by the number of hashes, to `starts`, which must be zero.
 fn partition(
     hashes: &[u64],
     parted: &mut [u64],
@@ -194,7 +194,7 @@ fn partition(
         end += *start;
         *start = end;
     }
-    // From the ends down, so that what remains are the starts.
+    // Counts down from the ends of the cuts, which become the starts.
     for &hash in hashes {
         let end = &mut starts[cut_of(hash)];
         *end -= 1;

@@ -1,32 +1,32 @@
-//! Sizing: how many blocks and probes a filter gets, and the false-positive rate that follows.
+//! Sizing: the number of blocks and probes of a filter, and its false-positive rate.
 //!
 //! Allocates nothing and finishes quickly for every input. `docs/parameters.md` has the formula:
 //! the mean of `fill^k` to second order, averaged over the number of keys in a block.
 
 use core::fmt::{self, Display, Formatter};
 
-use crate::error::plural;
+use crate::error::ShortNumber;
 use crate::header::HEADER_BYTES;
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, MAX_BITS_PER_KEY, MAX_PROBES};
 
 mod choice;
 
-/// Most blocks a filter should have: 2^28, 16 GiB. Above it blocks differ noticeably in how many
-/// hashes they receive (32 bits of hash pick the block), so the rate is worse than
-/// [`Params::false_positive_rate`] says: partition the filter.
+/// Largest recommended number of blocks: 2^28, which take 16 GiB. In larger filters, some blocks
+/// receive noticeably more hashes than others, since 32 bits of the hash select the block. The rate
+/// is then higher than [`Params::false_positive_rate`]: partition the filter.
 pub const MAX_RECOMMENDED_BLOCKS: u32 = 1 << 28;
 
-/// Bytes of a stored filter of this many blocks.
+/// Returns the length of a stored filter in bytes.
 pub(crate) fn stored_bytes(blocks: u32) -> u64 {
     HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64
 }
 
 const BITS: f64 = BLOCK_BITS as f64;
 
-/// Values of the hash half that picks a key's bits.
+/// Number of values of the high half of a hash, which selects a key's bits.
 const HIGH_HASHES: f64 = 4_294_967_296.0;
 
-/// What a filter is sized by: resolved to [`Params`] once the number of keys is known.
+/// The rule for sizing filters. With the number of keys, it determines [`Params`].
 ///
 /// ```
 /// use blocked_bloom::Sizing;
@@ -40,44 +40,44 @@ const HIGH_HASHES: f64 = 4_294_967_296.0;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Sizing {
-    /// Bits of memory per key, 0 to [`MAX_BITS_PER_KEY`], fractions allowed; rounded up to whole
-    /// blocks of 512 bits. 0 means "no filter": one that answers "maybe" to everything.
+    /// Bits of memory per key, 0 to [`MAX_BITS_PER_KEY`]; fractions are allowed. Rounded up to
+    /// whole blocks of 512 bits. 0 means "no filter": a filter that answers "maybe" to everything.
     BitsPerKey(f64),
-    /// The smallest filter of at most this predicted rate, above 0; 1 means "no filter".
+    /// Highest predicted false-positive rate, above 0. 1 means "no filter".
     FalsePositiveRate(f64),
-    /// The most bytes a stored filter may take, header included; at least 128 (one block). Memory
-    /// that would exceed [`MAX_BITS_PER_KEY`] is left unused.
+    /// Largest length of a stored filter in bytes, including the header; at least 128 (one block).
+    /// The filter never has more than [`MAX_BITS_PER_KEY`].
     MaxBytes(u64),
 }
 
 impl Sizing {
-    /// Blocks and probes for a number of keys.
+    /// Returns the blocks and probes for a number of keys.
     ///
-    /// The number of probes is the smallest whose rate is within 1 % of the best. Cost: 20 to 60
-    /// ns; for a false-positive rate, which is searched for, 0.2 to 1.5 us. It is some us where two
-    /// numbers of probes have nearly the same rate, so that rates must be summed, and above 57 bits
-    /// per key in fewer than 20 blocks.
+    /// The number of probes is the smallest whose rate is within 1 % of the best. Cost: usually 20
+    /// to 60 ns, or 0.2 to 1.5 us for a false-positive rate. It takes a few us if two numbers of
+    /// probes have nearly the same rate, or above 57 bits per key with fewer than 20 blocks.
     ///
     /// # Errors
     ///
-    /// [`ParamsError`] if the value is out of its range, the rate cannot be reached, or the filter
-    /// would need more than 2^32 - 1 blocks.
+    /// [`ParamsError`] if the value is out of range, the rate is too low, or the filter would need
+    /// more than 2^32 - 1 blocks.
     pub fn params(self, expected_items: u64) -> Result<Params, ParamsError> {
         self.params_of(expected_items, false)
     }
 
-    /// As [`params`](Self::params), with a number of blocks that has many divisors, so that the
-    /// filter can be folded ([`BloomFilter::folded`](crate::BloomFilter::folded)) later.
+    /// Returns blocks and probes like [`params`](Self::params), but with a number of blocks that
+    /// has many divisors, so that the filter can be folded later
+    /// ([`BloomFilter::folded`](crate::BloomFilter::folded)).
     ///
-    /// The blocks are rounded to a multiple of the largest power of two that is at most a 64th of
-    /// them: the filter can be folded by every power of two up to that one. Price: at most 1/64
-    /// (1.6 %) more memory; for [`MaxBytes`](Self::MaxBytes), which rounds down, at most 1/64 less.
-    /// Under 128 blocks, and where there would be more than 2^32 - 1, the number stays as it is.
-    /// Probes and rate are those of the rounded number.
+    /// The number of blocks is rounded to a multiple of the largest power of two that is at most
+    /// 1/64 of it. The filter can be folded by every power of two up to that one. It takes at most
+    /// 1/64 (1.6 %) more memory; for [`MaxBytes`](Self::MaxBytes), which rounds down, at most 1/64
+    /// less. The number is not rounded below 128 blocks, or if it would exceed 2^32 - 1. Probes and
+    /// rate are those of the rounded number.
     ///
     /// # Errors
     ///
-    /// As [`params`](Self::params).
+    /// The errors of [`params`](Self::params).
     pub fn foldable_params(self, expected_items: u64) -> Result<Params, ParamsError> {
         self.params_of(expected_items, true)
     }
@@ -87,13 +87,13 @@ impl Sizing {
             return Ok(Params::pass_all(expected_items));
         }
         let blocks = self.blocks_for(expected_items, foldable)?;
-        // With no key every rate is 0: take the probes of one.
+        // Without keys every rate is 0; use the probes for one key.
         let probes = choice::best_probes(expected_items.max(1), blocks);
         Ok(Params { expected_items, blocks, probes: probes as u8, pass_all: false })
     }
 
-    /// Blocks of a filter that is one. Costs a multiplication, except for a rate, where it is
-    /// nearly all that sizing costs.
+    /// Returns the number of blocks of a filter that is not pass-all. Takes one multiplication,
+    /// except for a rate, where it takes nearly all of the time of sizing.
     pub(crate) fn blocks_for(self, keys: u64, foldable: bool) -> Result<u32, ParamsError> {
         let blocks = match self {
             Sizing::BitsPerKey(bits) => blocks_for_bits(keys, bits)?,
@@ -107,8 +107,8 @@ impl Sizing {
         })
     }
 
-    /// Whether the filter will answer "maybe" to everything, however many keys there are: 0 bits
-    /// per key, or a rate of 1.
+    /// Whether the filter answers "maybe" to everything, for any number of keys: 0 bits per key, or
+    /// a rate of 1.
     pub fn is_pass_all(self) -> bool {
         matches!(self, Sizing::BitsPerKey(0.0) | Sizing::FalsePositiveRate(1.0))
     }
@@ -117,14 +117,16 @@ impl Sizing {
 impl Display for Sizing {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Sizing::BitsPerKey(bits) => write!(f, "{bits} bits/key"),
-            Sizing::FalsePositiveRate(rate) => write!(f, "a false-positive rate of {rate}"),
+            Sizing::BitsPerKey(bits) => write!(f, "{} bits/key", ShortNumber(*bits)),
+            Sizing::FalsePositiveRate(rate) => {
+                write!(f, "a false-positive rate of {}", ShortNumber(*rate))
+            }
             Sizing::MaxBytes(bytes) => write!(f, "at most {bytes} bytes"),
         }
     }
 }
 
-/// The shape of a filter: blocks, probes and the number of keys it was sized for.
+/// The shape of a filter: blocks, probes and the expected number of keys.
 ///
 /// Prints as one line for logs.
 ///
@@ -148,26 +150,31 @@ pub struct Params {
 }
 
 impl Params {
-    /// "No filter": one block of ones, one probe, "maybe" to everything.
+    /// Returns "no filter": one block of ones and one probe, which answers "maybe" to everything.
     pub(crate) fn pass_all(expected_items: u64) -> Self {
         Params { expected_items, blocks: 1, probes: 1, pass_all: true }
     }
 
-    /// The shape of a filter that exists already. The caller has checked the ranges.
+    /// Returns the shape of an existing filter. The caller must have checked the ranges.
     pub(crate) fn from_fields(
         expected_items: u64,
         blocks: u32,
-        probes: u32,
+        probes: u8,
         pass_all: bool,
     ) -> Self {
-        Params { expected_items, blocks, probes: probes as u8, pass_all }
+        Params { expected_items, blocks, probes, pass_all }
     }
 
-    /// The same shape with another number of probes, for those who measured another optimum.
+    /// Sets the expected number of keys.
+    pub(crate) fn with_expected_items(self, expected_items: u64) -> Self {
+        Params { expected_items, ..self }
+    }
+
+    /// Sets the number of probes. A pass-all filter keeps its one probe.
     ///
     /// # Errors
     ///
-    /// [`ParamsError::ProbesOutOfRange`] unless 1 to 30.
+    /// [`ParamsError::ProbesOutOfRange`] unless there are 1 to 30 probes.
     pub fn with_probes(self, probes: u32) -> Result<Self, ParamsError> {
         if !(1..=MAX_PROBES).contains(&probes) {
             return Err(ParamsError::ProbesOutOfRange { probes });
@@ -176,17 +183,18 @@ impl Params {
         Ok(Params { probes, ..self })
     }
 
-    /// Keys the filter was sized for; for an existing filter, keys inserted.
+    /// Returns the expected number of keys; for an existing filter, the number of keys inserted.
     pub fn expected_items(&self) -> u64 {
         self.expected_items
     }
 
-    /// Blocks of 64 bytes, 1 to 2^32 - 1. Above [`MAX_RECOMMENDED_BLOCKS`], partition.
+    /// Returns the number of 64-byte blocks, 1 to 2^32 - 1. Partition filters with more than
+    /// [`MAX_RECOMMENDED_BLOCKS`].
     pub fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// Bits set and tested per key, 1 to 30.
+    /// Returns the number of bits that are set and tested per key, 1 to 30.
     pub fn probes(&self) -> u32 {
         u32::from(self.probes)
     }
@@ -196,30 +204,30 @@ impl Params {
         self.pass_all
     }
 
-    /// Bytes of the stored filter: header and blocks.
+    /// Returns the length of the stored filter in bytes: header and blocks.
     pub fn stored_bytes(&self) -> u64 {
         stored_bytes(self.blocks)
     }
 
-    /// Bits of the blocks per expected key; infinite for no key.
+    /// Returns the bits of memory per expected key; infinite without keys.
     pub fn bits_per_key(&self) -> f64 {
         f64::from(self.blocks) * BITS / self.expected_items as f64
     }
 
-    /// Predicted false-positive rate with the expected number of keys, 0 to 1.
+    /// Predicts the false-positive rate, 0 to 1, for the expected number of keys.
     ///
-    /// By the formula of `docs/parameters.md`, which knows blocks: the classical one is too low for
-    /// this filter, by 13 % at 10 bits per key and 40 % at 16.
+    /// Uses the formula for blocked filters in `docs/parameters.md`. The formula for classical
+    /// filters is too low by 13 % at 10 bits per key and by 40 % at 16.
     pub fn false_positive_rate(&self) -> f64 {
         self.false_positive_rate_at(self.expected_items)
     }
 
-    /// Predicted false-positive rate, 0 to 1, if the filter holds `items` distinct keys.
+    /// Predicts the false-positive rate, 0 to 1, for `items` distinct keys.
     pub fn false_positive_rate_at(&self, items: u64) -> f64 {
         if self.pass_all { 1.0 } else { rate(items, self.blocks, self.probes()) }
     }
 
-    /// The most distinct keys that keep this filter's predicted rate at or under `rate`.
+    /// Returns the largest number of distinct keys with which the predicted rate is at most `rate`.
     ///
     /// # Errors
     ///
@@ -236,33 +244,33 @@ impl Params {
 
 impl Display for Params {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let counted = |f: &mut Formatter<'_>, count: u64, noun: &str| {
-            write!(f, "{count} {noun}{}, ", if count == 1 { "" } else { "s" })
-        };
-        counted(f, self.expected_items, "key")?;
-        if self.pass_all {
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        let Params { expected_items: keys, blocks, probes, pass_all } = *self;
+        write!(f, "{keys} key{}, ", plural(keys))?;
+        if pass_all {
             return write!(f, "no filter: every answer is \"maybe\"");
         }
-        counted(f, self.blocks.into(), "block")?;
-        write!(f, "{} bytes stored, ", self.stored_bytes())?;
-        if self.expected_items > 0 {
+        let bytes = self.stored_bytes();
+        write!(f, "{blocks} block{}, {bytes} bytes stored, ", plural(blocks.into()))?;
+        if keys > 0 {
             write!(f, "{:.2} bits/key, ", self.bits_per_key())?;
         }
-        counted(f, self.probes.into(), "probe")?;
+        write!(f, "{probes} probe{}, ", plural(probes.into()))?;
         match self.false_positive_rate() * 100.0 {
             percent @ 0.001.. => write!(f, "{percent:.3} % false positives")?,
             0.0 => write!(f, "0 % false positives")?,
             percent => write!(f, "{percent:.2e} % false positives")?,
         }
-        if self.blocks > MAX_RECOMMENDED_BLOCKS {
+        if blocks > MAX_RECOMMENDED_BLOCKS {
             write!(f, "; over {MAX_RECOMMENDED_BLOCKS} blocks (16 GiB): partition it")?;
         }
         Ok(())
     }
 }
 
-/// The first value in `low .. high` from which on `holds` is false; `high` if none.
-fn partition_point(mut low: u64, mut high: u64, holds: impl Fn(u64) -> bool) -> u64 {
+/// Returns the first value in `low .. high` for which `holds` is false, or `high` if it always
+/// holds.
+pub(crate) fn partition_point(mut low: u64, mut high: u64, holds: impl Fn(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low) / 2;
         if holds(middle) { low = middle + 1 } else { high = middle }
@@ -274,7 +282,7 @@ pub(crate) fn check_rate(rate: f64) -> Result<(), ParamsError> {
     if rate > 0.0 && rate <= 1.0 { Ok(()) } else { Err(ParamsError::RateOutOfRange { rate }) }
 }
 
-/// Keys times bits in blocks, at least one; exact to one part in 2^52.
+/// Returns the blocks for this many bits per key, at least one; exact to one part in 2^52.
 fn blocks_for_bits(keys: u64, bits: f64) -> Result<u32, ParamsError> {
     if !(0.0..=MAX_BITS_PER_KEY).contains(&bits) {
         return Err(ParamsError::BitsPerKeyOutOfRange { bits_per_key: bits });
@@ -294,7 +302,7 @@ fn blocks_for_bytes(keys: u64, bytes: u64) -> Result<u32, ParamsError> {
     Ok(blocks.min(max_blocks(keys)) as u32)
 }
 
-/// Blocks at [`MAX_BITS_PER_KEY`].
+/// Returns the blocks for [`MAX_BITS_PER_KEY`].
 fn max_blocks(keys: u64) -> u64 {
     blocks_for_bits(keys, MAX_BITS_PER_KEY).map_or(u64::from(u32::MAX), u64::from)
 }
@@ -312,29 +320,30 @@ fn blocks_for_rate(keys: u64, target: f64) -> Result<u32, ParamsError> {
     })
 }
 
-/// The false-positive rate of `keys` distinct keys in `blocks` blocks, by the formula of
+/// Returns the false-positive rate of `keys` distinct keys in `blocks` blocks, by the formula in
 /// `docs/parameters.md`, with all terms that change the sum.
 fn rate(keys: u64, blocks: u32, probes: u32) -> f64 {
     strided_rate(keys, blocks, probes, 1, f64::EPSILON / 4.0)[0]
 }
 
-/// [`rate`], and the first and second derivative of ln(rate) by ln(blocks), as sums over every
-/// `stride`-th number of keys that a block can have. A sum ends at terms below `negligible` times
-/// it. For one block there are no derivatives: they are NaN.
+/// Returns [`rate`] and the first and second derivatives of ln(rate) by ln(blocks). They are
+/// computed as sums over every `stride`-th number of keys in a block. A sum ends at terms that are
+/// less than `negligible` times the sum. With one block, the derivatives are NaN.
 ///
-/// A sum with a stride is wrong by the distribution's characteristic function at `2 pi / stride`,
-/// which is at most `e^(-variance (1 - cos(2 pi / stride)))`. With `p = 1 / blocks` the derivatives
-/// follow from `d weight(j) / dp = weight(j) (j - keys p) / (p (1 - p))`, so from the mean and the
-/// variance of `j` when each `j` is weighted by the rate of its blocks too.
+/// The error of a sum with a stride is the distribution's characteristic function at `2 pi /
+/// stride`, which is at most `e^(-variance (1 - cos(2 pi / stride)))`. With `p = 1 / blocks`, the
+/// derivatives follow from `d weight(j) / dp = weight(j) (j - keys p) / (p (1 - p))`: they depend
+/// on the mean and the variance of `j` if each `j` is also weighted by the rate of a block with `j`
+/// keys.
 fn strided_rate(keys: u64, blocks: u32, probes: u32, stride: u32, negligible: f64) -> [f64; 3] {
     let (keys, k) = (keys as f64, f64::from(probes));
     if blocks == 1 {
         return [block_rate(keys, powers(keys * k), probes), f64::NAN, f64::NAN];
     }
-    // Binomial(keys, 1 / blocks) from its mode on, each weight from its neighbour; the mode's is 1
-    // until the sum divides it out.
+    // Binomial(keys, 1 / blocks), from its mode outwards: each weight is computed from its
+    // neighbour. The weight of the mode is set to 1, and the sum of the weights divides the result.
     let (others, mean) = (f64::from(blocks) - 1.0, keys / f64::from(blocks));
-    // Every bit is set in double precision once a block has 512 * 40 probes.
+    // In double precision, every bit of a block with 512 * 40 probes is set.
     if (mean - 12.0 * libm::sqrt(mean)) * k > BITS * 40.0 {
         return [1.0, f64::NAN, f64::NAN];
     }
@@ -349,10 +358,10 @@ fn strided_rate(keys: u64, blocks: u32, probes: u32, stride: u32, negligible: f6
     let mode = libm::floor(mean);
     let start = powers(mode * k);
     add(mode, start, 1.0);
-    // A weight is its neighbour's times `up / down`, each of which changes by a constant.
-    let more = ([keys - mode, -1.0], [(mode + 1.0) * others, others]);
-    let fewer = ([mode * others, -others], [keys - mode + 1.0, 1.0]);
-    for (sign, ([mut up, up_step], [mut down, down_step])) in [(1.0, more), (-1.0, fewer)] {
+    // A weight is its neighbour's times `up / down`; `up` and `down` change by constants.
+    let upwards = ([keys - mode, -1.0], [(mode + 1.0) * others, others]);
+    let downwards = ([mode * others, -others], [keys - mode + 1.0, 1.0]);
+    for (sign, ([mut up, up_step], [mut down, down_step])) in [(1.0, upwards), (-1.0, downwards)] {
         let step = sign * f64::from(stride);
         let factors = powers(step * k);
         let (mut keys, [mut q, mut q2], mut weight) = (mode, start, 1.0);
@@ -375,13 +384,14 @@ fn strided_rate(keys: u64, blocks: u32, probes: u32, stride: u32, negligible: f6
     [(sum / weights).clamp(0.0, 1.0), -above * scale, bend]
 }
 
-/// The powers of 511/512 and 510/512: how full this many probes leave a block.
+/// Returns the powers of 511/512 and 510/512: the probabilities that one given bit, and that two
+/// given bits, stay clear after this many probes.
 fn powers(probes: f64) -> [f64; 2] {
     // ln(511/512), ln(510/512)
     [-0.001_955_034_835_803_350_6, -0.003_913_899_321_136_329].map(|log| libm::exp(probes * log))
 }
 
-/// The rate of one block of this many keys, with the [`powers`] of all their probes.
+/// Returns the rate of one block with this many keys, from the [`powers`] of all their probes.
 fn block_rate(keys: f64, [q, q2]: [f64; 2], probes: u32) -> f64 {
     if keys == 0.0 {
         return 0.0;
@@ -393,113 +403,94 @@ fn block_rate(keys: f64, [q, q2]: [f64; 2], probes: u32) -> f64 {
     (power * second_order + keys / HIGH_HASHES).clamp(0.0, 1.0)
 }
 
-/// Why a filter cannot have the size or the shape that was asked for.
+/// Error of sizing or folding a filter.
 ///
 /// ```
 /// use blocked_bloom::{ParamsError, Sizing};
 /// let error = Sizing::BitsPerKey(f64::NAN).params(1_000).unwrap_err();
 /// assert!(matches!(error, ParamsError::BitsPerKeyOutOfRange { .. }));
-/// assert_eq!(error.to_string(), "NaN bits per key: give 0 to 100 (0 means no filter)");
+/// assert_eq!(error.to_string(), "NaN bits per key: must be 0 to 100 (0 means no filter)");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ParamsError {
-    /// Not 0 to 100 bits per key.
+    /// The number of bits per key is not 0 to 100.
     BitsPerKeyOutOfRange {
-        /// The value given.
+        /// Rejected value.
         bits_per_key: f64,
     },
-    /// Not above 0 and up to 1.
+    /// The false-positive rate is not above 0 and at most 1.
     RateOutOfRange {
-        /// The value given.
+        /// Rejected value.
         rate: f64,
     },
-    /// No filter of these keys has so low a rate.
+    /// No filter of these keys has such a low rate.
     RateUnreachable {
-        /// The value given.
+        /// Rejected value.
         rate: f64,
-        /// The lowest rate sizing can give.
+        /// The lowest possible rate.
         lowest: f64,
-        /// Whether the limit is the number of blocks: then several smaller filters reach the rate.
+        /// Whether the limit is the number of blocks. Several smaller filters reach the rate then.
         needs_partition: bool,
     },
-    /// Not even one block fits.
+    /// The header and one block do not fit.
     TooFewBytes {
-        /// The value given.
+        /// Rejected value.
         bytes: u64,
     },
-    /// Not 1 to 2^32 - 1 blocks.
+    /// The number of blocks is not 1 to 2^32 - 1.
     BlocksOutOfRange {
-        /// What would be needed.
+        /// Number of blocks.
         blocks: u64,
     },
-    /// Not 1 to 30 probes.
+    /// The number of probes is not 1 to 30.
     ProbesOutOfRange {
-        /// The value given.
+        /// Rejected value.
         probes: u32,
     },
-    /// The number of blocks is no multiple of what it should be divided by.
+    /// The number of blocks is not a multiple of the divisor.
     NotADivisor {
-        /// What the blocks should be divided by.
+        /// Rejected value.
         divisor: u32,
-        /// Blocks of the filter.
+        /// Number of blocks of the filter.
         blocks: u32,
-        /// The nearest smaller number that divides them; none under 1.
+        /// The nearest smaller divisor, if any.
         below: Option<u32>,
-        /// The nearest larger number that divides them; none over their number.
+        /// The nearest larger divisor, if any.
         above: Option<u32>,
     },
 }
 
-impl Display for ParamsError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::BitsPerKeyOutOfRange { bits_per_key } => {
-                write!(
-                    f,
-                    "{bits_per_key} bits per key: give 0 to {MAX_BITS_PER_KEY} (0 means no filter)"
-                )
-            }
-            Self::RateOutOfRange { rate } => {
-                write!(f, "false-positive rate {rate}: give a number above 0 and up to 1")
-            }
-            Self::RateUnreachable { rate, lowest, needs_partition: false } => write!(
-                f,
-                "false-positive rate {rate:e} is out of reach: at {MAX_BITS_PER_KEY} bits/key \
-                 it is {lowest:.3e}"
-            ),
-            Self::RateUnreachable { rate, lowest, needs_partition: true } => write!(
-                f,
-                "false-positive rate {rate:e} is out of reach: with all {} blocks it is \
-                 {lowest:.3e}; partition the keys",
-                u32::MAX
-            ),
-            Self::TooFewBytes { bytes } => {
-                write!(
-                    f,
-                    "{bytes} bytes hold no filter: the smallest takes 128 (header and one block)"
-                )
-            }
-            Self::BlocksOutOfRange { blocks: 0 } => write!(f, "0 blocks: a filter has at least 1"),
-            Self::BlocksOutOfRange { blocks } => write!(
-                f,
-                "{blocks} blocks needed, {} allowed: partition the keys over several filters",
-                u32::MAX
-            ),
-            Self::ProbesOutOfRange { probes } => {
-                write!(f, "{probes} probes: give 1 to {MAX_PROBES}")
-            }
-            Self::NotADivisor { divisor, blocks, below, above } => {
-                let s = plural(blocks.into());
-                write!(f, "{divisor} does not divide {blocks} block{s}: fold by ")?;
-                match (below, above) {
-                    (Some(below), Some(above)) => write!(f, "{below} or {above}"),
-                    (Some(only), None) | (None, Some(only)) => only.fmt(f),
-                    (None, None) => 1.fmt(f),
-                }
-            }
-        }
-    }
-}
-
-impl_error!(ParamsError);
+impl_error!(ParamsError;
+    Self::BitsPerKeyOutOfRange { bits_per_key } => (
+        "{} bits per key: must be 0 to {MAX_BITS_PER_KEY} (0 means no filter)",
+        ShortNumber(*bits_per_key)
+    ),
+    Self::RateOutOfRange { rate } => (
+        "false-positive rate {}: must be above 0 and at most 1", ShortNumber(*rate)
+    ),
+    Self::RateUnreachable { rate, lowest, needs_partition: false } => (
+        "false-positive rate {rate:e} is too low: with {MAX_BITS_PER_KEY} bits per key it is \
+         {lowest:.3e}"
+    ),
+    Self::RateUnreachable { rate, lowest, needs_partition: true } => (
+        "false-positive rate {rate:e} is too low: with {} blocks it is {lowest:.3e}; partition the \
+         keys",
+        u32::MAX
+    ),
+    Self::TooFewBytes { bytes } => (
+        "{bytes} bytes cannot hold a filter: the smallest takes 128 (header and one block)"
+    ),
+    Self::BlocksOutOfRange { blocks: 0 } => ("0 blocks: a filter has at least 1"),
+    Self::BlocksOutOfRange { blocks } => (
+        "{blocks} blocks, at most {} allowed: partition the keys over several filters", u32::MAX
+    ),
+    Self::ProbesOutOfRange { probes } => ("{probes} probes: must be 1 to {MAX_PROBES}"),
+    Self::NotADivisor { divisor, blocks, below: Some(below), above: Some(above) } => (
+        "{divisor} is not a divisor of {blocks}, the number of blocks: fold by {below} or {above}"
+    ),
+    Self::NotADivisor { divisor, blocks, below, above } => (
+        "{divisor} is not a divisor of {blocks}, the number of blocks: fold by {}",
+        below.or(*above).unwrap_or(1)
+    ),
+);

@@ -1,7 +1,7 @@
-//! What authors of other filters need: memory for blocks, prefetching, looking up batches of keys,
+//! Parts for authors of other filters: memory for blocks, prefetching, lookups of batches of keys,
 //! and the header of stored filters.
 //!
-//! Users of the filters of this crate and of its companions do not need them.
+//! Users of this crate's filters, and of the companion packages, do not need them.
 //!
 //! ```
 //! use blocked_bloom::parts::{BlockBuffer, Header};

@@ -1,9 +1,8 @@
-//! Prefixes of keys: what a filter holds so that it can answer for a scan.
+//! Prefixes of keys, with which a filter can rule out scans.
 //!
-//! The hash of the rule's name is stored with a filter, since prefixes cut by another rule would be
-//! answered "absent". A key that no rule covers has no prefix; such a scan must read.
+//! A filter stores the hash of the prefix rule's name, since a prefix by another rule would be
+//! "absent". Scans whose keys have no common prefix by the rule cannot be ruled out.
 
-use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 #[cfg(target_has_atomic = "ptr")]
@@ -12,16 +11,18 @@ use core::fmt::{self, Display, Formatter};
 
 use crate::checksum::checksum;
 
-/// Cuts prefixes off keys, for filters that answer for scans: does any key start with these bytes?
+/// A rule that returns the prefix of a key, for filters that can rule out scans: may any key start
+/// with these bytes?
 ///
-/// A rule with a name, whose hash filters store: it must change whenever the rule does.
+/// The rule has a name, and filters store the hash of the name. Change the name if the rule
+/// changes.
 ///
-/// | rule | name | prefix of a key | no prefix, nothing is added |
+/// | rule | name | prefix of a key | keys without a prefix |
 /// |---|---|---|---|
 /// | [`fixed(4)`](Self::fixed) | `fixed:4` | its first four bytes | keys shorter than four bytes |
-/// | [`capped(4)`](Self::capped) | `capped:4` | its first four bytes, or all of it if it has fewer | |
-/// | [`delimiter(b'/', 2)`](Self::delimiter) | `delimiter:2f:2` | up to and with the second `/` | keys with fewer than two |
-/// | [`custom("tenant", …)`](Self::custom) | `custom:tenant` | what the function says | where it says `None` |
+/// | [`capped(4)`](Self::capped) | `capped:4` | its first four bytes, or the whole key if it is shorter | none |
+/// | [`delimiter(b'/', 2)`](Self::delimiter) | `delimiter:2f:2` | the bytes up to and including the second `/` | keys with fewer than two |
+/// | [`custom("tenant", …)`](Self::custom) | `custom:tenant` | the result of a function | keys for which it returns `None` |
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
@@ -33,15 +34,15 @@ use crate::checksum::checksum;
 ///
 /// assert!(filter.contains_prefix(&directory, "usr/bin/"));
 /// assert!(!filter.contains_prefix(&directory, "etc/init.d/"));
-/// // Every key of this scan starts with "usr/lib/", so that is what is looked up.
+/// // Every key of this scan starts with "usr/lib/", which is looked up.
 /// assert!(filter.contains_prefix(&directory, "usr/lib/libz"));
-/// // The rule does not know what keys of this scan have in common: maybe.
+/// // The keys of this scan may have different prefixes: "maybe".
 /// assert!(filter.contains_prefix(&directory, "opt"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct PrefixExtractor {
-    name: Cow<'static, str>,
+    name: String,
     id: u64,
     rule: Rule,
 }
@@ -56,52 +57,52 @@ enum Rule {
     },
     #[cfg(target_has_atomic = "ptr")]
     Custom {
-        of_key: Arc<Length>,
-        of_scan: Arc<Length>,
+        key_length: Arc<Length>,
+        scan_length: Arc<Length>,
     },
 }
 
-/// How long the prefix of these bytes is.
+/// Returns the length of a prefix.
 #[cfg(target_has_atomic = "ptr")]
 type Length = dyn Fn(&[u8]) -> Option<usize> + Send + Sync;
 
 impl PrefixExtractor {
     fn new(name: String, rule: Rule) -> Self {
-        // 0 means "no extractor" in a filter's bytes.
+        // In a stored filter, 0 means "no extractor".
         let id = checksum(name.as_bytes()).max(1);
-        PrefixExtractor { name: name.into(), id, rule }
+        PrefixExtractor { name, id, rule }
     }
 
-    /// The first `bytes` bytes of a key; shorter keys have no prefix.
+    /// Creates a rule whose prefix is the first `bytes` bytes. Shorter keys have no prefix.
     pub fn fixed(bytes: usize) -> Self {
         PrefixExtractor::new(format!("fixed:{bytes}"), Rule::Fixed(bytes))
     }
 
-    /// The first `bytes` bytes of a key, or the whole key if it is shorter. Every key has a prefix.
+    /// Creates a rule whose prefix is the first `bytes` bytes, or the whole key if it is shorter.
     pub fn capped(bytes: usize) -> Self {
         PrefixExtractor::new(format!("capped:{bytes}"), Rule::Capped(bytes))
     }
 
-    /// A key up to and with the `count`-th `byte`; keys with fewer have no prefix.
+    /// Creates a rule whose prefix ends with the `count`-th `byte`. Keys with fewer have no prefix.
     pub fn delimiter(byte: u8, count: usize) -> Self {
         let name = format!("delimiter:{byte:02x}:{count}");
         PrefixExtractor::new(name, Rule::Delimiter { byte, count })
     }
 
-    /// A rule of the caller's. `of_key` gives the length of a key's prefix, or `None` if it has
-    /// none. `of_scan` gives the length of the prefix that *all* keys have which start with the
-    /// given bytes, or `None` if they do not share one.
+    /// Creates a custom rule. `key_length` returns the length of a key's prefix, or `None` if the
+    /// key has no prefix. `scan_length` returns the length of the common prefix of *all* keys that
+    /// start with the given bytes, or `None` if they may have different prefixes.
     ///
-    /// The two must agree: wherever `of_scan(start)` is `Some(n)`, every key that starts with
-    /// `start` must have `of_key(key) == Some(n)`. Otherwise a filter says "absent" about a scan
-    /// that would find keys. Where the length depends on nothing but the bytes that it takes, both
-    /// are the same function. A length beyond the end means all of a key, and `None` for a scan.
+    /// The functions must agree: if `scan_length(start)` is `Some(n)`, then `key_length(key)` must
+    /// be `Some(n)` for every key that starts with `start`. Otherwise, a filter answers "absent"
+    /// for a scan that would find keys. Use one function for both if the length depends only on
+    /// bytes inside the prefix. A length beyond the end means the whole key, or `None` for a scan.
     ///
-    /// The name should tell the rule and its version: filters are matched by it.
+    /// The name should describe the rule and its version, since filters are matched by name.
     ///
     /// ```
     /// use blocked_bloom::PrefixExtractor;
-    /// // The first byte says how long the tenant's name is.
+    /// // The first byte is the length of the tenant's name.
     /// let length = |bytes: &[u8]| {
     ///     bytes.first().map(|&n| 1 + usize::from(n)).filter(|&n| n <= bytes.len())
     /// };
@@ -113,58 +114,56 @@ impl PrefixExtractor {
     #[cfg(target_has_atomic = "ptr")]
     pub fn custom(
         name: &str,
-        of_key: impl Fn(&[u8]) -> Option<usize> + Send + Sync + 'static,
-        of_scan: impl Fn(&[u8]) -> Option<usize> + Send + Sync + 'static,
+        key_length: impl Fn(&[u8]) -> Option<usize> + Send + Sync + 'static,
+        scan_length: impl Fn(&[u8]) -> Option<usize> + Send + Sync + 'static,
     ) -> Self {
-        let rule = Rule::Custom { of_key: Arc::new(of_key), of_scan: Arc::new(of_scan) };
+        let rule =
+            Rule::Custom { key_length: Arc::new(key_length), scan_length: Arc::new(scan_length) };
         PrefixExtractor::new(format!("custom:{name}"), rule)
     }
 
-    /// The name, which tells the rule.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The hash of the name that filters store: XXH3-64 with seed 0, never 0.
+    /// Returns the hash of the name, which filters store: XXH3-64 with seed 0, but never 0.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The prefix of a key, or `None` if the rule gives it none.
+    /// Returns the prefix of a key, or `None` if it has none.
     pub fn prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         let length = match &self.rule {
             Rule::Fixed(bytes) if key.len() < *bytes => return None,
             Rule::Fixed(bytes) | Rule::Capped(bytes) => *bytes,
             Rule::Delimiter { byte, count } => delimited(key, *byte, *count)?,
             #[cfg(target_has_atomic = "ptr")]
-            Rule::Custom { of_key, .. } => of_key(key)?,
+            Rule::Custom { key_length, .. } => key_length(key)?,
         };
         Some(&key[..length.min(key.len())])
     }
 
-    /// The prefix that every key has which starts with `start`, or `None` if they need not share
-    /// one: such a scan cannot be answered by a filter.
+    /// Returns the common prefix of all keys that start with `start`, or `None` if they may have
+    /// different prefixes. A filter cannot rule out such a scan.
     pub fn scan_prefix<'k>(&self, start: &'k [u8]) -> Option<&'k [u8]> {
         let length = match &self.rule {
             Rule::Fixed(bytes) | Rule::Capped(bytes) => *bytes,
             Rule::Delimiter { byte, count } => delimited(start, *byte, *count)?,
             #[cfg(target_has_atomic = "ptr")]
-            Rule::Custom { of_scan, .. } => of_scan(start)?,
+            Rule::Custom { scan_length, .. } => scan_length(start)?,
         };
         start.get(..length)
     }
 }
 
-/// The length up to and with the `count`-th `delimiter`.
+/// Returns the length up to and including the `count`-th `delimiter`.
 fn delimited(bytes: &[u8], delimiter: u8, count: usize) -> Option<usize> {
-    if count == 0 {
-        return Some(0);
-    }
-    let places = bytes.iter().enumerate().filter(|&(_, &byte)| byte == delimiter);
-    places.map(|(place, _)| place + 1).nth(count - 1)
+    let ends = (1..).zip(bytes).filter(|&(_, &byte)| byte == delimiter).map(|(end, _)| end);
+    core::iter::once(0).chain(ends).nth(count)
 }
 
-/// Rules of the same name are taken to be the same.
+/// Compares the names.
 impl PartialEq for PrefixExtractor {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -185,7 +184,7 @@ impl Display for PrefixExtractor {
     }
 }
 
-/// The name is not that of a built-in rule.
+/// Error of parsing a name that does not denote a built-in rule.
 ///
 /// ```
 /// use blocked_bloom::PrefixExtractor;
@@ -195,24 +194,18 @@ impl Display for PrefixExtractor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExtractorNameError {
-    /// What was given.
+    /// The rejected name.
     pub name: String,
 }
 
-impl Display for ExtractorNameError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let name = &self.name;
-        write!(
-            f,
-            "no prefix rule \"{name}\": give fixed:BYTES, capped:BYTES, or delimiter:HEX:COUNT as \
-             in delimiter:2f:1 for the first \"/\""
-        )
-    }
-}
+impl_error!(ExtractorNameError;
+    Self { name } => (
+        "unknown prefix rule \"{name}\": use fixed:BYTES, capped:BYTES or delimiter:HEX:COUNT, \
+         such as delimiter:2f:1 for the first \"/\""
+    ),
+);
 
-impl core::error::Error for ExtractorNameError {}
-
-/// The rule of a name, except custom ones: what a configuration file or a command line holds.
+/// Parses the name of a built-in rule, for configuration files and command lines.
 impl core::str::FromStr for PrefixExtractor {
     type Err = ExtractorNameError;
 
@@ -225,7 +218,7 @@ impl core::str::FromStr for PrefixExtractor {
             }),
             _ => None,
         };
-        // Other spellings of a rule, "fixed:04", would look like other rules.
+        // Other spellings, such as "fixed:04", would have another id.
         match parsed {
             Some(rule) if rule.name() == name => Ok(rule),
             _ => Err(ExtractorNameError { name: name.into() }),
@@ -233,7 +226,8 @@ impl core::str::FromStr for PrefixExtractor {
     }
 }
 
-/// What a filter holds, and so which lookups it can answer: keys, prefixes of keys, or both.
+/// The contents of a filter, which determine the lookups that it can answer: keys, prefixes of
+/// keys, or both.
 ///
 /// ```
 /// use blocked_bloom::{FilterContents, FilterOptions, PrefixExtractor, Sizing};
@@ -246,7 +240,7 @@ impl core::str::FromStr for PrefixExtractor {
 pub enum FilterContents {
     /// Keys.
     WholeKeys,
-    /// Prefixes of keys; looking up a key is answered "maybe".
+    /// Prefixes of keys. Lookups of keys return "maybe".
     Prefixes {
         /// [`PrefixExtractor::id`] of the rule.
         extractor: u64,
@@ -262,7 +256,7 @@ pub(crate) const FLAG_WHOLE_KEYS: u8 = 1;
 pub(crate) const FLAG_PREFIXES: u8 = 2;
 
 impl FilterContents {
-    /// The flags that containers store: 1 for whole keys, 2 for prefixes; no extractor.
+    /// Returns the flags that containers store: 1 for whole keys, 2 for prefixes.
     #[inline]
     pub const fn flags(self) -> u8 {
         match self {
@@ -272,7 +266,7 @@ impl FilterContents {
         }
     }
 
-    /// What a filter of these flags holds; `None` for flags that there are not.
+    /// Returns the contents for these flags, or `None` for invalid flags.
     pub const fn from_flags(flags: u8, extractor: u64) -> Option<Self> {
         const ALL_FLAGS: u8 = FLAG_WHOLE_KEYS | FLAG_PREFIXES;
         match flags {
@@ -289,7 +283,7 @@ impl FilterContents {
         !matches!(self, FilterContents::Prefixes { .. })
     }
 
-    /// The rule of the prefixes that the filter holds, as [`PrefixExtractor::id`].
+    /// Returns the [`PrefixExtractor::id`] of the rule, if the filter holds prefixes.
     #[inline]
     pub const fn extractor(self) -> Option<u64> {
         match self {
@@ -302,19 +296,17 @@ impl FilterContents {
 
 impl Display for FilterContents {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            FilterContents::WholeKeys => f.write_str("whole keys"),
-            FilterContents::Prefixes { extractor } => {
-                write!(f, "prefixes by extractor {extractor:016x}")
-            }
-            FilterContents::WholeKeysAndPrefixes { extractor } => {
-                write!(f, "whole keys and prefixes by extractor {extractor:016x}")
-            }
-        }
+        let contents = match self {
+            FilterContents::WholeKeys => return f.write_str("whole keys"),
+            FilterContents::Prefixes { .. } => "prefixes",
+            FilterContents::WholeKeysAndPrefixes { .. } => "whole keys and prefixes",
+        };
+        write!(f, "{contents} by extractor {:016x}", self.extractor().unwrap_or_default())
     }
 }
 
-/// By name. A caller's rule is written, not read: its functions are not in its name.
+/// Serialises the name. A custom rule cannot be deserialised, since its functions are not in its
+/// name.
 #[cfg(feature = "serde")]
 impl serde::Serialize for PrefixExtractor {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -325,7 +317,7 @@ impl serde::Serialize for PrefixExtractor {
 #[cfg(feature = "serde")]
 impl<'de> serde::Deserialize<'de> for PrefixExtractor {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = <Cow<'_, str> as serde::Deserialize>::deserialize(deserializer)?;
+        let name = <String as serde::Deserialize>::deserialize(deserializer)?;
         name.parse().map_err(serde::de::Error::custom)
     }
 }

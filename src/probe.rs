@@ -1,7 +1,7 @@
 //! The probe scheme in plain scalar Rust: which bits of which block a hash sets and tests.
 //!
-//! No `unsafe`, no SIMD, and nothing of filters, keys or files. It is the oracle that every kernel
-//! is compared with, so it is written to be read.
+//! This module has no `unsafe` code and no SIMD, and knows nothing about filters, keys or files.
+//! Tests compare every kernel with it, so it is written to be read.
 //!
 //! A block is 64 bytes (one cache line) of 512 bits; bit `b` is bit `b % 8` of byte `b / 8`, on
 //! every machine. With `lo = hash as u32`, `hi = (hash >> 32) as u32` and `n` blocks:
@@ -11,8 +11,8 @@
 //! bit(i)      = (hi * G^i mod 2^32) >> 23               i = 0 .. probes, G = 0x9e3779b9
 //! ```
 //!
-//! Source: RocksDB's FastLocalBloom (`format_version` 5 and later), which this equals bit for bit;
-//! Daniel Lemire, "Fast Random Integer Generation in an Interval", 2019, for the reduction.
+//! The scheme equals RocksDB's FastLocalBloom (`format_version` 5 and later) bit for bit. Daniel
+//! Lemire describes the reduction in "Fast Random Integer Generation in an Interval", 2019.
 //!
 //! ```
 //! use blocked_bloom::probe::{block_index, contains, insert};
@@ -35,18 +35,19 @@ pub const BLOCK_BYTES: usize = 64;
 /// Bits in a block.
 pub const BLOCK_BITS: u32 = 512;
 
-/// Most probes of the scheme: 30, as RocksDB's.
+/// Largest number of probes: 30, as in RocksDB.
 pub const MAX_PROBES: u32 = 30;
 
-/// Most bits per key that sizing gives: 100. Above, the 32 hash bits of the probes set the rate.
+/// Largest number of bits per key that sizing accepts: 100. With more, equal 32-bit halves of
+/// hashes determine the false-positive rate.
 pub const MAX_BITS_PER_KEY: f64 = 100.0;
 
 /// The multiplier `G`: 2^32 divided by the golden ratio, odd.
 pub const MULTIPLIER: u32 = 0x9e37_79b9;
 
-/// The block, `0 .. blocks`, that `hash` belongs to. Returns 0 if `blocks` is 0.
+/// Returns the index of the hash's block, `0 .. blocks`; 0 if `blocks` is 0.
 ///
-/// Monotone in the low half of the hash: sorting by it sorts by block.
+/// The index is monotone in the low half of the hash: sorting by that half sorts by block.
 ///
 /// ```
 /// use blocked_bloom::probe::block_index;
@@ -59,7 +60,8 @@ pub const fn block_index(hash: u64, blocks: u32) -> u32 {
     ((lo as u64 * blocks as u64) >> 32) as u32
 }
 
-/// The bit positions, each `0 .. 512`, of the first `probes` probes of `hash`. They may repeat.
+/// Returns the bit positions, each `0 .. 512`, of the first `probes` probes of `hash`. They may
+/// repeat.
 ///
 /// ```
 /// use blocked_bloom::probe::bits;
@@ -75,10 +77,10 @@ pub fn bits(hash: u64, probes: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Whether every bit of `hash` is set in its block: if not, it is certainly absent.
+/// Whether every bit of `hash` is set in its block. If not, the hash is certainly absent.
 ///
-/// Cost: `probes` byte loads from one cache line, no branch that depends on the block (a
-/// mispredicted early exit costs more than the probes it saves).
+/// Cost: `probes` byte loads from one cache line. There is no early exit, since a mispredicted
+/// branch costs more than the probes that it saves.
 ///
 /// ```
 /// use blocked_bloom::probe::{contains, insert};
@@ -95,7 +97,7 @@ pub fn contains(block: &Block, hash: u64, probes: u32) -> bool {
     all & 1 == 1
 }
 
-/// Sets every bit of `hash` in its block. Returns true if at least one was not set before.
+/// Sets every bit of `hash` in its block. Returns true if at least one bit was clear before.
 ///
 /// ```
 /// let mut block = [0; 64];

@@ -1,14 +1,14 @@
-//! Stored bytes that a filter was opened from, and stays in.
+//! The stored bytes of an opened filter.
 
 use crate::header::HEADER_BYTES;
 use crate::probe::Block;
 
-/// The bytes that a filter was opened from and lives in: a mapped file, an `Arc<[u8]>`, a
-/// `bytes::Bytes`, a `Vec<u8>`, a `&[u8]`.
+/// The bytes of an opened filter: a mapped file, an `Arc<[u8]>`, a `bytes::Bytes`, a `Vec<u8>`, a
+/// `&[u8]`.
 ///
-/// They were verified once, and their owner is not trusted to lend the same slice for ever: a slice
-/// of another length is not used, and the filter then answers "maybe" to everything. The owner must
-/// not change the bytes themselves.
+/// The bytes are verified once, when the filter is opened. If their owner later lends a slice of
+/// another length, the slice is not used and the filter answers "maybe" to everything. The owner
+/// must not change the bytes themselves.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -27,9 +27,9 @@ use crate::probe::Block;
 #[derive(Clone, Copy)]
 pub struct Stored<B> {
     bytes: B,
-    /// Of the verified bytes; [`usize::MAX`], which no slice has, if they are unused.
+    /// Length of the verified bytes; [`usize::MAX`], which no slice has, if they are unused.
     length: usize,
-    /// Where the blocks begin.
+    /// Offset of the blocks.
     start: usize,
 }
 
@@ -40,43 +40,44 @@ struct Aligned([Block; 1]);
 /// The block of a pass-all filter.
 static FULL_BLOCK: Aligned = Aligned([[0xff; 64]]);
 
-/// The only block of a filter that answers "maybe" to everything, whatever its number of probes.
+/// Returns the only block of a pass-all filter. It answers "maybe" with any number of probes.
 pub(crate) fn full_block() -> &'static [Block] {
     &FULL_BLOCK.0
 }
 
-/// Takes bytes and remembers how many there are; as blocks it lends those after 64. Whoever opens a
-/// filter from them verifies what [`bytes`](Stored::bytes) lends.
+/// Wraps `bytes` and records their length; `AsRef<[Block]>` yields everything after the 64-byte
+/// header. The caller must verify the slice that [`bytes`](Stored::bytes) returns.
 pub fn stored<B: AsRef<[u8]>>(bytes: B) -> Stored<B> {
     Stored::with_blocks_at(HEADER_BYTES, bytes)
 }
 
-/// Damaged bytes, which are kept and never lent: for a filter that answers "maybe" in their place.
+/// Wraps damaged bytes, which are kept but never read. As blocks, it yields one full block, so that
+/// the filter answers "maybe".
 pub fn stored_unused<B>(bytes: B) -> Stored<B> {
     Stored { bytes, length: usize::MAX, start: 0 }
 }
 
 impl<B: AsRef<[u8]>> Stored<B> {
-    /// Of a filter whose blocks begin at `start`.
+    /// Wraps the bytes of a filter whose blocks begin at `start`.
     pub(crate) fn with_blocks_at(start: usize, bytes: B) -> Self {
         let length = bytes.as_ref().len();
         Stored { bytes, length, start }
     }
 
-    /// The bytes, or `None` if their owner lends fewer or more than at first.
+    /// Returns the bytes, or `None` if their length has changed.
     #[inline]
     pub fn bytes(&self) -> Option<&[u8]> {
         let bytes = self.bytes.as_ref();
         (bytes.len() == self.length).then_some(bytes)
     }
 
-    /// The owner of the bytes.
+    /// Returns the owner of the bytes.
     pub fn into_inner(self) -> B {
         self.bytes
     }
 }
 
-/// The blocks behind the header, or one full block if the bytes are not those that were verified.
+/// The blocks after the header, or one full block if the length of the bytes has changed.
 impl<B: AsRef<[u8]>> AsRef<[Block]> for Stored<B> {
     #[inline]
     fn as_ref(&self) -> &[Block] {
@@ -87,7 +88,7 @@ impl<B: AsRef<[u8]>> AsRef<[Block]> for Stored<B> {
     }
 }
 
-/// The length, without the bytes.
+/// Prints the length, without the bytes.
 impl<B> core::fmt::Debug for Stored<B> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Stored").field("length", &self.length).finish_non_exhaustive()

@@ -1,17 +1,14 @@
-//! A check of hashes that the caller supplies: a filter of hashes that differ in a few bits only, such
-//! as 32-bit hashes widened to 64 bits, lets nearly every absent key pass, and nothing in its bits
-//! shows that.
-
-use core::fmt::{self, Display, Formatter};
+//! A check of caller-supplied hashes. If hashes differ in a few bits only, such as 32-bit hashes
+//! widened to 64 bits, nearly every absent key passes the filter, and its bits do not show that.
 
 use crate::hash::KeyHash;
 use crate::probe::MULTIPLIER;
 
-/// Bins that the halves of hashes are sorted into, and the most hashes that are sampled.
+/// Number of bins that the halves of hashes are sorted into, and the largest sample.
 const BINS: usize = 4096;
 
-/// The hashes that a caller supplied are not well mixed: absent keys would pass the filter far more
-/// often than its rate says.
+/// Error of building a filter from caller-supplied hashes that are not well mixed: absent keys
+/// would pass the filter far more often than its false-positive rate says.
 ///
 /// ```
 /// use blocked_bloom::parts::check_mixed;
@@ -31,15 +28,15 @@ pub struct UnmixedHashes {
     pub high_bins: u32,
 }
 
-/// Checks that the hashes of a filter are well mixed, if the caller supplies them (`key_hash`), from
-/// a sample of at most 4,096 different hashes. For authors of filters.
+/// Checks a sample of a filter's hashes if the caller supplies them (`key_hash`). For authors of
+/// filters.
 ///
-/// Each half of a hash selects one of 4,096 bins. Well-mixed halves of 4,096 hashes fall into about
-/// 2,589 bins; fewer than half as many bins as hashes are an error. Repeated hashes count once, and
-/// up to 12 different hashes are never an error. The chance that random hashes are an error is below
-/// 1e-30 for any number of hashes.
+/// The sample has at most 4,096 hashes. Each half of a hash selects one of 4,096 bins; well-mixed
+/// halves of 4,096 hashes fall into about 2,589 bins. The check fails if there are fewer than half
+/// as many bins as hashes. Repeated hashes count once, and up to 12 different hashes always pass.
+/// Random hashes fail with a probability below 1e-30.
 ///
-/// Cost: reads one hash in 64, 256 to 1,024 in all; 4,096 if many of those are equal.
+/// Cost: reads one hash in 64, at least 256 and at most 1,024; if many of those are equal, 4,096.
 ///
 /// # Errors
 ///
@@ -54,12 +51,12 @@ pub fn check_mixed(key_hash: KeyHash, lists: &[impl AsRef<[u64]>]) -> Result<(),
         lists.iter().flat_map(|list| list.as_ref()).copied().step_by(len.div_ceil(most))
     };
     let few = sample((len / 64).clamp(256, 1024));
-    // Of 1,024 random hashes 906 +- 9 select a bin of their own.
+    // 1,024 random hashes fall into 906 +- 9 bins.
     let [count, low_bins, high_bins] = bins(few);
     if 16 * low_bins.min(high_bins) >= 13 * count { Ok(()) } else { check_distinct(sample(BINS)) }
 }
 
-/// The check of at most [`BINS`] hashes, each counted once.
+/// Checks at most [`BINS`] hashes and counts repeated hashes once.
 #[cold]
 #[inline(never)]
 fn check_distinct(sample: impl Iterator<Item = u64>) -> Result<(), UnmixedHashes> {
@@ -75,12 +72,12 @@ fn check_distinct(sample: impl Iterator<Item = u64>) -> Result<(), UnmixedHashes
     }
 }
 
-/// The number of hashes, and the numbers of bins that their low and high halves fall into.
+/// Returns the number of hashes, and the numbers of bins that their low and high halves fall into.
 fn bins(hashes: impl Iterator<Item = u64>) -> [u32; 3] {
     let mut seen = [[0_u64; BINS / 64]; 2];
     let mut count = 0;
     for hash in hashes {
-        // The block depends on the top bits of the low half, the bits on all bits of the high half.
+        // The top bits of the low half select the block; all bits of the high half select its bits.
         let halves = [hash as u32, ((hash >> 32) as u32).wrapping_mul(MULTIPLIER)];
         for (seen, half) in seen.iter_mut().zip(halves) {
             let bin = (half >> 20) as usize;
@@ -92,17 +89,11 @@ fn bins(hashes: impl Iterator<Item = u64>) -> [u32; 3] {
     [count, low, high]
 }
 
-impl Display for UnmixedHashes {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let UnmixedHashes { hashes, low_bins, high_bins } = *self;
-        write!(
-            f,
-            "the supplied hashes are not well mixed: {hashes} different hashes fall into {low_bins} \
-             of {BINS} bins by their low halves and into {high_bins} by their high halves, at least \
-             {} expected: mix all 64 bits (a 32-bit hash needs more than a cast), or insert keys",
-            hashes / 2 - 5
-        )
-    }
-}
-
-impl core::error::Error for UnmixedHashes {}
+impl_error!(UnmixedHashes;
+    Self { hashes, low_bins, high_bins } => (
+        "the supplied hashes are not well mixed: {hashes} different hashes fall into {low_bins} of \
+         {BINS} bins by their low halves and into {high_bins} by their high halves, at least {} \
+         expected: mix all 64 bits (a 32-bit hash needs more than a cast), or insert keys",
+        hashes / 2 - 5
+    ),
+);

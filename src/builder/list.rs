@@ -1,8 +1,9 @@
-//! The list of hashes: how it grows, and what happens when it may not.
+//! The list of hashes: its growth and its limit.
 
 use alloc::vec::Vec;
 
-use super::{BloomFilterBuilder, CHUNK, EagerFilter, SMALLEST_CHUNK, empty, insert, verify};
+use super::verify::{self, Found};
+use super::{BloomFilterBuilder, CHUNK, EagerFilter, SMALLEST_CHUNK, empty, insert};
 use crate::buffer::AllocError;
 use crate::filter::BuildError;
 use crate::threads::Threads;
@@ -12,17 +13,10 @@ impl BloomFilterBuilder {
     #[cold]
     pub(super) fn grow_and_insert(&mut self, hash: u64) {
         self.first.get_or_insert(hash);
-        if self.options.sizing().is_pass_all() || self.failed.is_some() {
-            self.keys_without_filter += 1;
-        } else if let Err(error) = self.grow() {
-            self.fail(error);
-            self.keys_without_filter += 1;
-        } else if let Some(chunk) = self.chunks.last_mut() {
-            chunk.push(hash);
-        }
+        self.copy(&[hash]);
     }
 
-    /// Puts hashes at the end of the list, or only counts them if there is none any more.
+    /// Appends hashes to the list, or only counts them if there will be no filter.
     pub(super) fn copy(&mut self, mut hashes: &[u64]) {
         while !hashes.is_empty() {
             if self.failed.is_some() || self.options.sizing().is_pass_all() {
@@ -41,20 +35,16 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// Makes space for a hash by a new chunk, a sixteenth as long as the list: nothing is ever
-    /// copied, and little is unused.
+    /// Makes room with a new chunk, 1/16 as long as the list, so that hashes are never copied and
+    /// little memory is unused.
     pub(super) fn grow(&mut self) -> Result<(), BuildError> {
         if self.filling.is_some() {
             self.flush(Threads::One)?;
-            // The builder may be a clone, in which the copy of an empty chunk has no capacity.
+            // In a clone of a builder, an empty chunk has no capacity.
             let error = AllocError { bytes: SMALLEST_CHUNK as u64 * 8 };
-            return match self
-                .chunks
-                .first_mut()
-                .map(|chunk| chunk.try_reserve_exact(SMALLEST_CHUNK))
-            {
-                Some(reserved) => reserved.map_err(|_| error.into()),
-                None => self.add_chunk(SMALLEST_CHUNK).map_err(BuildError::from),
+            return match self.chunks.first_mut() {
+                Some(chunk) => chunk.try_reserve_exact(SMALLEST_CHUNK).map_err(|_| error.into()),
+                None => Ok(self.add_chunk(SMALLEST_CHUNK)?),
             };
         }
         let kept = self.chunks.iter().map(Vec::len).sum::<usize>();
@@ -62,7 +52,7 @@ impl BloomFilterBuilder {
         let left = self.memory_limit.saturating_sub(self.hash_bytes()) / 8;
         match capacity.min(usize::try_from(left).unwrap_or(usize::MAX)) {
             0 => self.stop_growing(),
-            capacity => self.add_chunk(capacity).map_err(BuildError::from),
+            capacity => Ok(self.add_chunk(capacity)?),
         }
     }
 
@@ -75,7 +65,7 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
-    /// The list is as long as it may be: from now on hashes go into the filter.
+    /// Creates the filter when the list reaches its limit, and flushes the list into it.
     #[cold]
     fn stop_growing(&mut self) -> Result<(), BuildError> {
         let Some(expected) = self.options.expected_items() else {
@@ -84,25 +74,23 @@ impl BloomFilterBuilder {
         let params = self.options.params(self.len().max(expected))?;
         check_mixed(self.options.key_hash(), &self.chunks)?;
         let filter = empty(&self.options, params, Threads::One)?;
-        // The first chunk stays, and collects what is flushed next: the largest, since the last may
-        // have only what was left of the limit.
+        // The largest chunk becomes the first one, which collects the hashes of the next flush. The
+        // last chunk may be tiny, since it has only the remaining bytes of the limit.
         let sizes = self.chunks.iter().map(Vec::capacity).enumerate();
         match sizes.max_by_key(|&(_, size)| size) {
             Some((largest, _)) => self.chunks.swap(0, largest),
             None => self.add_chunk(SMALLEST_CHUNK)?,
         }
-        self.filling = Some(EagerFilter { filter, sum: 0, missing: 0 });
+        self.filling = Some(EagerFilter { filter, found: Found::default() });
         self.flush(Threads::One)
     }
 
-    /// Inserts the list into the filter that is being filled, and looks up every hash in it right
-    /// away, since the list is then cleared.
+    /// Inserts the list into the filter, looks up every hash, and clears the list.
     pub(super) fn flush(&mut self, threads: Threads) -> Result<(), BuildError> {
         let Some(filling) = &mut self.filling else { return Ok(()) };
         insert(&mut filling.filter, &mut self.chunks, threads)?;
-        let (sum, missing) = verify::look_up_all(&filling.filter, &self.chunks, threads);
-        filling.sum = filling.sum.wrapping_add(sum);
-        filling.missing += missing;
+        let found = verify::look_up_all(&filling.filter, &self.chunks, threads);
+        filling.found = filling.found.add(found);
         self.chunks.truncate(1);
         self.chunks.iter_mut().for_each(Vec::clear);
         Ok(())

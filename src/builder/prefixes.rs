@@ -1,34 +1,32 @@
-//! Prefixes that are added beside keys, or instead of them.
+//! Insertion of prefixes, with keys or without them.
 
 use super::BloomFilterBuilder;
 use crate::hash::{Key, KeyError, KeyHasher};
 use crate::options::FilterOptions;
 
-/// Hashes of a key and of its prefix, as far as they are to be added.
+/// Hashes of a key and of its prefix; `None` if the key or the prefix is not inserted.
 pub(super) type HashPair = (Option<u64>, Option<u64>);
 
 #[inline]
 pub(super) fn hashes(options: &FilterOptions, hasher: KeyHasher, key: &[u8]) -> HashPair {
     let prefix = options.extractor().and_then(|extractor| extractor.prefix(key));
-    (
-        options.contents().whole_keys().then(|| hasher.hash(key)),
-        prefix.map(|prefix| hasher.hash(prefix)),
-    )
+    let key = options.contents().whole_keys().then(|| hasher.hash(key));
+    (key, prefix.map(|prefix| hasher.hash(prefix)))
 }
 
 impl BloomFilterBuilder {
-    /// Adds a key and the prefix that the caller cut from it, each unless it equals the one added
-    /// just before it: for an engine that has the prefix at hand, or cuts it by more than the key.
+    /// Inserts a key and its prefix, each unless it equals its predecessor. For engines that
+    /// already have the prefix, or that need more than the key to determine it.
     ///
-    /// [`insert`](Self::insert) has the options' extractor cut the prefix; the caller must give the
-    /// same one. A scan looks up what
-    /// [`PrefixExtractor::scan_prefix`](crate::PrefixExtractor::scan_prefix) cuts, and does not
-    /// find a key that was added with another prefix. `None` means that the key has none. A builder
-    /// of keys alone ignores the prefix.
+    /// The prefix must be the one that the options' extractor returns, which
+    /// [`insert`](Self::insert) uses. A scan looks up
+    /// [`PrefixExtractor::scan_prefix`](crate::PrefixExtractor::scan_prefix) and does not find a
+    /// key that was inserted with another prefix. `None` means that the key has no prefix. A
+    /// builder of keys alone ignores the prefix.
     ///
     /// # Errors
     ///
-    /// As `insert`.
+    /// The errors of `insert`.
     #[inline]
     pub fn insert_with_prefix(
         &mut self,
@@ -41,12 +39,12 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
-    /// Adds the key and the prefix with these hashes, each unless it equals the one added just
-    /// before it: for hashes that the caller supplies. `None` means that the key has no prefix.
+    /// Inserts the key and the prefix with these hashes, each unless it equals its predecessor. For
+    /// caller-supplied hashes. `None` means that the key has no prefix.
     ///
-    /// The prefix is the one that the options' extractor cuts, hashed as keys are. A builder of keys
-    /// alone ignores it, a builder of prefixes alone ignores the key. Scans look the prefix up by
-    /// its hash: `filter.prefixes(&extractor).contains_hash(hash)`.
+    /// The prefix must be the one that the options' extractor returns, hashed like a key. A builder
+    /// of keys alone ignores the prefix, and a builder of prefixes alone ignores the key. Scans
+    /// look up the prefix by its hash: `filter.prefixes(&extractor).contains_hash(hash)`.
     ///
     /// ```
     /// use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};
@@ -69,13 +67,13 @@ impl BloomFilterBuilder {
         self.add_with_prefix((key, prefix));
     }
 
-    /// Adds a key and its prefix, each unless it equals the one added just before it.
+    /// Adds a key and its prefix, each unless it equals its predecessor.
     #[inline]
     pub(super) fn add_with_prefix(&mut self, (key, prefix): HashPair) {
         if let Some(key) = key {
             self.add(key);
         }
-        // A key that is its own prefix is there already.
+        // A key that equals its prefix is inserted once.
         if self.options.extractor().is_none() || prefix == key || prefix == self.last_prefix {
             return;
         }
@@ -85,13 +83,16 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// Adds the prefix of a key, but not the key; nothing if the options add no prefixes or the key
-    /// has none. For partitions: the filter of each is given the prefixes of the keys just before
-    /// and just behind it, since a scan that begins between two looks up its prefix in both.
+    /// Inserts the prefix of a key, but not the key. Does nothing if the options add no prefixes or
+    /// the key has none.
+    ///
+    /// For partitions: each filter also receives the prefixes of the keys just before and just
+    /// after its partition, since a scan that starts between two partitions looks up its prefix in
+    /// both.
     ///
     /// # Errors
     ///
-    /// As `insert`.
+    /// The errors of `insert`.
     pub fn insert_prefix_of(&mut self, key: impl Key) -> Result<(), KeyError> {
         let (_, prefix) = hashes(&self.options, self.options.hasher()?, key.as_ref());
         self.add_with_prefix((None, prefix));

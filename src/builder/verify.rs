@@ -1,7 +1,7 @@
-//! The proof that what was added to a builder is in the filter.
+//! Verification that the filter contains every hash that was added to its builder.
 //!
-//! A sum of the hashes is kept while they come; at the end the list must have the same sum and the
-//! filter contain all of it.
+//! The builder keeps the sum of all mixed hashes. At the end, the list must have the same sum, and
+//! the filter must contain every hash of the list.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,8 @@ use crate::buffer::AllocError;
 use crate::filter::{BloomFilter, BuildError};
 use crate::threads::Threads;
 
-/// Mixes a hash before summing, so that two corrupted ones do not cancel; six instructions.
+/// Mixes a hash before summation, so that the changes of two damaged hashes do not cancel. Takes
+/// six instructions.
 #[inline]
 pub(super) fn mix(hash: u64) -> u64 {
     let product = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -22,41 +23,32 @@ pub(super) fn sum_of(hashes: &[u64]) -> u64 {
 }
 
 impl BloomFilterBuilder {
-    /// [`finish`](Self::finish), and then looks up every key that was added.
+    /// Finishes like [`finish`](Self::finish), and then looks up every key that was inserted.
     ///
-    /// The builder sums up the hashes as they come. The list that was inserted must still have that
-    /// sum, and the filter must contain every hash of it: a bit that flipped in the list, or one
-    /// that was lost on its way into the filter, is noticed. A fault that inserting and looking up
-    /// have in common is not noticed here; the tests that compare kernels find those. Keys that
-    /// went into the filter when the [memory limit](crate::FilterOptions::with_memory_limit) was
-    /// reached were looked up right then.
+    /// The builder sums the hashes on insertion. The list of hashes must still have that sum, and
+    /// the filter must contain every hash of the list. This detects flipped bits in the list and in
+    /// the filter. It does not detect an error that insertion and lookup share; the tests that
+    /// compare kernels do. Keys that were inserted into the filter when the [memory
+    /// limit](crate::FilterOptions::with_memory_limit) was reached were looked up at that time.
     ///
-    /// Cost: one more query per key, half to three quarters of `finish` (`benches/NOTES.md`).
+    /// Cost: one lookup per key, 50 to 75 % of the time of `finish`.
     ///
     /// # Errors
     ///
-    /// As `finish`, and [`BuildError::HashesChanged`] or [`BuildError::KeysMissing`] if the filter
-    /// cannot be trusted. A flush that must go on has
+    /// The errors of `finish`, and [`BuildError::HashesChanged`] or [`BuildError::KeysMissing`] if
+    /// the filter must not be used. For a flush that must not fail, use
     /// [`finish_verified_or_pass_all`](Self::finish_verified_or_pass_all).
     pub fn finish_verified(self) -> Result<BloomFilter, BuildError> {
-        self.finish_verified_by(Threads::One)
+        self.finish_with(Threads::One, true)
     }
 
-    pub(super) fn finish_verified_by(
-        mut self,
-        threads: Threads,
-    ) -> Result<BloomFilter, BuildError> {
-        let filter = self.fill(threads)?;
-        self.verify(&filter, threads)?;
-        Ok(self.with_contents(filter))
-    }
-
-    /// [`finish_verified`](Self::finish_verified), or a filter that answers "maybe" to everything
-    /// and the reason: for a flush that must not fail for its filter's sake.
+    /// Finishes like [`finish_verified`](Self::finish_verified), but after an error returns a
+    /// filter that answers "maybe" to everything, plus the error. For flushes that must not fail
+    /// because of a filter.
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if there is no memory for the one block of a pass-all filter.
+    /// [`AllocError`] if the allocation of a pass-all filter's only block fails.
     pub fn finish_verified_or_pass_all(
         self,
     ) -> Result<(BloomFilter, Option<BuildError>), AllocError> {
@@ -71,12 +63,13 @@ impl BloomFilterBuilder {
         }
     }
 
-    fn verify(&self, filter: &BloomFilter, threads: Threads) -> Result<(), BuildError> {
+    /// Checks that the filter contains every hash that was added.
+    pub(super) fn verify(&self, filter: &BloomFilter, threads: Threads) -> Result<(), BuildError> {
         if filter.is_pass_all() {
             return Ok(());
         }
-        let (found, missing) = match &self.filling {
-            Some(filling) => (filling.sum, filling.missing),
+        let Found { sum: found, missing } = match &self.filling {
+            Some(filling) => filling.found,
             None => look_up_all(filter, &self.chunks, threads),
         };
         if found != self.sum {
@@ -89,19 +82,33 @@ impl BloomFilterBuilder {
     }
 }
 
-/// [`look_up`] for all chunks.
-pub(super) fn look_up_all(
-    filter: &BloomFilter,
-    chunks: &[Vec<u64>],
-    threads: Threads,
-) -> (u64, u64) {
-    let hashes = chunks.iter().map(Vec::len).sum();
-    let add = |a: (u64, u64), b: (u64, u64)| (a.0.wrapping_add(b.0), a.1 + b.1);
-    threads.map_and_fold(chunks, hashes, |chunk| look_up(filter, chunk), add, (0, 0))
+/// The result of looking up hashes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Found {
+    /// Sum of the mixed hashes.
+    pub(super) sum: u64,
+    /// Number of hashes that the filter does not contain; 0 without a fault.
+    pub(super) missing: u64,
 }
 
-/// The sum of the hashes, and how many of them the filter does not contain: none, if all is well.
-fn look_up(filter: &BloomFilter, hashes: &[u64]) -> (u64, u64) {
+impl Found {
+    pub(super) fn add(self, other: Self) -> Self {
+        let sum = self.sum.wrapping_add(other.sum);
+        Found { sum, missing: self.missing + other.missing }
+    }
+}
+
+/// Looks up the hashes of all chunks.
+#[cfg_attr(not(feature = "rayon"), expect(unused_variables, reason = "there is only one thread"))]
+pub(super) fn look_up_all(filter: &BloomFilter, chunks: &[Vec<u64>], threads: Threads) -> Found {
+    #[cfg(feature = "rayon")]
+    if threads.share(chunks.iter().map(|chunk| chunk.len() as u64).sum()) {
+        return super::collect::par_look_up_all(filter, chunks);
+    }
+    chunks.iter().map(|chunk| look_up(filter, chunk)).fold(Found::default(), Found::add)
+}
+
+pub(super) fn look_up(filter: &BloomFilter, hashes: &[u64]) -> Found {
     const WORDS: usize = 64;
     let mut missing = 0;
     for hashes in hashes.chunks(64 * WORDS) {
@@ -110,7 +117,7 @@ fn look_up(filter: &BloomFilter, hashes: &[u64]) -> (u64, u64) {
         let found = words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         missing += hashes.len() as u64 - found;
     }
-    (sum_of(hashes), missing)
+    Found { sum: sum_of(hashes), missing }
 }
 
 #[cfg(test)]

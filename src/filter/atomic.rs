@@ -1,16 +1,16 @@
-//! A filter that threads add to and query at the same time: a memtable's.
+//! A filter that threads insert into and query at the same time, for a memtable.
 //!
-//! The blocks are only ever touched as atomic words: a plain load of a word that another thread is
-//! writing is undefined behaviour, so the kernels, which load plainly, do not serve here.
-//! Statistics and bytes are [`BloomFilter`]'s: both types turn into each other without copying.
-//! There are no locks. Exists where the machine has atomic words of 64 or of 32 bits.
+//! The blocks are accessed only as atomic words. A plain load of a word that another thread writes
+//! is undefined behaviour, so the kernels, which use plain loads, cannot be used. [`BloomFilter`]
+//! has the statistics and the stored form: the two types convert into each other without copying.
+//! There are no locks. The type requires atomic words of 64 or 32 bits.
 
 mod word;
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use self::word::{Word, copy_words, set};
-use super::insert::{insert_keys, insert_methods};
+use super::insert::{insert_keys, insert_keys_new, insert_methods};
 use super::{BloomFilter, Filter, Meta};
 use crate::batch::{LengthError, check_words};
 use crate::bitmask::Bitmask;
@@ -20,27 +20,24 @@ use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
 use crate::probe::{self, BLOCK_BYTES};
 
-/// A filter that any number of threads add to and query through `&self`, without locks.
+/// A filter that any number of threads insert into and query through `&self`, without locks.
 ///
-/// For a memtable: writers insert, readers look up, at the same time. Share it by reference or in
-/// an `Arc`; a filter that one thread owns is better a [`BloomFilter`], whose batches are answered
-/// by a SIMD kernel. [`FilterOptions::atomic_filter`](crate::FilterOptions::atomic_filter) makes an
-/// empty one, `from` one of a filter that there is.
+/// For a memtable whose writers and readers work at the same time. Share the filter by reference or
+/// in an `Arc`. If one thread owns the filter, use a [`BloomFilter`], which looks up batches with a
+/// SIMD kernel. [`FilterOptions::atomic_filter`](crate::FilterOptions::atomic_filter) creates an
+/// empty filter, and `from` converts an existing one.
 ///
-/// **What a reader finds.** A key is never absent for a thread that learned of its insertion: if
-/// `insert` returned before `contains` was called, and that order was established by any
-/// synchronisation (a channel, a lock, a `Release` store read by an `Acquire` load, joining a
-/// thread), `contains` returns true. A query that races with the insertion may answer either way.
+/// **Visibility.** Suppose `insert` returned before `contains` was called, and some synchronisation
+/// established that order: a channel, a lock, a `Release` store read by an `Acquire` load, or
+/// joining a thread. Then `contains` returns true. A lookup that races with the insertion may
+/// return either.
 ///
-/// **What it does not do.** All accesses are relaxed. An answer of true is no synchronisation: it
-/// does not make visible what the other thread wrote before it inserted. The memtable's own
-/// structure must do that.
+/// **No synchronisation.** All accesses are relaxed. A lookup that returns true does not make other
+/// writes of the inserting thread visible; the memtable's own structure must do that.
 ///
-/// The bits are those that a [`BloomFilter`] would have after the same insertions, in any order.
+/// The bits are those of a [`BloomFilter`] after the same insertions in any order.
 ///
-/// Exists on targets with atomic words of 64 or 32 bits (`target_has_atomic`). Prices on Zen 3, 6
-/// probes, one thread, 100,000 keys in cache: 29 ns to insert a new key, 6 ns one that is there, 8
-/// ns to look one up; `benches/NOTES.md` has more.
+/// The type requires a target with atomic words of 64 or 32 bits (`target_has_atomic`).
 ///
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, Sizing};
@@ -57,48 +54,46 @@ use crate::probe::{self, BLOCK_BYTES};
 /// });
 /// assert!((0..2_000_u32).all(|key| filter.contains(key.to_le_bytes())));
 ///
-/// // No writer is left: statistics, kernels and the stored format are those of the owned filter.
+/// // After the last insertion, convert it: the owned filter has statistics and a stored form.
 /// let filter = filter.into_filter();
 /// assert_eq!(filter.keys_inserted(), 2_000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct AtomicBloomFilter {
     blocks: AtomicBuffer,
-    /// As of the conversion: `keys_inserted` lacks what was added since.
+    /// Values at the conversion: `keys_inserted` does not include later insertions.
     meta: Meta,
-    /// Hashes batches of keys that are inserted. Lookups do not use it; the owned filter has it
-    /// again after `into_filter`.
+    /// Hashes batches of keys for insertion. Lookups do not use it; `into_filter` returns it.
     kernel: Kernel,
-    /// Whether the filter holds what is looked up, as in a [`BloomFilter`].
+    /// Whether the filter can answer lookups; see [`BloomFilter`].
     answers: bool,
     additions: Additions,
 }
 
 impl AtomicBloomFilter {
-    /// Adds a key. Returns true if it was certainly not there before, as
-    /// [`insert_hash`](Self::insert_hash) says it.
-    ///
-    /// Cost: one hash and one [`insert_hash`](Self::insert_hash).
+    /// Inserts a key. Returns true if it was certainly not present before; see
+    /// [`insert_hash`](Self::insert_hash).
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if the filter is of the caller's hashes or of prefixes; nothing is changed.
+    /// [`KeyError`] if the filter holds caller-supplied hashes or prefixes. Nothing is changed
+    /// then.
     #[inline]
     pub fn insert(&self, key: impl Key) -> Result<bool, KeyError> {
         let hasher = self.hasher()?;
         self.insert_hash(hasher.hash(key))
     }
 
-    /// Adds the key with this hash. Returns true if this call set a bit that was not set.
+    /// Inserts the key with this hash. Returns true if this call set a bit that was clear.
     ///
-    /// True means that the key was certainly not there: no insertion of it had returned before this
-    /// one began (in the sense of the [type's](Self) documentation). False means that it may have
-    /// been there. Each bit is set by one call, so of threads that race to insert one new key at
-    /// least one gets true, and more than one may, each for bits of its own. Only if keys that
-    /// share its bits are inserted at the same time may they all get false.
+    /// True means that the key was certainly not present: no insertion of it returned before this
+    /// one started (in the sense of the [type's](Self) documentation). False means that it may have
+    /// been present. Exactly one call sets each bit. If threads race to insert the same new key,
+    /// one or more of them return true, for different bits. All of them return false only if other
+    /// keys that share its bits are inserted at the same time.
     ///
-    /// Cost: one cache line. Bits that are set already are not written, so a key that is inserted
-    /// again and again leaves the line shared among the cores; a new one costs one atomic
+    /// Cost: one cache line. Bits that are already set are not written, so the line of a key that
+    /// is inserted repeatedly stays shared between cores. A new key costs one atomic
     /// read-modify-write for each bit that it sets.
     ///
     /// # Errors
@@ -113,7 +108,8 @@ impl AtomicBloomFilter {
 
     insert_methods!(self: [&self]);
 
-    /// Adds every hash. `new` is empty, or one word per 64 hashes, for which were new.
+    /// Inserts every hash. `new` is empty, or has one word per 64 hashes, which reports the new
+    /// ones.
     fn insert_all(&self, hashes: &[u64], new: &mut [u64]) {
         self.additions.add(hashes.len());
         new.fill(0);
@@ -132,7 +128,8 @@ impl AtomicBloomFilter {
         set(&blocks[index as usize], probe::bits(hash, u32::from(self.meta.probes)))
     }
 
-    /// Visits every hash and its place in order; prefetches if the cache is outgrown.
+    /// Calls `visit` with the index and value of every hash, in order. Prefetches if the filter is
+    /// larger than the cache.
     fn for_each_ahead(&self, hashes: &[u64], mut visit: impl FnMut(usize, u64)) {
         let blocks = self.blocks.blocks();
         let later = if Prefetch::for_blocks(blocks) == Prefetch::Off { &[] } else { hashes };
@@ -145,14 +142,15 @@ impl AtomicBloomFilter {
         }
     }
 
-    /// Additions so far, saturating (on 32-bit machines at the first 2^32 - 1 of one thread).
+    /// Returns the number of insertions so far (saturating). On 32-bit machines, the count may
+    /// saturate after 2^32 - 1 insertions by one thread.
     ///
-    /// Insertions under way may be counted or not. Cost: reads eight cache lines.
+    /// Concurrent insertions may be counted or not. Cost: reads eight cache lines.
     pub fn keys_inserted(&self) -> u64 {
         self.meta.keys_inserted.saturating_add(self.additions.sum())
     }
 
-    /// Bytes of the blocks.
+    /// Returns the size of the blocks in bytes.
     pub fn memory_bytes(&self) -> u64 {
         size_of_val(self.blocks.blocks()) as u64
     }
@@ -162,16 +160,18 @@ impl AtomicBloomFilter {
         self.meta.pass_all
     }
 
-    /// Blocks, probes and predicted rate, with the keys inserted so far as the expected items.
+    /// Returns the blocks, the probes and the predicted rate for the number of keys inserted.
     pub fn params(&self) -> Params {
-        let (blocks, probes) = (self.blocks.blocks().len() as u32, u32::from(self.meta.probes));
-        Params::from_fields(self.keys_inserted(), blocks, probes, self.is_pass_all())
+        let Meta { probes, pass_all, .. } = self.meta;
+        let blocks = self.blocks.blocks().len() as u32;
+        Params::from_fields(self.keys_inserted(), blocks, probes, pass_all)
     }
 
-    /// The same filter for one owner, with kernels, statistics and stored form. Not a copy.
+    /// Converts the filter into a [`BloomFilter`], which has kernels, statistics and a stored form.
+    /// Copies nothing.
     ///
-    /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc`
-    /// gives it up with `Arc::into_inner`.
+    /// The caller is the only owner, so the result has all insertions. Use `Arc::into_inner` to
+    /// take the filter out of an `Arc`.
     #[must_use]
     pub fn into_filter(self) -> BloomFilter {
         let meta = Meta { keys_inserted: self.keys_inserted(), ..self.meta };
@@ -180,8 +180,8 @@ impl AtomicBloomFilter {
     }
 }
 
-/// A key that is inserted meanwhile may be answered either way. Cost: as single lookups, with
-/// prefetch where the filter outgrows the cache.
+/// For a key that is inserted at the same time, either answer is possible. Batches cost as much as
+/// single lookups, but prefetch if the filter is larger than the cache.
 impl Filter for AtomicBloomFilter {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -217,7 +217,7 @@ impl Filter for AtomicBloomFilter {
     }
 }
 
-/// Shares a filter among threads, to be added to. Nothing is copied.
+/// Converts a filter into one that threads share. Copies nothing.
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
         let BloomFilter { data, meta, kernel, answers } = filter;
@@ -226,7 +226,7 @@ impl From<BloomFilter> for AtomicBloomFilter {
     }
 }
 
-/// The shape, without the bits.
+/// Prints the shape, without the bits.
 impl core::fmt::Debug for AtomicBloomFilter {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("AtomicBloomFilter")
@@ -250,10 +250,11 @@ impl Word for AtomicWord {
     }
 }
 
-/// Counts additions in one of eight cache lines; which one depends on the thread.
+/// Counts insertions in one of eight cache lines; the thread determines the line.
 ///
-/// In a single line, threads would wait for the count: two that insert with 6 probes take 58 ns for
-/// a new key and 18 for a known one. With these they take 41 and 10, without a count 40 and 10.
+/// With a single counter, threads would wait for its line: two threads that insert with 6 probes
+/// take 58 ns for a new key and 18 ns for a known one. With eight lines they take 41 and 10 ns,
+/// without a counter 40 and 10 ns (Zen 3).
 #[derive(Default)]
 struct Additions([Line; 8]);
 
@@ -264,8 +265,8 @@ struct Line(AtomicUsize);
 impl Additions {
     #[inline]
     fn add(&self, additions: usize) {
-        // Threads have stacks of their own: the address of a variable tells most of them apart,
-        // without `std`. Two threads in one line, or one in two, cost time only.
+        // Each thread has its own stack, so the address of a variable distinguishes most threads
+        // without `std`. If two threads use one line, or one thread two, only time is lost.
         let variable = 0_u8;
         let stack = (&raw const variable).addr() as u64 >> 16;
         let line = stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;

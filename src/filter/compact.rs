@@ -1,7 +1,8 @@
-//! The compact stored form: the blocks and a trailer of eight bytes, for containers with a checksum
-//! of their own. `docs/format.md` is normative.
+//! The compact stored form: the blocks and a trailer of eight bytes, for containers that have a
+//! checksum. `docs/format.md` is normative.
 //!
-//! Its length is never that of the full form, a multiple of 64: neither is taken for the other.
+//! The length of the full form is a multiple of 64 and that of the compact form never is, so that
+//! readers can distinguish them.
 
 use alloc::vec::Vec;
 
@@ -18,20 +19,21 @@ pub(super) const COMPACT_VERSION: u8 = 1;
 pub(super) const FLAGS: u8 = 1;
 const FLAGS_PASS_ALL: u8 = 5;
 
-/// Bytes of the trailer: kind, version, probes, flags, keys inserted.
+/// Length of the trailer in bytes: kind, version, probes, flags, keys inserted.
 const TRAILER_BYTES: usize = 8;
 
 impl<D: Blocks> BloomFilter<D> {
-    /// The compact form: the blocks and eight bytes, 56 fewer than [`to_bytes`](Self::to_bytes).
-    /// For small filters in a container with a checksum: 20 keys at 10 bits each take 72 bytes.
+    /// Returns the compact form: the blocks and eight bytes, 56 bytes fewer than
+    /// [`to_bytes`](Self::to_bytes). For small filters in a container that has a checksum: 20 keys
+    /// with 10 bits each take 72 bytes.
     ///
-    /// Eight bytes cannot say which hash a filter has or what it holds, so it must be of whole keys
-    /// and XXH3-64 with seed 0. Only [`from_compact_bytes`](BloomFilter::from_compact_bytes) and
-    /// [`contains_hash_in`](BloomFilter::contains_hash_in) read this form.
+    /// The eight bytes do not record the hash or the contents, so the filter must hold whole keys
+    /// hashed with XXH3-64 and seed 0. Only [`from_compact_bytes`](BloomFilter::from_compact_bytes)
+    /// and [`contains_hash_in`](BloomFilter::contains_hash_in) read this form.
     ///
     /// # Errors
     ///
-    /// [`FormatError::NotCompact`] for another hash or seed, prefixes, or 2^32 keys and more.
+    /// [`FormatError::NotCompact`] for another hash or seed, prefixes, or 2^32 or more keys.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
@@ -48,39 +50,34 @@ impl<D: Blocks> BloomFilter<D> {
     /// ```
     pub fn to_compact_bytes(&self) -> Result<Vec<u8>, FormatError> {
         let Meta { key_hash, keys_inserted, probes, pass_all, contents } = self.meta;
-        let keys = match u32::try_from(keys_inserted) {
-            Ok(keys) if key_hash == KeyHash::default() && contents == FilterContents::WholeKeys => {
-                keys
-            }
-            _ => return Err(FormatError::NotCompact { key_hash, contents, keys_inserted }),
-        };
+        let error = FormatError::NotCompact { key_hash, contents, keys_inserted };
+        if (key_hash, contents) != (KeyHash::default(), FilterContents::WholeKeys) {
+            return Err(error);
+        }
+        let keys = u32::try_from(keys_inserted).map_err(|_| error)?;
+        let flags = if pass_all { FLAGS_PASS_ALL } else { FLAGS };
         let blocks = self.blocks().as_flattened();
         let mut bytes = Vec::with_capacity(blocks.len() + TRAILER_BYTES);
         bytes.extend_from_slice(blocks);
-        bytes.extend([
-            COMPACT_KIND,
-            COMPACT_VERSION,
-            probes,
-            if pass_all { FLAGS_PASS_ALL } else { FLAGS },
-        ]);
+        bytes.extend([COMPACT_KIND, COMPACT_VERSION, probes, flags]);
         bytes.extend(keys.to_le_bytes());
         Ok(bytes)
     }
 }
 
 impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
-    /// Opens the compact form, whatever the alignment of the bytes. `key_hash` is the hash that
-    /// lookups use, which must be that of the form: XXH3-64 with seed 0.
+    /// Opens the compact form. The bytes may have any alignment. `key_hash` is the hash that
+    /// lookups use; the compact form requires XXH3-64 with seed 0.
     ///
-    /// **No checksum is verified, since the form has none**: the container of the bytes must have
-    /// one, and must have checked it. The caller knows that the bytes are of this form.
+    /// **No checksum is verified, since the form has none**: the container must have verified the
+    /// bytes. The caller must know that they are in this form.
     ///
     /// Cost: reads eight bytes, and the block of a pass-all filter.
     ///
     /// # Errors
     ///
-    /// [`FormatError::Header`] for bytes that are not a compact filter, such as any in the full
-    /// form, and for another `key_hash` ([`HeaderError::HashMismatch`]).
+    /// [`FormatError::Header`] for bytes that are not a compact filter, including the full form,
+    /// and for another `key_hash` ([`HeaderError::HashMismatch`]).
     pub fn from_compact_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, FormatError> {
         Self::read(Stored::with_blocks_at(0, bytes), |bytes| open(bytes, key_hash))
     }
@@ -91,33 +88,31 @@ fn open(bytes: &[u8], expected: KeyHash) -> Result<Meta, HeaderError> {
     let Some((blocks, [kind, version, probes, flags, keys @ ..])) = split(bytes) else {
         if let (true, Some(version)) = (bytes.starts_with(&MAGIC), bytes.get(8)) {
             let field = "a filter in the full form, version";
-            return Err(HeaderError::field(8, field, *version, "from_bytes opens it"));
+            return Err(HeaderError::field(8, field, *version, "open it with from_bytes"));
         }
-        // The next length of whole blocks and the trailer, or the longest there is.
+        // The next larger valid length, or the largest one.
         let blocks = bytes.len().saturating_sub(TRAILER_BYTES).div_ceil(BLOCK_BYTES) as u64;
         let blocks = blocks.clamp(1, u32::MAX.into());
         let (found, expected) = (bytes.len() as u64, 64 * blocks + 8);
         return Err(HeaderError::Length { found, expected });
     };
     let start = blocks.as_flattened().len();
-    let wrong = |at: usize, field, found: u8, expected| {
-        Err(HeaderError::field(start + at, field, found, expected))
-    };
-    if kind != COMPACT_KIND {
-        return wrong(0, "kind of a compact filter", kind, "must be 188");
-    }
-    if version != COMPACT_VERSION {
-        return wrong(1, "unsupported version", version, "supported: 1");
-    }
-    if !(1..=MAX_PROBES).contains(&probes.into()) {
-        return wrong(2, "number of probes", probes, "allowed: 1 to 30");
-    }
     let pass_all = flags == FLAGS_PASS_ALL;
-    if flags != FLAGS && !pass_all {
-        return wrong(3, "flags", flags, "allowed: 1 and 5");
-    }
-    if pass_all && (probes, blocks) != (1, &[[0xff; BLOCK_BYTES]]) {
-        return wrong(3, "flags", flags, "must be 1 but for one block of ones and one probe");
+    let wrong = if kind != COMPACT_KIND {
+        Some((0, "kind of a compact filter", kind, "must be 188"))
+    } else if version != COMPACT_VERSION {
+        Some((1, "unsupported version", version, "supported: 1"))
+    } else if !(1..=MAX_PROBES).contains(&probes.into()) {
+        Some((2, "number of probes", probes, "allowed: 1 to 30"))
+    } else if flags != FLAGS && !pass_all {
+        Some((3, "flags", flags, "allowed: 1 and 5"))
+    } else if pass_all && (probes, blocks) != (1, &[[0xff; BLOCK_BYTES]]) {
+        Some((3, "flags", flags, "must be 1, except with one probe and one block of ones"))
+    } else {
+        None
+    };
+    if let Some((at, field, found, expected)) = wrong {
+        return Err(HeaderError::field(start + at, field, found, expected));
     }
     let (key_hash, contents) = (KeyHash::default(), FilterContents::WholeKeys);
     // The kind of the trailer implies the hash.
@@ -126,7 +121,7 @@ fn open(bytes: &[u8], expected: KeyHash) -> Result<Meta, HeaderError> {
     Ok(Meta { key_hash, keys_inserted, probes, pass_all, contents })
 }
 
-/// The blocks, at least one and at most 2^32 - 1, and the trailer.
+/// Returns the blocks, 1 to 2^32 - 1, and the trailer.
 #[inline]
 pub(super) fn split(bytes: &[u8]) -> Option<(&[Block], [u8; TRAILER_BYTES])> {
     let (blocks, trailer) = bytes.split_last_chunk()?;

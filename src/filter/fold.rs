@@ -1,10 +1,10 @@
-//! Folding: making a filter smaller after its keys are gone, as exactly as if it had been built
-//! smaller. The probe count cannot change after insertion.
+//! Folding: shrinking a filter without its keys. The result equals a filter that was built with
+//! fewer blocks. The number of probes cannot change after insertion.
 //!
-//! Exact, since the block index is monotone: with `n` blocks and `g` a divisor of `n`, block `i` of
-//! `n` and block `i / g` of `n / g` are that of the same key, `floor(floor(lo n / 2^32) / g) =
-//! floor(lo (n / g) / 2^32)`. So OR-ing `g` adjacent blocks gives the bits that inserting the same
-//! keys into `n / g` blocks gives.
+//! Folding is exact because the block index is monotone. Let `g` divide the number of blocks `n`. A
+//! key in block `i` of `n` blocks belongs in block `i / g` of `n / g` blocks, since `floor(floor(lo
+//! n / 2^32) / g) = floor(lo (n / g) / 2^32)`. So the OR of `g` adjacent blocks has the bits that
+//! insertion of the same keys into `n / g` blocks sets.
 
 use super::facts::{FillHistogram, rate_at};
 use super::parts::Blocks;
@@ -14,21 +14,22 @@ use crate::params::{self, ParamsError};
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, Block};
 
 impl BloomFilter {
-    /// Folds the filter to the smallest size whose false-positive rate is at or below `rate`, and
-    /// returns the divisor it was folded by: 1 if no smaller size keeps it.
+    /// Folds the filter to the smallest size whose false-positive rate is at most `rate`. Returns
+    /// the divisor: 1 if the filter cannot be smaller.
     ///
-    /// The rate is what [`estimated_false_positive_rate`](Self::estimated_false_positive_rate)
-    /// gives after the fold, computed from the bits without folding: the number of keys inserted
-    /// counts repeated keys too. The probes stay those the filter was made with.
+    /// The rate is the [estimated](Self::estimated_false_positive_rate) one after the fold, which
+    /// is computed from the bits, since the number of keys inserted includes repeated keys. The
+    /// number of probes does not change.
     ///
-    /// Cost: one pass over the blocks per larger divisor tried; a divisor that is far too large is
-    /// rejected after about `rate` of the blocks. Then works in place; what is left moves to memory
-    /// of its own size, so that for a moment the filter takes `1 + 1 / divisor` times its memory.
-    /// Without memory for that only [`to_bytes`](Self::to_bytes) and copies are smaller.
+    /// Cost: one pass over the blocks for each divisor tried, from the largest down; divisors that
+    /// are far too large are rejected after a fraction of the blocks. The fold works in place. The
+    /// remaining blocks then move to smaller memory, so for a moment the filter takes `1 + 1 /
+    /// divisor` times its memory. If that allocation fails, the memory stays as large, and only
+    /// [`to_bytes`](Self::to_bytes) and copies are smaller.
     ///
     /// # Errors
     ///
-    /// [`ParamsError::RateOutOfRange`] unless `0 < rate <= 1`; the filter is then unchanged.
+    /// [`ParamsError::RateOutOfRange`] unless `0 < rate <= 1`. The filter is unchanged then.
     pub fn shrink_to_false_positive_rate(&mut self, rate: f64) -> Result<u32, ParamsError> {
         params::check_rate(rate)?;
         let view = self.view();
@@ -48,22 +49,22 @@ impl BloomFilter {
 }
 
 impl<D: Blocks> BloomFilter<D> {
-    /// A copy, smaller by this divisor of the blocks: so many neighbours become one by OR.
+    /// Returns a copy with fewer blocks: each group of `divisor` adjacent blocks becomes their OR.
     ///
-    /// Exact: the bytes are those of a filter that was built with that many blocks, the same probes
-    /// and the same keys. The number of keys inserted stays, and so do the probes, which fit the
-    /// size the filter was made for: fold a filter that received fewer keys than it was sized for.
-    /// [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that can be folded
-    /// by many divisors. By 1 nothing changes; nor does a pass-all filter.
+    /// The bytes are those of a filter that was built with that many blocks, the same probes and
+    /// the same keys. The numbers of probes and of keys inserted do not change. The probes suit the
+    /// original size, so fold filters that received fewer keys than expected.
+    /// [`Sizing::foldable_params`](crate::Sizing::foldable_params) returns sizes with many
+    /// divisors. A divisor of 1 changes nothing, and a pass-all filter does not change.
     ///
-    /// Cost: reads every block once; allocates the folded filter only.
+    /// Cost: reads every block once; allocates only the folded filter.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Params`] with [`ParamsError::NotADivisor`] naming the nearest divisors (0
-    /// divides nothing), [`BuildError::Alloc`] if there is no memory for the copy.
+    /// [`BuildError::Params`] with [`ParamsError::NotADivisor`], which names the nearest divisors,
+    /// and [`BuildError::Alloc`] if the allocation fails.
     pub fn folded(&self, divisor: u32) -> Result<BloomFilter, BuildError> {
-        // The blocks once: the owner of stored bytes may lend others the next time.
+        // Borrows the blocks once, since the owner of stored bytes may lend others the next time.
         let view = self.view();
         let left = blocks_left(&view, divisor)?;
         let BloomFilter { data: blocks, meta, kernel, answers } = view;
@@ -76,7 +77,7 @@ impl<D: Blocks> BloomFilter<D> {
     }
 }
 
-/// Whether the rate after folding by `divisor` is at or below `rate`.
+/// Whether the rate after folding by `divisor` is at most `rate`.
 fn keeps(filter: &BloomFilter<&[Block]>, divisor: u32, rate: f64) -> bool {
     let probes = filter.meta.probes;
     let mut rates = [0.0; BLOCK_BITS as usize + 1];
@@ -84,7 +85,7 @@ fn keeps(filter: &BloomFilter<&[Block]>, divisor: u32, rate: f64) -> bool {
         *rate = rate_at(ones as f64 / f64::from(BLOCK_BITS), probes);
     }
     let groups = filter.blocks().chunks_exact(divisor as usize);
-    // More than this is over the rate, however the sums are rounded.
+    // A larger sum exceeds the rate in spite of rounding errors.
     let too_much = rate * groups.len() as f64 * (1.0 + 1e-9);
     let (mut fills, mut sum) = (FillHistogram::new(), 0.0);
     for group in groups {
@@ -96,7 +97,7 @@ fn keeps(filter: &BloomFilter<&[Block]>, divisor: u32, rate: f64) -> bool {
     fills.mean(|fill| rate_at(fill, probes)) <= rate
 }
 
-/// Blocks that a fold leaves.
+/// Returns the number of blocks after a fold.
 fn blocks_left(filter: &BloomFilter<&[Block]>, divisor: u32) -> Result<u32, ParamsError> {
     let blocks = filter.blocks().len() as u32;
     if divisor != 0 && filter.is_pass_all() {
@@ -110,7 +111,8 @@ fn blocks_left(filter: &BloomFilter<&[Block]>, divisor: u32) -> Result<u32, Para
     Err(ParamsError::NotADivisor { divisor, blocks, below, above })
 }
 
-/// Every divisor of `blocks`, the largest first; a square's root twice. At most 2^17 divisions.
+/// Returns every divisor of `blocks`, the largest first; the root of a square appears twice. Takes
+/// at most 2^17 divisions.
 fn divisors_down(blocks: u32) -> impl Iterator<Item = u32> {
     let divides = move |small: &u32| blocks.is_multiple_of(*small);
     let small = 1..=blocks.isqrt();
@@ -118,12 +120,12 @@ fn divisors_down(blocks: u32) -> impl Iterator<Item = u32> {
     large.chain(small.rev().filter(divides))
 }
 
-/// All blocks OR-ed. Stops when every bit is set: a large group of a filter that is well filled is
-/// full after a few blocks.
+/// Returns the OR of all blocks. Stops once every bit is set: a few blocks of a well filled filter
+/// suffice for that.
 fn or_blocks(blocks: &[Block]) -> Block {
     let mut or = [0; BLOCK_BYTES];
-    for some in blocks.chunks(16) {
-        for block in some {
+    for chunk in blocks.chunks(16) {
+        for block in chunk {
             for (or, byte) in or.iter_mut().zip(block) {
                 *or |= byte;
             }

@@ -1,7 +1,7 @@
-//! A filter's stored bytes: `docs/format.md` in code. Reading allocates nothing and never panics.
+//! A filter's stored bytes, as `docs/format.md` defines them. Opening allocates nothing and never
+//! panics.
 
 use alloc::vec::Vec;
-use core::fmt::{self, Display, Formatter};
 
 use super::parts::Blocks;
 use super::{BloomFilter, Meta};
@@ -17,11 +17,11 @@ pub(super) const VERSION: u16 = 1;
 pub(super) const PROBE_SCHEME: u8 = 1;
 const FLAG_PASS_ALL: u8 = 4;
 
-/// Where the header has the checksum of the blocks.
+/// Offset of the checksum of the blocks.
 const BLOCK_CHECKSUM: usize = 48;
 
-/// Checks the fields of a header, in the order of the document. `expected` is the hash, `None` for
-/// any. Returns the number of blocks too.
+/// Checks the fields of a header, in the order of `docs/format.md`, and also returns the number of
+/// blocks. `expected` is the hash; `None` accepts any.
 fn decode(header: &Header, expected: Option<KeyHash>) -> Result<(Meta, u32), HeaderError> {
     let invalid = |offset, field, found: u64, expected| {
         Err(HeaderError::field(offset, field, found, expected))
@@ -45,22 +45,22 @@ fn decode(header: &Header, expected: Option<KeyHash>) -> Result<(Meta, u32), Hea
     header.check_zero(28..32)?;
     match contents.extractor() {
         None => header.check_zero(40..48)?,
-        Some(0) => return invalid(40, "extractor", 0, "must not be 0, since prefixes were added"),
+        Some(0) => return invalid(40, "extractor", 0, "must not be 0 in a filter of prefixes"),
         Some(_) => {}
     }
     let (blocks, keys_inserted) = (header.u32_at(24), header.u64_at(32));
-    let of_pass_all = "must be 1 in a pass-all filter";
+    let expected = "must be 1 in a pass-all filter";
     match (blocks, probes) {
         (0, _) => invalid(24, "number of blocks", 0, "allowed: 1 to 4294967295"),
-        (_, 2..) if pass_all => invalid(12, "number of probes", probes.into(), of_pass_all),
-        (2.., _) if pass_all => invalid(24, "number of blocks", blocks.into(), of_pass_all),
+        (_, 2..) if pass_all => invalid(12, "number of probes", probes.into(), expected),
+        (2.., _) if pass_all => invalid(24, "number of blocks", blocks.into(), expected),
         _ => Ok((Meta { key_hash, keys_inserted, probes, pass_all, contents }, blocks)),
     }
 }
 
 impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
-    /// Opens a stored filter of this hash and verifies all of it, at any alignment. Allocates
-    /// nothing.
+    /// Opens a stored filter with this hash and verifies all of its bytes, which may have any
+    /// alignment. Allocates nothing.
     ///
     /// Pass the hash that lookups use: [`FilterOptions::key_hash`](crate::FilterOptions::key_hash),
     /// or the `KeyHash` of your own hash function.
@@ -69,58 +69,56 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     ///
     /// # Errors
     ///
-    /// [`FormatError`] says what was found, where, and what was expected. Every truncation,
-    /// extension and flipped bit is an error, and so is another hash, seed or tag
-    /// ([`HeaderError::HashMismatch`]). Such bytes must not be used to answer "absent": go on
-    /// with [`open_or_pass_all`](Self::open_or_pass_all), or without a filter.
+    /// [`FormatError`] with the unexpected value, its offset and the expected values. Every
+    /// truncation, extension and flipped bit is an error, and so is another hash, seed or tag
+    /// ([`HeaderError::HashMismatch`]). Never answer "absent" from such bytes: use
+    /// [`open_or_pass_all`](Self::open_or_pass_all), or no filter.
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, FormatError> {
         Self::read(stored(bytes), |bytes| verify(bytes, Some(key_hash)))
     }
 
-    /// Opens a stored filter of any hash and verifies all of it, as
-    /// [`from_bytes`](Self::from_bytes) does: for tools that describe filters, and for engines that
-    /// look up by key after a change of the seed.
+    /// Opens a stored filter with any hash and verifies all of its bytes. For tools that describe
+    /// filters, and for engines that look up by key after a change of the seed.
     ///
-    /// Lookups by key use the hash of the filter. Before you look up a hash, compare
-    /// [`key_hash`](Self::key_hash): a hash of another seed would be answered "absent" for a key
-    /// that was inserted.
+    /// Lookups by key use the hash of the filter. Compare [`key_hash`](Self::key_hash) before you
+    /// look up a hash: for a hash of another seed, the filter answers "absent" although the key was
+    /// inserted.
     ///
     /// # Errors
     ///
-    /// [`FormatError`], as `from_bytes` but for another hash.
+    /// The errors of [`from_bytes`](Self::from_bytes), except for another hash.
     pub fn from_bytes_any_hash(bytes: B) -> Result<Self, FormatError> {
         Self::read(stored(bytes), |bytes| verify(bytes, None))
     }
 
-    /// Opens a stored filter of this hash and verifies its length and header, not its blocks: for
-    /// bytes whose integrity something else has just checked, such as the engine's own block
-    /// checksum. A damaged block then goes unnoticed, and may answer "absent" for a key that was
-    /// inserted.
+    /// Opens a stored filter with this hash and verifies its length and header, but not its blocks.
+    /// For bytes that were just verified in another way, such as by the engine's block checksum. A
+    /// damaged block is not detected, and a lookup may answer "absent" for a key that was inserted.
     ///
-    /// Cost: reads at most 128 bytes, whatever the size.
+    /// Cost: reads at most 128 bytes.
     ///
     /// # Errors
     ///
-    /// [`FormatError`], as [`from_bytes`](Self::from_bytes) but for the blocks.
+    /// The errors of [`from_bytes`](Self::from_bytes), except for damaged blocks.
     pub fn from_bytes_trusted(bytes: B, key_hash: KeyHash) -> Result<Self, FormatError> {
         Self::read(stored(bytes), |bytes| Ok(open(bytes, Some(key_hash))?.1))
     }
 
-    /// Opens a stored filter of any hash without verifying its blocks: combines
+    /// Opens a stored filter with any hash without verifying its blocks: combines
     /// [`from_bytes_any_hash`](Self::from_bytes_any_hash) and
     /// [`from_bytes_trusted`](Self::from_bytes_trusted).
     ///
     /// # Errors
     ///
-    /// [`FormatError`], as `from_bytes_trusted` but for another hash.
+    /// The errors of `from_bytes_trusted`, except for another hash.
     pub fn from_bytes_trusted_any_hash(bytes: B) -> Result<Self, FormatError> {
         Self::read(stored(bytes), |bytes| Ok(open(bytes, None)?.1))
     }
 
-    /// Opens a stored filter as [`from_bytes`](Self::from_bytes) does, and never fails: for bytes
-    /// that cannot be used it returns a filter that answers "maybe" to everything, plus the error
-    /// to log. The engine stays correct and reads more than necessary. The filter keeps the bytes
-    /// either way.
+    /// Opens a stored filter like [`from_bytes`](Self::from_bytes), but never fails. For damaged
+    /// bytes it returns a filter that answers "maybe" to everything, plus the error to log. The
+    /// engine stays correct and reads more than necessary. The filter keeps the bytes in both
+    /// cases.
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<FormatError>) {
         let data = stored(bytes);
         let (data, meta, error) = match verify(data.bytes().unwrap_or_default(), Some(key_hash)) {
@@ -132,7 +130,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
         (BloomFilter::from_parts(data, meta, Kernel::default()), error)
     }
 
-    /// Opens the bytes that `data` lends now, even if their owner lends others later.
+    /// Opens the bytes in `data`, which `check` verifies.
     pub(super) fn read(
         data: Stored<B>,
         check: impl FnOnce(&[u8]) -> Result<Meta, HeaderError>,
@@ -141,14 +139,14 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
         Ok(BloomFilter::from_parts(data, meta, Kernel::default()))
     }
 
-    /// Gives the bytes back.
+    /// Returns the owner of the bytes.
     pub fn into_inner(self) -> B {
         self.data.into_inner()
     }
 }
 
 impl<D: Blocks> BloomFilter<D> {
-    /// The header of the stored form, behind which come the [`blocks`](Self::blocks): for
+    /// Returns the header of the stored form, which precedes the [`blocks`](Self::blocks). For
     /// containers of several filters. Cost: reads the blocks, for their checksum.
     pub fn stored_header(&self) -> [u8; HEADER_BYTES] {
         let (meta, blocks) = (&self.meta, self.blocks());
@@ -164,9 +162,10 @@ impl<D: Blocks> BloomFilter<D> {
         header.seal()
     }
 
-    /// The stored form, as `docs/format.md` describes it. Cost: two passes over the blocks.
+    /// Returns the stored form, which `docs/format.md` defines. `write_to` avoids the copy of the
+    /// blocks.
     ///
-    /// Allocates as `Vec` does; `write_to` needs no second copy of the blocks.
+    /// Cost: two passes over the blocks. Aborts, as `Vec` does, if the allocation fails.
     pub fn to_bytes(&self) -> Vec<u8> {
         let view = self.view();
         let blocks = view.blocks().as_flattened();
@@ -176,11 +175,12 @@ impl<D: Blocks> BloomFilter<D> {
         bytes
     }
 
-    /// Writes the stored form: the header, then the blocks at once. Returns the number of bytes.
+    /// Writes the stored form, with one call for the header and one for the blocks. Returns the
+    /// number of bytes.
     ///
     /// # Errors
     ///
-    /// The writer's errors.
+    /// The errors of the writer.
     #[cfg(feature = "std")]
     pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
         let view = self.view();
@@ -191,14 +191,14 @@ impl<D: Blocks> BloomFilter<D> {
     }
 }
 
-/// Checks all of a stored filter. `expected` is its hash, `None` for any.
+/// Checks all bytes of a stored filter. `expected` is its hash; `None` accepts any.
 fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Meta, HeaderError> {
     let (header, meta) = open(bytes, expected)?;
     header.check_body(BLOCK_CHECKSUM, &bytes[HEADER_BYTES..])?;
     Ok(meta)
 }
 
-/// Checks the header and the length of a stored filter, not its blocks.
+/// Checks the header and the length of a stored filter, but not its blocks.
 #[inline]
 fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), HeaderError> {
     let header = Header::read(bytes, MAGIC, VERSION)?;
@@ -214,7 +214,8 @@ fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), Heade
     Ok((header, meta))
 }
 
-/// Why bytes are not a filter. They must not answer "absent": use a pass-all filter, or none.
+/// Error of opening bytes that are not a filter, or of storing a filter. Never answer "absent" from
+/// such bytes: use a pass-all filter, or none.
 ///
 /// ```
 /// use blocked_bloom::parts::HeaderError;
@@ -228,22 +229,22 @@ fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), Heade
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The header, the length or a checksum is wrong, or the hash is not the expected one.
+    /// The header, the length or a checksum is wrong, or the hash is another one than expected.
     Header(HeaderError),
-    /// A filter that the compact form cannot hold.
+    /// The compact form cannot hold the filter.
     NotCompact {
-        /// Its hash and seed; the form is for XXH3-64 with seed 0.
+        /// Hash and seed; the form requires XXH3-64 with seed 0.
         key_hash: KeyHash,
-        /// What it holds; the form is for whole keys.
+        /// Contents; the form requires whole keys.
         contents: FilterContents,
-        /// Its keys; the form counts to 2^32 - 1.
+        /// Number of keys inserted; the form allows up to 2^32 - 1.
         keys_inserted: u64,
     },
 }
 
 impl FormatError {
-    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes
-    /// end or should have ended, whichever comes first.
+    /// Returns the offset of the wrong field in bytes. For a wrong length, this is the actual or
+    /// the expected end of the bytes, whichever is smaller.
     pub fn offset(&self) -> u64 {
         match self {
             Self::Header(error) => error.offset(),
@@ -252,19 +253,10 @@ impl FormatError {
     }
 }
 
-impl Display for FormatError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Header(error) => error.fmt(f),
-            Self::NotCompact { key_hash, contents, keys_inserted } => write!(
-                f,
-                "a filter of {keys_inserted} {contents}, hashed by {key_hash}: the compact form is \
-                 for up to {} whole keys hashed by {}",
-                u32::MAX,
-                KeyHash::default()
-            ),
-        }
-    }
-}
-
-impl_error!(FormatError, Header(HeaderError));
+impl_error!(FormatError, Header(HeaderError);
+    Self::NotCompact { key_hash, contents, keys_inserted } => (
+        "a filter of {keys_inserted} {contents} hashed with {key_hash}: the compact form holds up \
+         to {} whole keys hashed with {}; use to_bytes",
+        u32::MAX, KeyHash::default()
+    ),
+);

@@ -1,4 +1,4 @@
-//! Adding keys, one by one and in batches.
+//! Insertion of keys, one by one and in batches.
 
 use core::mem::MaybeUninit;
 
@@ -9,19 +9,21 @@ use crate::hash::{HashKeys, Key, KeyError};
 use crate::kernel::Tile;
 use crate::probe;
 
-/// Hashes of a batch of keys computed before they are inserted: 4 KiB of stack.
+/// Number of keys of a batch that are hashed before they are inserted: 4 KiB of stack.
 const HASHES_AT_ONCE: usize = 512;
 
-/// The insertion of batches, of a filter that has one owner or is shared by threads.
+/// The insertion of batches, for filters with one owner and for filters that threads share.
 macro_rules! insert_methods {
     ($self:ident: [$($receiver:tt)+] $($where:tt)*) => {
-        /// Adds every key. Keys are hashed some at a time into a buffer on the stack: no other
-        /// memory is used. Cost: the hash and about one cache line of every key, with prefetch
-        /// where the filter outgrows the cache.
+        /// Inserts every key. Keys are hashed in groups into a buffer on the stack; no other memory
+        /// is used.
+        ///
+        /// Cost: the hash and about one cache line per key, which is prefetched if the filter is
+        /// larger than the cache.
         ///
         /// # Errors
         ///
-        /// As [`insert`](Self::insert). Nothing is changed then.
+        /// The errors of [`insert`](Self::insert). Nothing is changed then.
         pub fn insert_batch<K: Key>($($receiver)+, keys: &[K]) -> Result<(), KeyError>
         $($where)*
         {
@@ -30,8 +32,8 @@ macro_rules! insert_methods {
             Ok(())
         }
 
-        /// [`insert_batch`](Self::insert_batch) of integers, whose keys are their little-endian
-        /// bytes; with its errors.
+        /// Inserts every integer like [`insert_batch`](Self::insert_batch), with the same errors.
+        /// The key of an integer is its little-endian bytes.
         pub fn insert_u64s($($receiver)+, keys: &[u64]) -> Result<(), KeyError>
         $($where)*
         {
@@ -40,11 +42,11 @@ macro_rules! insert_methods {
             Ok(())
         }
 
-        /// Adds every key with these hashes.
+        /// Inserts every key with these hashes.
         ///
         /// # Errors
         ///
-        /// As [`insert_hash`](Self::insert_hash). Nothing is changed then.
+        /// The errors of [`insert_hash`](Self::insert_hash). Nothing is changed then.
         pub fn insert_hashes($($receiver)+, hashes: &[u64]) -> Result<(), KeyError>
         $($where)*
         {
@@ -53,57 +55,39 @@ macro_rules! insert_methods {
             Ok(())
         }
 
-        /// Adds every key. `new` then has one bit per key: what [`insert`](Self::insert) of the
-        /// keys one by one would have returned, so 1 if the key was certainly not there before, nor
-        /// earlier in the batch. Cost: with AVX-512 and AVX2 up to 1.3 of
-        /// [`insert_batch`](Self::insert_batch), without up to 1.4.
+        /// Inserts every key and reports the new ones: `new` has one bit per key afterwards, 1 if
+        /// the key was certainly not present before, neither in the filter nor earlier in the
+        /// batch. These are the results of [`insert`](Self::insert) for the keys one by one.
         ///
-        /// Of threads that add a key to a shared filter at the same time, each may find it new;
-        /// none does whose call began after another's had returned.
+        /// If threads insert a key into a shared filter at the same time, each may find it new. A
+        /// call that starts after another one returned does not.
+        ///
+        /// Cost: up to 1.4 of the time of [`insert_batch`](Self::insert_batch).
         ///
         /// # Errors
         ///
-        /// As [`insert`](Self::insert). Nothing is added then, and `new` is empty.
-        pub fn insert_batch_new<K: Key>(
-            $($receiver)+,
-            keys: &[K],
-            new: &mut Bitmask,
-        ) -> Result<(), KeyError>
-        $($where)*
+        /// The errors of [`insert`](Self::insert). Nothing is inserted then, and `new` is empty.
+        pub fn insert_batch_new<K: Key>($($receiver)+, keys: &[K], new: &mut Bitmask)
+        -> Result<(), KeyError> $($where)*
         {
-            new.reset(0);
-            let hash = $self.meta.hasher_to_insert()?.bytes($self.kernel);
-            new.write(keys.len(), |new| {
-                insert_keys(keys, hash, new, |hashes, new| $self.insert_all(hashes, new));
-            });
-            Ok(())
+            let hash = $self.meta.hasher_to_insert().map(|hasher| hasher.bytes($self.kernel));
+            insert_keys_new(keys, hash, new, |hashes, new| $self.insert_all(hashes, new))
         }
 
-        /// [`insert_batch_new`](Self::insert_batch_new) of integers, whose keys are their
-        /// little-endian bytes; with its errors.
-        pub fn insert_u64s_new(
-            $($receiver)+,
-            keys: &[u64],
-            new: &mut Bitmask,
-        ) -> Result<(), KeyError>
-        $($where)*
+        /// Inserts every integer and reports the new ones, like
+        /// [`insert_batch_new`](Self::insert_batch_new), with the same errors.
+        pub fn insert_u64s_new($($receiver)+, keys: &[u64], new: &mut Bitmask)
+        -> Result<(), KeyError> $($where)*
         {
-            new.reset(0);
-            let hash = $self.meta.hasher_to_insert()?.integers($self.kernel);
-            new.write(keys.len(), |new| {
-                insert_keys(keys, hash, new, |hashes, new| $self.insert_all(hashes, new));
-            });
-            Ok(())
+            let hash = $self.meta.hasher_to_insert().map(|hasher| hasher.integers($self.kernel));
+            insert_keys_new(keys, hash, new, |hashes, new| $self.insert_all(hashes, new))
         }
 
-        /// [`insert_batch_new`](Self::insert_batch_new) of keys with these hashes; with the errors
-        /// of [`insert_hash`](Self::insert_hash).
-        pub fn insert_hashes_new(
-            $($receiver)+,
-            hashes: &[u64],
-            new: &mut Bitmask,
-        ) -> Result<(), KeyError>
-        $($where)*
+        /// Inserts every key with these hashes and reports the new ones, like
+        /// [`insert_batch_new`](Self::insert_batch_new), with the errors of
+        /// [`insert_hash`](Self::insert_hash).
+        pub fn insert_hashes_new($($receiver)+, hashes: &[u64], new: &mut Bitmask)
+        -> Result<(), KeyError> $($where)*
         {
             new.reset(0);
             $self.meta.contents.check_insert()?;
@@ -115,7 +99,7 @@ macro_rules! insert_methods {
 pub(super) use insert_methods;
 
 impl<D> BloomFilter<D> {
-    /// Whole filter as one tile, for the batch insert kernels.
+    /// Returns the whole filter as one tile, for the insert kernels.
     pub(crate) fn tile(&mut self) -> Tile<'_>
     where
         D: BlocksMut,
@@ -129,12 +113,12 @@ impl<D> BloomFilter<D> {
         self.meta.keys_inserted = self.meta.keys_inserted.saturating_add(additions);
     }
 
-    /// Adds a key. Returns true if it was certainly not there before, as `HashSet` does.
+    /// Inserts a key. Returns true if it was certainly not present before, as `HashSet` does.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if the filter is of the caller's hashes, or holds prefixes, which only a
-    /// builder adds. Nothing is changed then.
+    /// [`KeyError`] if the filter holds caller-supplied hashes, or prefixes, which only a builder
+    /// inserts. Nothing is changed then.
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> Result<bool, KeyError>
     where
@@ -144,7 +128,7 @@ impl<D> BloomFilter<D> {
         self.insert_hash(hasher.hash(key))
     }
 
-    /// Adds the key with this hash. Returns true if it was certainly not there before.
+    /// Inserts the key with this hash. Returns true if it was certainly not present before.
     ///
     /// # Errors
     ///
@@ -163,8 +147,9 @@ impl<D> BloomFilter<D> {
 
     insert_methods!(self: [&mut self] where D: BlocksMut);
 
-    /// [`insert_hashes_new`](Self::insert_hashes_new), but only hashes that were new count as
-    /// [`keys_inserted`](Self::keys_inserted): for filters of distinct keys; with its errors.
+    /// Inserts hashes like [`insert_hashes_new`](Self::insert_hashes_new), with the same errors,
+    /// but adds only the number of new hashes to [`keys_inserted`](Self::keys_inserted). For
+    /// filters of distinct keys.
     pub fn insert_hashes_counting_new(
         &mut self,
         hashes: &[u64],
@@ -179,7 +164,8 @@ impl<D> BloomFilter<D> {
         Ok(())
     }
 
-    /// Adds hashes of keys or prefixes. `new`: empty, or a word per 64 hashes, for which were new.
+    /// Inserts hashes of keys or prefixes. `new` is empty, or has one word per 64 hashes, which
+    /// reports the new ones.
     pub(crate) fn insert_all(&mut self, hashes: &[u64], new: &mut [u64])
     where
         D: BlocksMut,
@@ -201,7 +187,7 @@ impl<D> BloomFilter<D> {
     }
 }
 
-/// Hashes keys some at a time and has them inserted; `new` is empty, or a word per 64 keys.
+/// Hashes keys in groups and inserts each group. `new` is empty, or has one word per 64 keys.
 pub(super) fn insert_keys<K>(
     keys: &[K],
     hash: impl HashKeys<K>,
@@ -213,4 +199,17 @@ pub(super) fn insert_keys<K>(
     for keys in keys.chunks(HASHES_AT_ONCE) {
         insert(hash.hash_keys(keys, &mut memory), new.next().unwrap_or_default());
     }
+}
+
+/// Like [`insert_keys`], but reports the new keys. `new` is empty after an error.
+pub(super) fn insert_keys_new<K>(
+    keys: &[K],
+    hash: Result<impl HashKeys<K>, KeyError>,
+    new: &mut Bitmask,
+    insert: impl FnMut(&[u64], &mut [u64]),
+) -> Result<(), KeyError> {
+    new.reset(0);
+    let hash = hash?;
+    new.write(keys.len(), |new| insert_keys(keys, hash, new, insert));
+    Ok(())
 }

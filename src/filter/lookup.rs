@@ -1,4 +1,4 @@
-//! Lookups, written once for filters of any kind of memory.
+//! Lookups, for any storage of the blocks.
 
 use core::mem::MaybeUninit;
 
@@ -15,22 +15,19 @@ use crate::stored::full_block;
 impl<D: Blocks> BloomFilter<D> {
     /// Whether the key may be present: false means certainly absent.
     ///
-    /// A filter of [`KeyHash::Caller`] cannot hash a key and answers true.
+    /// A filter of [`KeyHash::Caller`] cannot hash a key and returns true.
     ///
     /// Cost: one hash, one cache line.
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {
-        match self.hasher() {
-            Ok(hasher) => self.contains_hash(hasher.hash(key)),
-            Err(_) => true,
-        }
+        self.hasher().map_or(true, |hasher| self.contains_hash(hasher.hash(key)))
     }
 
     /// Whether the key with this hash may be present.
     ///
-    /// The hash must be of the filter's [`hasher`](Self::hasher): for the hash of another seed, the
-    /// filter answers "absent" although the key was inserted.
-    /// [`from_bytes`](BloomFilter::from_bytes) checks that once, when a filter is opened.
+    /// The hash must come from the filter's [`hasher`](Self::hasher): for a hash of another seed,
+    /// the filter answers "absent" although the key was inserted.
+    /// [`from_bytes`](BloomFilter::from_bytes) checks the seed when the filter is opened.
     ///
     /// Cost: one cache line.
     #[inline]
@@ -43,35 +40,36 @@ impl<D: Blocks> BloomFilter<D> {
     /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash.
     /// Allocates nothing and keeps no borrow.
     ///
-    /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
-    /// them, the newest first, as the example of [`Filter`] does. The lines then come from memory
-    /// at the same time (`benches/engine.rs`). In the cache nothing is gained.
+    /// To look up one key in many tables, hash it once, prefetch in all filters, and then test
+    /// them, the newest first, as in the example of [`Filter`]. The cache misses then overlap. If
+    /// the filters are in the cache, prefetching does not help.
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
         prefetch_block::<2, 1, _>(self.blocks(), hash);
     }
 
-    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly
-    /// absent. Batches may have any length.
+    /// Looks up every hash. `hits` has one bit per hash afterwards: 1 means that the key may be
+    /// present, 0 that it is certainly absent. Batches may have any length.
     ///
-    /// The hashes must be of the filter's [`hasher`](Self::hasher).
+    /// The hashes must come from the filter's [`hasher`](Self::hasher).
     ///
-    /// Cost: about one cache line per hash; one indirect call per batch.
+    /// Cost: about one cache line per hash, and one indirect call per batch.
     #[inline]
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        // First: if the owner panics, the mask must not have a new length and old answers.
+        // Before `reset`: if the owner of the blocks panics, the mask must keep its old length.
         let (blocks, probes) = self.answering();
         self.kernel.look_up(blocks, probes, hashes, hits.reset(hashes.len()));
     }
 
-    /// There is one word per 64 hashes.
+    /// Looks up hashes, with one word per 64 hashes.
     #[inline]
     pub(crate) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
         let (blocks, probes) = self.answering();
         self.kernel.look_up(blocks, probes, hashes, words);
     }
 
-    /// The blocks and probes that answer: a pass-all filter's if what is looked up is not held.
+    /// Returns the blocks and probes to test. They are those of a pass-all filter if the filter
+    /// cannot answer.
     #[inline]
     fn answering(&self) -> (&[Block], u32) {
         match self.answers {
@@ -80,52 +78,52 @@ impl<D: Blocks> BloomFilter<D> {
         }
     }
 
-    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of
-    /// the caller's hashes answers "maybe".
+    /// Looks up every key, like [`contains_hashes`](Self::contains_hashes). A filter of
+    /// caller-supplied hashes answers "maybe".
     ///
-    /// Cost: the hash and about one cache line of every key, which is prefetched while later keys
-    /// are hashed if the filter outgrows the cache.
+    /// Cost: the hash and about one cache line per key. If the filter is larger than the cache, the
+    /// line is prefetched while later keys are hashed.
     #[inline]
     pub fn contains_batch<K: Key>(&self, keys: &[K], hits: &mut Bitmask) {
-        self.look_up_keys(keys, hits.reset(keys.len()));
+        self.look_up_keys(keys, hits.reset(keys.len()), KeyHasher::bytes);
     }
 
-    /// Looks up integers, whose keys are their little-endian bytes, as
-    /// [`contains_batch`](Self::contains_batch): the fastest way from keys to answers.
+    /// Looks up every integer, like [`contains_batch`](Self::contains_batch). The key of an integer
+    /// is its little-endian bytes.
+    ///
+    /// To look up the same integers in several filters, hash them once with
+    /// [`hash_u64s`](KeyHasher::hash_u64s).
     #[inline]
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        self.look_up_u64s(keys, hits.reset(keys.len()));
+        self.look_up_keys(keys, hits.reset(keys.len()), KeyHasher::integers);
     }
 
+    /// Looks up keys, with one word per 64 keys.
     #[inline]
-    fn look_up_keys<K: Key>(&self, keys: &[K], words: &mut [u64]) {
+    fn look_up_keys<K, H: HashKeys<K>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+        hash: impl Fn(KeyHasher, Kernel) -> H,
+    ) {
         match (keys, &mut *words) {
-            ([key], [word]) => self.look_up_one(key, word),
-            (_, [word]) => self.look_up_few(keys, word, KeyHasher::bytes),
-            _ => self.look_up_many(keys, words, KeyHasher::bytes),
+            ([key], [word]) => {
+                // Remains if the hasher is missing or reading the key panics.
+                *word = 1;
+                if let Ok(hasher) = self.hasher() {
+                    let hash = hash(hasher, self.kernel).hash_one(key);
+                    *word = self.contains_hash(hash).into();
+                }
+            }
+            (_, [word]) => self.look_up_few(keys, word, hash),
+            _ => self.look_up_many(keys, words, hash),
         }
     }
 
-    #[inline]
-    fn look_up_u64s(&self, keys: &[u64], words: &mut [u64]) {
-        match (keys, &mut *words) {
-            ([key], [word]) => self.look_up_one(key.to_le_bytes(), word),
-            (_, [word]) => self.look_up_few(keys, word, KeyHasher::integers),
-            _ => self.look_up_many(keys, words, KeyHasher::integers),
-        }
-    }
-
-    /// Looks up the key of a call of one. If the key panics when it is read, "maybe" is left.
-    #[inline]
-    fn look_up_one(&self, key: impl Key, word: &mut u64) {
-        *word = 1;
-        *word = self.contains(key).into();
-    }
-
-    /// Looks up to 64 keys.
+    /// Looks up at most 64 keys.
     ///
-    /// Not inlined: its prologue would crowd calls of one key out of the reorder window, so that
-    /// they take 1.6 times as long from memory (Zen 4).
+    /// Not inlined: with its prologue, the reorder window holds fewer calls with one key, and each
+    /// takes 1.6 of the time from memory (Zen 4).
     #[inline(never)]
     fn look_up_few<K, H: HashKeys<K>>(
         &self,
@@ -133,21 +131,21 @@ impl<D: Blocks> BloomFilter<D> {
         word: &mut u64,
         hash: impl Fn(KeyHasher, Kernel) -> H,
     ) {
-        // If a key or the owner of the blocks panics when it is read, this is left.
+        // These answers remain if reading a key or the blocks panics.
         *word = bitmask::used(keys.len(), 0);
         let Ok(hasher) = self.hasher() else { return };
         let (hash, (blocks, probes)) = (hash(hasher, self.kernel), self.answering());
         let mut memory = [MaybeUninit::uninit(); GROUP];
         let hashes = match self.kernel.prefetch_of_keys(blocks, keys.len()) {
             Prefetch::Off => hash.hash_keys(keys, &mut memory),
-            // A loop for each: with the choice in the loop integers took 1.09 of the time.
+            // One loop for each kind: with the choice in the loop, integers took 1.09 of the time.
             Prefetch::OneLine => hash_ahead::<1, _>(blocks, keys, &mut memory, &hash),
             Prefetch::TwoLines => hash_ahead::<2, _>(blocks, keys, &mut memory, &hash),
         };
         *word = self.kernel.test_group(blocks, probes, hashes);
     }
 
-    /// There is one word per 64 keys.
+    /// Looks up more than 64 keys, with one word per 64 keys.
     #[inline(never)]
     fn look_up_many<K, H: HashKeys<K>>(
         &self,
@@ -155,7 +153,7 @@ impl<D: Blocks> BloomFilter<D> {
         words: &mut [u64],
         hash: impl Fn(KeyHasher, Kernel) -> H,
     ) {
-        // As above.
+        // See above.
         bitmask::fill_with_hits(words, keys.len());
         let Ok(hasher) = self.hasher() else { return };
         let (hash, (blocks, probes)) = (hash(hasher, self.kernel), self.answering());
@@ -173,23 +171,21 @@ impl<D: Blocks> BloomFilter<D> {
         );
     }
 
-    /// Whether a key that starts with `start` may be present: if not, a scan finds nothing.
+    /// Whether a key that starts with `start` may be present. If not, a scan finds nothing.
     ///
-    /// Looks up the prefix that all those keys have by the rule. If they need not share one, if the
-    /// filter's prefixes were cut by another rule, or if it holds none, the answer is true; also
-    /// where the caller hashes, as with [`contains`](Self::contains): look up the hash of the prefix
-    /// in [`prefixes`](Self::prefixes) then.
+    /// Looks up the prefix that the rule assigns to all those keys. Returns true if they may have
+    /// different prefixes, or if the filter holds no prefixes by this rule. Also returns true if
+    /// the caller supplies the hashes; look up the hash of the prefix in
+    /// [`prefixes`](Self::prefixes) then.
     ///
     /// Cost: one hash, one cache line.
     pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl Key) -> bool {
-        match extractor.scan_prefix(start.as_ref()) {
-            Some(prefix) => self.prefixes(extractor).contains(prefix),
-            None => true,
-        }
+        let prefix = extractor.scan_prefix(start.as_ref());
+        prefix.is_none_or(|prefix| self.prefixes(extractor).contains(prefix))
     }
 
-    /// [`contains_prefix`](Self::contains_prefix) for a batch; `hits` then has one bit per start.
-    /// Batches may have any length.
+    /// Looks up every start like [`contains_prefix`](Self::contains_prefix). `hits` has one bit per
+    /// start afterwards. Batches may have any length.
     pub fn contains_prefix_batch<K: Key>(
         &self,
         extractor: &PrefixExtractor,
@@ -207,26 +203,27 @@ impl<D: Blocks> BloomFilter<D> {
                 unknown |= u64::from(prefix.is_none()) << i;
                 prefixes[i] = prefix.unwrap_or_default();
             }
-            filter.look_up_keys(&prefixes[..starts.len()], core::slice::from_mut(word));
+            let prefixes = &prefixes[..starts.len()];
+            filter.look_up_keys(prefixes, core::slice::from_mut(word), KeyHasher::bytes);
             *word |= unknown;
         }
     }
 
-    /// The same filter, borrowed, for looking up prefixes instead of keys: every lookup of this
-    /// view is then for prefixes, in batches and by hash too. If the filter holds none by this
-    /// rule, each is answered "maybe".
+    /// Borrows the filter for lookups of prefixes: all lookups of the returned view are for
+    /// prefixes instead of keys. If the filter holds no prefixes by this rule, every answer is
+    /// "maybe".
     ///
-    /// Give it whole prefixes, as [`PrefixExtractor::scan_prefix`] cuts them: anything else is a
-    /// prefix that was not added, and mostly answered "absent".
-    /// [`contains_prefix_batch`](Self::contains_prefix_batch) cuts them itself; this view is for
-    /// those that hash a prefix once for many filters.
+    /// Pass prefixes exactly as [`PrefixExtractor::scan_prefix`] returns them. Other bytes were not
+    /// inserted as a prefix and are usually "absent".
+    /// [`contains_prefix_batch`](Self::contains_prefix_batch) extracts the prefixes itself; use the
+    /// view to hash a prefix once for many filters.
     pub fn prefixes(&self, extractor: &PrefixExtractor) -> BloomFilter<&[Block]> {
         let answers = self.meta.contents.extractor() == Some(extractor.id());
         BloomFilter { answers, ..self.view() }
     }
 }
 
-/// Hashes up to 64 keys, and prefetches `LINES` lines of the block of each.
+/// Hashes up to 64 keys and prefetches `LINES` cache lines of each key's block.
 #[inline(always)]
 fn hash_ahead<'h, const LINES: usize, K>(
     blocks: &[Block],
@@ -241,7 +238,7 @@ fn hash_ahead<'h, const LINES: usize, K>(
     })
 }
 
-/// The methods of the type, and those that write into words of the caller's.
+/// The inherent lookups, and lookups that write to words of the caller.
 impl<D: Blocks> Filter for BloomFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -277,14 +274,14 @@ impl<D: Blocks> Filter for BloomFilter<D> {
         words: &mut [u64],
     ) -> Result<(), LengthError> {
         check_words(keys.len(), words)?;
-        self.look_up_keys(keys, words);
+        self.look_up_keys(keys, words, KeyHasher::bytes);
         Ok(())
     }
 
     #[inline]
     fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         check_words(keys.len(), words)?;
-        self.look_up_u64s(keys, words);
+        self.look_up_keys(keys, words, KeyHasher::integers);
         Ok(())
     }
 }

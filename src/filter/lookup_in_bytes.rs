@@ -1,5 +1,5 @@
-//! Looking up a key in stored bytes without opening them: for bytes just fetched from a block
-//! cache, one lookup each.
+//! Lookups in stored bytes without opening the filter, for bytes that were just fetched from a
+//! block cache.
 
 use super::BloomFilter;
 use super::compact::{self, COMPACT_KIND, COMPACT_VERSION, FLAGS};
@@ -11,30 +11,30 @@ use crate::prefix::{FLAG_PREFIXES, FLAG_WHOLE_KEYS, PrefixExtractor};
 use crate::probe::{Block, MAX_PROBES, block_index};
 
 impl BloomFilter {
-    /// Whether the key with this hash may be present in the stored filter in `bytes`, in the full
-    /// or the [compact](BloomFilter::to_compact_bytes) form, a filter of `key_hash`: false means
-    /// certainly absent. For bytes that are looked up once and not kept open.
+    /// Whether the key with this hash may be present in a stored filter of `key_hash`, in the full
+    /// or the [compact](BloomFilter::to_compact_bytes) form: false means certainly absent. For
+    /// bytes that are looked up once and not kept open.
     ///
-    /// Reads five fields of the header, or four of the trailer, and the hash's block. Whatever is
-    /// unexpected (another length, magic, version, hash or seed, a filter without whole keys, a
-    /// pass-all filter) is answered "maybe"; nothing is an error and nothing panics. **No checksum
-    /// is verified**: the container of the bytes must have one, and must have checked it.
+    /// Reads five fields of the header, or four of the trailer, and the hash's block. Returns true
+    /// for unexpected bytes: another length, magic, version, hash or seed, a filter without whole
+    /// keys, or a pass-all filter. Never fails or panics. **No checksum is verified**: the
+    /// container must have verified the bytes.
     ///
-    /// Cost: in the cache twice that of [`contains_hash`](Self::contains_hash) of an opened filter;
-    /// opening the filter for each lookup would take eleven times as long as this
-    /// (`benches/engine.rs`). From memory it reads two cache lines, of the header and of the block.
-    /// Keep a filter open where you can. [`to_compact_bytes`](Self::to_compact_bytes) has an
-    /// example.
+    /// Cost: reads two cache lines, one of the header and one of the block. In the cache this takes
+    /// twice the time of [`contains_hash`](Self::contains_hash) and about a tenth of the time of
+    /// opening the filter. Keep filters open if possible.
+    ///
+    /// [`to_compact_bytes`](Self::to_compact_bytes) has an example.
     #[inline]
     pub fn contains_hash_in(bytes: &[u8], key_hash: KeyHash, hash: u64) -> bool {
         contains_in(bytes, key_hash, None, hash)
     }
 
-    /// Whether a key may be present whose prefix by this rule has this hash, as
-    /// [`contains_hash_in`](Self::contains_hash_in): false means certainly absent. Hash what
-    /// [`PrefixExtractor::scan_prefix`] returns.
+    /// Whether keys whose prefix has this hash may be present in a stored filter, like
+    /// [`contains_hash_in`](Self::contains_hash_in): false means certainly absent. Pass the hash of
+    /// the prefix that [`PrefixExtractor::scan_prefix`] returns.
     ///
-    /// If the filter holds no prefixes by this rule, or is in the compact form, the answer is true.
+    /// Returns true if the filter holds no prefixes by this rule, or is in the compact form.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, FilterOptions, PrefixExtractor, Sizing};
@@ -74,7 +74,7 @@ fn contains_in(bytes: &[u8], key_hash: KeyHash, extractor: Option<u64>, hash: u6
         KeyHash::Caller { tag } => (0, tag),
         KeyHash::Xxh3 { seed } => (1, seed),
     };
-    // Keys next to the prefixes do no harm, nor do prefixes next to the keys.
+    // A filter may hold both whole keys and prefixes.
     let (flag, allowed) = match extractor {
         None => (FLAG_WHOLE_KEYS, FLAG_PREFIXES),
         Some(_) => (FLAG_PREFIXES, FLAG_WHOLE_KEYS),
@@ -107,17 +107,15 @@ fn contains_in_compact(bytes: &[u8], key_hash: KeyHash, hash: u64) -> bool {
     }
 }
 
-/// Whether the hash's block has all its bits; "maybe" for a shape that no filter has.
+/// Whether the hash's block has all its bits set. Returns true for an invalid shape.
 #[inline]
 fn contains(blocks: &[Block], probes: u8, hash: u64) -> bool {
     let probes = u32::from(probes);
     if !(1..=MAX_PROBES).contains(&probes) {
         return true;
     }
-    // No filter has a count that does not fit; cut off, it would lead to a wrong block.
+    // No filter has more than 2^32 - 1 blocks; a truncated count would select a wrong block.
     let Ok(count) = u32::try_from(blocks.len()) else { return true };
-    match blocks.get(block_index(hash, count) as usize) {
-        Some(block) => Kernel::default().contains_one(block, probes, hash),
-        None => true,
-    }
+    let block = blocks.get(block_index(hash, count) as usize);
+    block.is_none_or(|block| Kernel::default().contains_one(block, probes, hash))
 }

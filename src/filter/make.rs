@@ -1,6 +1,4 @@
-//! Filters that are made: empty, copied, pass-all.
-
-use core::fmt::{self, Display, Formatter};
+//! Constructors: empty filters, copies and pass-all filters.
 
 use super::parts::Blocks;
 use super::{BloomFilter, Meta};
@@ -14,17 +12,17 @@ use crate::stored::full_block;
 use crate::unmixed::UnmixedHashes;
 
 impl BloomFilter {
-    /// Creates an empty filter of the given shape and hash; pass-all if `params` are.
+    /// Creates an empty filter with this shape and hash, or a pass-all filter if `params` say so.
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if there is no memory for the blocks.
+    /// [`AllocError`] if the allocation fails.
     pub fn with_params(params: Params, key_hash: KeyHash) -> Result<Self, AllocError> {
         let blocks = BlockBuffer::zeroed(params.blocks(), true)?;
         Ok(BloomFilter::empty(blocks, params, key_hash))
     }
 
-    /// A filter in blocks that are zero and as many as `params` say.
+    /// Creates a filter from zeroed blocks, whose number must be that of `params`.
     pub(crate) fn empty(mut blocks: BlockBuffer, params: Params, key_hash: KeyHash) -> Self {
         if params.is_pass_all() {
             blocks.fill([0xff; 64]);
@@ -33,7 +31,7 @@ impl BloomFilter {
         BloomFilter::from_parts(blocks, meta, Kernel::default())
     }
 
-    /// The same filter with this many additions and, unless it is pass-all, these contents.
+    /// Sets the number of keys inserted and the contents. A pass-all filter keeps its contents.
     #[must_use]
     pub fn with_facts(mut self, keys_inserted: u64, contents: FilterContents) -> Self {
         self.meta.keys_inserted = keys_inserted;
@@ -43,11 +41,11 @@ impl BloomFilter {
 }
 
 impl<D: Blocks> BloomFilter<D> {
-    /// Copies the blocks into a filter that can be changed.
+    /// Copies the filter into memory of its own, so that it can be changed.
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if there is no memory for the copy.
+    /// [`AllocError`] if the allocation fails.
     pub fn to_filter(&self) -> Result<BloomFilter, AllocError> {
         let data = BlockBuffer::copy_of(self.blocks(), true)?;
         let BloomFilter { meta, kernel, answers, .. } = *self;
@@ -56,14 +54,14 @@ impl<D: Blocks> BloomFilter<D> {
 }
 
 impl BloomFilter<&'static [Block]> {
-    /// A filter that answers "maybe" to everything, without memory of its own: "no filter", or what
-    /// stands in for a damaged one.
+    /// Returns a filter that answers "maybe" to everything and uses no memory, as a replacement for
+    /// a damaged or missing filter.
     pub fn pass_all(key_hash: KeyHash) -> Self {
         BloomFilter::from_parts(full_block(), Meta::new(key_hash, 1, true), Kernel::default())
     }
 }
 
-/// Why a builder could not finish.
+/// Error of building a filter.
 ///
 /// ```
 /// use blocked_bloom::{BuildError, FilterOptions, Sizing};
@@ -77,60 +75,35 @@ impl BloomFilter<&'static [Block]> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The keys cannot be sized as requested.
+    /// The sizing is out of range.
     Params(ParamsError),
-    /// Memory ran out.
+    /// An allocation failed.
     Alloc(AllocError),
-    /// Keys or hashes were given that the filter cannot take.
+    /// The filter cannot accept the keys or hashes.
     Key(KeyError),
-    /// The list of hashes reached the builder's limit, and no number of expected items was given.
+    /// The list of hashes reached the memory limit, and the number of expected items is not set.
     MemoryLimit {
-        /// The limit that was given.
+        /// The memory limit in bytes.
         limit_bytes: u64,
-        /// Keys that were added in all, adjacent equal ones once: what to size a filter for.
+        /// Number of keys inserted, counting adjacent equal keys once.
         keys: u64,
     },
-    /// The hashes are not those that were added: memory is failing, or was overwritten.
+    /// The list of hashes changed after insertion: faulty or overwritten memory.
     HashesChanged {
-        /// Sum of the mixed hashes as they were added.
+        /// Sum of the mixed hashes at insertion.
         expected: u64,
-        /// The same of those in memory.
+        /// Sum of the mixed hashes in memory.
         found: u64,
     },
-    /// The hashes that the caller supplied are not well mixed.
+    /// The caller-supplied hashes are not well mixed.
     UnmixedHashes(UnmixedHashes),
-    /// The finished filter says that keys are absent which were added to it.
+    /// The finished filter does not contain all keys that were inserted.
     KeysMissing {
-        /// How many.
+        /// Number of missing keys.
         missing: u64,
-        /// Of this many.
+        /// Number of keys inserted.
         keys: u64,
     },
-}
-
-impl Display for BuildError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Params(error) => error.fmt(f),
-            Self::Alloc(error) => error.fmt(f),
-            Self::Key(error) => error.fmt(f),
-            Self::UnmixedHashes(error) => error.fmt(f),
-            Self::MemoryLimit { limit_bytes, keys } => write!(
-                f,
-                "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: give a \
-                 number of expected items, or size a filter for {keys} keys and add them again"
-            ),
-            Self::HashesChanged { expected, found } => write!(
-                f,
-                "hashes changed in memory before they were inserted: their sum is {found:#018x}, \
-                 expected {expected:#018x}; build the filter again"
-            ),
-            Self::KeysMissing { missing, keys } => write!(
-                f,
-                "the finished filter misses {missing} of {keys} keys: do not use it, build it again"
-            ),
-        }
-    }
 }
 
 impl_error!(
@@ -138,5 +111,16 @@ impl_error!(
     Params(ParamsError),
     Alloc(AllocError),
     Key(KeyError),
-    UnmixedHashes(UnmixedHashes)
+    UnmixedHashes(UnmixedHashes);
+    Self::MemoryLimit { limit_bytes, keys } => (
+        "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: set the number of \
+         expected items, or create a filter for {keys} keys and insert them again"
+    ),
+    Self::HashesChanged { expected, found } => (
+        "hashes changed in memory before they were inserted: their sum is {found:#018x}, expected \
+         {expected:#018x}; build the filter again"
+    ),
+    Self::KeysMissing { missing, keys } => (
+        "the finished filter misses {missing} of {keys} keys: do not use it, build it again"
+    ),
 );

@@ -1,4 +1,4 @@
-//! For authors of other filters and benchmarks: a filter's blocks, where they are, and the kernel.
+//! Access to a filter's blocks and kernel, for authors of other filters and benchmarks.
 
 use super::{BloomFilter, Meta};
 use crate::hash::KeyHash;
@@ -6,22 +6,22 @@ use crate::kernel::Kernel;
 use crate::params::ParamsError;
 use crate::probe::{Block, MAX_PROBES};
 
-/// What holds the blocks of a filter, 1 to 2^32 - 1: memory of its own, a slice of blocks, or
-/// [`Stored`](crate::Stored) bytes.
+/// Storage of a filter's blocks: its own memory, a slice of blocks, or [`Stored`](crate::Stored)
+/// bytes.
 ///
-/// Whatever lends a slice of blocks does. If it lends another number of blocks later than at first,
-/// a key that is there may be answered "absent".
+/// Every type that lends a slice of blocks implements the trait. It must always lend 1 to 2^32 - 1
+/// blocks, and the same number: otherwise a lookup may answer "absent" for a key that was inserted.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, parts::Blocks};
-/// fn is_there(filter: &BloomFilter<impl Blocks>, key: &str) -> bool {
+/// fn is_present(filter: &BloomFilter<impl Blocks>, key: &str) -> bool {
 ///     filter.contains(key)
 /// }
-/// assert!(is_there(&BloomFilter::pass_all(Default::default()), "apple"));
+/// assert!(is_present(&BloomFilter::pass_all(Default::default()), "apple"));
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` holds no blocks of a filter",
-    label = "holds no blocks",
+    message = "`{Self}` does not hold the blocks of a filter",
+    label = "does not hold blocks",
     note = "open stored bytes with `BloomFilter::from_bytes(bytes, key_hash)`; the type is then \
             `BloomFilter<Stored<{Self}>>`"
 )]
@@ -30,7 +30,7 @@ pub trait Blocks: AsRef<[Block]> {}
 #[diagnostic::do_not_recommend]
 impl<D: AsRef<[Block]>> Blocks for D {}
 
-/// Blocks that can be added to: memory of a filter's own, or a slice that is lent to be changed.
+/// Storage of blocks that accepts insertions: the filter's own memory, or a mutable slice.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, KeyError, parts::BlocksMut};
@@ -41,9 +41,9 @@ impl<D: AsRef<[Block]>> Blocks for D {}
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a filter whose blocks are in `{Self}` cannot be added to",
+    message = "a filter whose blocks are in `{Self}` does not accept insertions",
     label = "this filter was opened or borrowed",
-    note = "copy it into memory of its own: `let mut filter = filter.to_filter()?;`"
+    note = "copy it into its own memory: `let mut filter = filter.to_filter()?;`"
 )]
 pub trait BlocksMut: Blocks + AsMut<[Block]> {}
 
@@ -51,7 +51,8 @@ pub trait BlocksMut: Blocks + AsMut<[Block]> {}
 impl<D: AsRef<[Block]> + AsMut<[Block]>> BlocksMut for D {}
 
 impl<D> BloomFilter<D> {
-    /// The callers have checked that there are 1 to 2^32 - 1 blocks and that `meta` is in range.
+    /// The caller must have checked that there are 1 to 2^32 - 1 blocks and that `meta` is in
+    /// range.
     #[inline]
     pub(super) fn from_parts(data: D, meta: Meta, kernel: Kernel) -> Self {
         BloomFilter { data, meta, kernel, answers: meta.contents.whole_keys() }
@@ -59,31 +60,26 @@ impl<D> BloomFilter<D> {
 }
 
 impl<D: Blocks> BloomFilter<D> {
-    /// The same filter, borrowed. Free.
+    /// Borrows the filter. Costs nothing.
     #[inline]
     pub fn view(&self) -> BloomFilter<&[Block]> {
-        BloomFilter {
-            data: self.blocks(),
-            meta: self.meta,
-            kernel: self.kernel,
-            answers: self.answers,
-        }
+        let BloomFilter { meta, kernel, answers, .. } = *self;
+        BloomFilter { data: self.blocks(), meta, kernel, answers }
     }
 
-    /// The blocks, 1 to 2^32 - 1. Cost: none.
+    /// Returns the blocks, 1 to 2^32 - 1.
     #[inline]
     pub fn blocks(&self) -> &[Block] {
         self.data.as_ref()
     }
 
-    /// A filter of these blocks and probes, of hashes of `key_hash`, whose keys were not counted:
-    /// for containers of other systems with the same probe scheme. If the blocks are lent to be
-    /// changed, it can be added to.
+    /// Creates a filter from blocks, for containers of other systems with the same probe scheme.
+    /// Its number of keys inserted is 0. If the blocks are mutable, it accepts insertions.
     ///
     /// # Errors
     ///
     /// [`ParamsError::BlocksOutOfRange`] unless there are 1 to 2^32 - 1 blocks,
-    /// [`ParamsError::ProbesOutOfRange`] unless 1 to 30.
+    /// [`ParamsError::ProbesOutOfRange`] unless there are 1 to 30 probes.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, KeyHash};
@@ -102,26 +98,23 @@ impl<D: Blocks> BloomFilter<D> {
         if !(1..=MAX_PROBES).contains(&probes) {
             return Err(ParamsError::ProbesOutOfRange { probes });
         }
-        Ok(BloomFilter::from_parts(
-            blocks,
-            Meta::new(key_hash, probes as u8, false),
-            Kernel::default(),
-        ))
+        let meta = Meta::new(key_hash, probes as u8, false);
+        Ok(BloomFilter::from_parts(blocks, meta, Kernel::default()))
     }
 }
 
 impl<D> BloomFilter<D> {
-    /// What holds the blocks.
+    /// Returns the storage of the blocks.
     pub fn holder(&self) -> &D {
         &self.data
     }
 
-    /// The kernel that answers batches.
+    /// Returns the kernel that answers batches.
     pub fn kernel(&self) -> Kernel {
         self.kernel
     }
 
-    /// The same filter, with batches answered by `kernel`.
+    /// Sets the kernel that answers batches.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         BloomFilter { kernel, ..self }
@@ -129,7 +122,7 @@ impl<D> BloomFilter<D> {
 }
 
 impl BloomFilter {
-    /// Has the allocator move the blocks: see
+    /// Lets the allocator move the blocks; see
     /// [`BlockBuffer::reallocate`](crate::parts::BlockBuffer::reallocate).
     pub fn reallocate(&mut self) {
         self.data.reallocate();

@@ -1,5 +1,4 @@
-//! The trait of all filters that are looked up by hashes of 64 bits: some required methods, and
-//! every other lookup made of them.
+//! The trait of filters that are looked up by 64-bit hashes.
 
 use alloc::boxed::Box;
 #[cfg(target_has_atomic = "ptr")]
@@ -11,13 +10,14 @@ use crate::bitmask::{self, Bitmask};
 use crate::hash::{HashKeys, Key, KeyError, KeyHash, KeyHasher};
 use crate::kernel::Kernel;
 
-/// A filter that is looked up by hashes of 64 bits, of whatever kind: its lookups, also for code
-/// over several kinds, as `dyn Filter`.
+/// The lookups of a filter that is queried by 64-bit hashes. Use `dyn Filter` for code that handles
+/// several kinds of filters.
 ///
-/// [`BloomFilter`](crate::BloomFilter) has these methods itself, except `contains_*_into`; for all
-/// other types, also those of other packages, import the trait. `&F`, `Box<F>` and `Arc<F>` are
-/// filters if `F` is, also if `F` is `dyn Filter`: they look up batches of keys by hashing them
-/// first. A plain `&dyn Filter` has [`contains_key`](Self::contains_key) for `contains`.
+/// [`BloomFilter`](crate::BloomFilter) also has these methods as inherent ones, except
+/// `contains_*_into`. For all other types, including those of other packages, import the trait.
+/// `&F`, `Box<F>` and `Arc<F>` implement it if `F` does, even if `F` is `dyn Filter`; they hash a
+/// batch of keys before they look it up. For a plain `&dyn Filter`, use
+/// [`contains_key`](Self::contains_key) instead of `contains`.
 ///
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, Sizing};
@@ -28,8 +28,8 @@ use crate::kernel::Kernel;
 /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
 /// let mut filter = options.empty_filter(100)?;
 /// filter.insert("apple")?;
-/// let grows = options.atomic_filter(100)?;
-/// let filters: [Box<dyn Filter>; 2] = [Box::new(filter), Box::new(grows)];
+/// let shared = options.atomic_filter(100)?;
+/// let filters: [Box<dyn Filter>; 2] = [Box::new(filter), Box::new(shared)];
 /// assert_eq!(tables_to_read(&filters, options.hasher()?.hash("apple")), [0]);
 /// assert!(filters[0].contains("apple"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -37,55 +37,59 @@ use crate::kernel::Kernel;
 ///
 /// # For authors of filters
 ///
-/// Five methods are required; the others are made of them. If [`key_hash`](Self::key_hash) is an
-/// XXH3, it must be that of [`hash_key`](Self::hash_key), since batches of keys are hashed by its
-/// [`KeyHasher`]. A filter that gains if memory is prefetched while later keys are hashed replaces
-/// the batches of keys by [`look_up_keys`](crate::parts::look_up_keys).
+/// Five methods are required, and the others call them. If [`key_hash`](Self::key_hash) returns
+/// [`KeyHash::Xxh3`], [`hash_key`](Self::hash_key) must compute that hash, since its [`KeyHasher`]
+/// hashes batches of keys. Override the lookups of batches of keys with
+/// [`look_up_keys`](crate::parts::look_up_keys) if the filter is faster when memory is prefetched
+/// while later keys are hashed.
 pub trait Filter {
     /// Whether the key with this hash may be present: false means certainly absent.
     ///
-    /// The hash must be the filter's own: with another seed, a key that is there is "absent".
+    /// The hash must be the filter's own: for a hash of another seed, the filter answers "absent"
+    /// although the key was inserted.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, 1 if it may be present;
-    /// bits past the last hash become zero.
+    /// Looks up every hash. Bit `i % 64` of `words[i / 64]` becomes 1 if the key with hash `i` may
+    /// be present, otherwise 0. Bits past the last hash become 0.
     ///
     /// # Errors
     ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is
-    /// written then. An implementation begins with [`check_words`](crate::parts::check_words).
+    /// [`LengthError`] unless there is one word per 64 hashes, rounded up. Nothing is written then.
+    /// Implementations call [`check_words`](crate::parts::check_words) first.
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
 
-    /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash: see
+    /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash. See
     /// [`BloomFilter::prefetch_hash`](crate::BloomFilter::prefetch_hash).
     fn prefetch_hash(&self, hash: u64);
 
-    /// Which hashes the filter is of: those of keys, or the caller's, among them other systems'.
+    /// Returns the hash of the filter's keys. It is [`KeyHash::Caller`] if the caller supplies the
+    /// hashes, or if the filter uses the hash of another system.
     fn key_hash(&self) -> KeyHash;
 
-    /// The hash by which this key is looked up, or `None` if only the caller knows it. Required, so
-    /// that no filter of another system's hash has its keys hashed by this one.
+    /// Returns the hash for looking up this key, or `None` if only the caller can compute it. The
+    /// method is required, so that filters with the hash of another system do not use XXH3.
     fn hash_key(&self, key: &[u8]) -> Option<u64>;
 
-    /// The hasher of the filter's keys.
+    /// Returns the hasher of the filter's keys.
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`] if the caller hashes, or the filter is of another system's hash.
+    /// [`KeyError::NoHasher`] if the caller supplies the hashes, or if the filter uses the hash of
+    /// another system.
     #[inline]
     fn hasher(&self) -> Result<KeyHasher, KeyError> {
         self.key_hash().hasher()
     }
 
     /// Whether the key with these bytes may be present: false means certainly absent. A filter of
-    /// the caller's hashes cannot hash a key, and answers true. This is [`contains`](Self::contains)
-    /// for `&dyn Filter`.
+    /// caller-supplied hashes cannot hash a key and returns true. Use it instead of
+    /// [`contains`](Self::contains) with `&dyn Filter`.
     #[inline]
     fn contains_key(&self, key: &[u8]) -> bool {
         self.hash_key(key).is_none_or(|hash| self.contains_hash(hash))
     }
 
-    /// Whether the key may be present, as [`contains_key`](Self::contains_key).
+    /// Whether the key may be present, like [`contains_key`](Self::contains_key).
     #[inline]
     fn contains(&self, key: impl Key) -> bool
     where
@@ -94,16 +98,16 @@ pub trait Filter {
         self.contains_key(key.as_ref())
     }
 
-    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly
-    /// absent. Batches may have any length.
+    /// Looks up every hash. `hits` has one bit per hash afterwards: 1 means that the key may be
+    /// present, 0 that it is certainly absent. Batches may have any length.
     #[inline]
     fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        // A mask of that length has one word per 64.
+        // Cannot fail: a mask has one word per 64 hashes.
         hits.write_answers(hashes.len(), |words| _ = self.contains_hashes_into(hashes, words));
     }
 
-    /// Looks up every key; `hits` then has one bit per key. A filter of the caller's hashes answers
-    /// "maybe"; and if a key panics when it is read, what was not looked up yet says "maybe" too.
+    /// Looks up every key. `hits` has one bit per key afterwards. A filter of caller-supplied
+    /// hashes answers "maybe". If reading a key panics, all keys not yet looked up are "maybe".
     #[inline]
     fn contains_batch<K: Key>(&self, keys: &[K], hits: &mut Bitmask)
     where
@@ -112,8 +116,8 @@ pub trait Filter {
         hits.write_answers(keys.len(), |words| _ = self.contains_batch_into(keys, words));
     }
 
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of
-    /// [`contains_hashes_into`](Self::contains_hashes_into).
+    /// Looks up every key like [`contains_batch`](Self::contains_batch), and writes the answers
+    /// like [`contains_hashes_into`](Self::contains_hashes_into), with the same errors.
     #[inline]
     fn contains_batch_into<K: Key>(&self, keys: &[K], words: &mut [u64]) -> Result<(), LengthError>
     where
@@ -125,8 +129,8 @@ pub trait Filter {
         }
     }
 
-    /// Looks up integers, whose keys are their little-endian bytes, as
-    /// [`contains_batch`](Self::contains_batch): the fastest way from keys to answers.
+    /// Looks up every integer, like [`contains_batch`](Self::contains_batch). The key of an integer
+    /// is its little-endian bytes.
     #[inline]
     fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask)
     where
@@ -135,8 +139,8 @@ pub trait Filter {
         hits.write_answers(keys.len(), |words| _ = self.contains_u64s_into(keys, words));
     }
 
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's, with the errors of
-    /// [`contains_hashes_into`](Self::contains_hashes_into).
+    /// Looks up every integer like [`contains_u64s`](Self::contains_u64s), and writes the answers
+    /// like [`contains_hashes_into`](Self::contains_hashes_into), with the same errors.
     #[inline]
     fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError>
     where
@@ -196,13 +200,14 @@ fn look_up_keys<K>(
 ) -> Result<(), LengthError> {
     check_words(keys.len(), words)?;
     look_up(keys, words, hash, None::<fn(&[u64])>, |hashes, words| {
-        // There is a word per 64 hashes.
+        // Cannot fail: `check_words` has checked the length.
         _ = filter.contains_hashes_into(hashes, words);
     });
     Ok(())
 }
 
-/// From the first key on whose hash is not known, all answers of the call are "maybe".
+/// Looks up keys with [`Filter::hash_key`]. Once one key cannot be hashed, every remaining answer
+/// of the call is "maybe".
 fn look_up_each<K>(
     filter: &impl Filter,
     keys: &[K],
@@ -218,7 +223,7 @@ fn look_up_each<K>(
         })
     };
     look_up(keys, words, hash, None::<fn(&[u64])>, |hashes, words| match known.get() {
-        // There is a word per 64 hashes.
+        // Cannot fail: `check_words` has checked the length.
         true => _ = filter.contains_hashes_into(hashes, words),
         false => bitmask::fill_with_hits(words, hashes.len()),
     });

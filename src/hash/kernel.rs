@@ -24,7 +24,7 @@ use core::mem::MaybeUninit;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use self::staging::STAGED;
-use crate::kernel::Kernel;
+use crate::kernel::{InstructionSet, Kernel};
 
 /// Multiplier of keys of 4 to 8 bytes, `PRIME_MX2` of the specification of XXH3.
 const MULTIPLIER_8: u64 = 0x9fb2_1c65_1e98_df25;
@@ -57,33 +57,11 @@ const MIN_KEYS: usize = 32;
 /// Fewer integers are hashed one by one: selecting the vectors takes the time of hashing one key.
 const MIN_INTEGERS: usize = 4;
 
-/// An instruction set that this CPU supports, or none.
+/// The vectors of a kernel's instruction set, if there is code for it here.
 #[derive(Clone, Copy)]
-pub(super) struct Vectors(VectorKind);
-
-#[derive(Clone, Copy)]
-enum VectorKind {
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    Avx2,
-    /// Keys are hashed one by one.
-    Scalar,
-}
+pub(super) struct Vectors(pub(super) Kernel);
 
 impl Vectors {
-    /// The vectors of a kernel's instruction set.
-    #[inline]
-    pub(super) fn for_kernel(kernel: Kernel) -> Self {
-        Vectors(match kernel.instructions() {
-            #[cfg(target_arch = "x86_64")]
-            crate::kernel::InstructionSet::Avx512 => VectorKind::Avx512,
-            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            crate::kernel::InstructionSet::Avx2 => VectorKind::Avx2,
-            _ => VectorKind::Scalar,
-        })
-    }
-
     /// Hashes every key into memory that need not be initialised, and returns that memory.
     ///
     /// # Panics
@@ -127,12 +105,12 @@ impl Vectors {
     /// Not inlined: that saves 2 % of a call with 128 keys of 16 bytes (AVX2, Zen 3).
     #[inline(never)]
     fn staged<K: AsRef<[u8]>>(self, keys: &[K], seed: u64, hashes: &mut [MaybeUninit<u64>]) {
-        let most = match self.0 {
+        let most = match self.0.instructions() {
             #[cfg(target_arch = "x86_64")]
-            VectorKind::Avx512 => 16,
+            InstructionSet::Avx512 => 16,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            VectorKind::Avx2 => 8,
-            VectorKind::Scalar => 0,
+            InstructionSet::Avx2 => 8,
+            _ => 0,
         };
         let fits = |key: &K| (4..=most).contains(&key.as_ref().len());
         let mut done = 0;
@@ -142,16 +120,16 @@ impl Vectors {
             // Usually all keys have similar lengths. If vectors cannot hash such lengths, two keys
             // of a chunk show it.
             if fits(&keys[0]) || fits(&keys[end / 2]) {
-                let staged = match self.0 {
-                    // SAFETY: `Vectors` are made from a `Kernel` with that instruction set, which
-                    // exists only after detection; the numbers of keys and hashes are equal.
+                let staged = match self.0.instructions() {
+                    // SAFETY: a `Kernel` with AVX-512 exists only after detection; the numbers of
+                    // keys and hashes are equal.
                     #[cfg(target_arch = "x86_64")]
-                    VectorKind::Avx512 => unsafe { avx512::staged(keys, seed, hashes) },
+                    InstructionSet::Avx512 => unsafe { avx512::staged(keys, seed, hashes) },
                     // SAFETY: a `Kernel` with AVX2 exists only after detection; the numbers of keys
                     // and hashes are equal.
                     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-                    VectorKind::Avx2 => unsafe { avx2::staged(keys, seed, hashes) },
-                    VectorKind::Scalar => 0,
+                    InstructionSet::Avx2 => unsafe { avx2::staged(keys, seed, hashes) },
+                    _ => 0,
                 };
                 done += staged;
                 if staged > 0 {
@@ -182,28 +160,28 @@ impl Vectors {
         if hashes.len() < MIN_INTEGERS {
             return false;
         }
-        match (self.0, width) {
+        match (self.0.instructions(), width) {
             #[cfg(target_arch = "x86_64")]
-            (VectorKind::Avx512, 4) => {
+            (InstructionSet::Avx512, 4) => {
                 // SAFETY: a `Kernel` with AVX-512 exists only after detection; the assertion above
                 // makes the numbers of keys and hashes equal.
                 unsafe { avx512::integers::<4>(bytes.as_chunks().0, seed, hashes) };
                 true
             }
             #[cfg(target_arch = "x86_64")]
-            (VectorKind::Avx512, 8) => {
+            (InstructionSet::Avx512, 8) => {
                 // SAFETY: AVX-512 was detected, and the numbers of keys and hashes are equal.
                 unsafe { avx512::integers::<8>(bytes.as_chunks().0, seed, hashes) };
                 true
             }
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            (VectorKind::Avx2, 4) => {
+            (InstructionSet::Avx2, 4) => {
                 // SAFETY: AVX2 was detected, and the numbers of keys and hashes are equal.
                 unsafe { avx2::integers::<4>(bytes.as_chunks().0, seed, hashes) };
                 true
             }
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            (VectorKind::Avx2, 8) => {
+            (InstructionSet::Avx2, 8) => {
                 // SAFETY: AVX2 was detected, and the numbers of keys and hashes are equal.
                 unsafe { avx2::integers::<8>(bytes.as_chunks().0, seed, hashes) };
                 true

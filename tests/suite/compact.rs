@@ -124,8 +124,8 @@ fn compact_form_rejects_unsupported_filters() {
             }
             Err(error) => assert_eq!(
                 error.to_string(),
-                "a filter of 4294967296 whole keys, hashed by XXH3-64 with seed 0: the compact form is for up to \
-                 4294967295 whole keys hashed by XXH3-64 with seed 0"
+                "a filter of 4294967296 whole keys hashed with XXH3-64 with seed 0: the compact form holds up to \
+                 4294967295 whole keys hashed with XXH3-64 with seed 0; use to_bytes"
             ),
         }
     }
@@ -137,7 +137,7 @@ fn full_and_compact_forms_are_distinguished() {
         let (filter, hashes) = filled(blocks, 6, 1);
         let (full, compact) = (filter.to_bytes(), filter.to_compact_bytes().unwrap());
         let error = BloomFilter::from_compact_bytes(&full, KeyHash::default()).unwrap_err();
-        let named = "offset 8: a filter in the full form, version 1 (from_bytes opens it)";
+        let named = "offset 8: a filter in the full form, version 1 (open it with from_bytes)";
         assert_eq!(error.to_string(), named);
         assert!(BloomFilter::from_bytes_any_hash(&compact).is_err());
         assert!(BloomFilter::from_bytes_trusted_any_hash(&compact).is_err());

@@ -31,7 +31,7 @@ const OPTIONS: FilterOptions = FilterOptions::new(TEN);
 const ALLOC: AllocError = AllocError::new(640);
 const CALLER: KeyHash = KeyHash::Caller { tag: 5 };
 const ALLOCATION_FAILED: &str = "no memory for 640 bytes";
-const PROBES: &str = "31 probes: give 1 to 30";
+const PROBES: &str = "31 probes: must be 1 to 30";
 const SCHEME: &str = "offset 10: unsupported probe scheme 9 (supported: 1)";
 
 fn params_error() -> ParamsError {
@@ -64,25 +64,34 @@ fn open_error(bytes: &[u8]) -> FormatError {
 fn sizing() {
     check(params_error(), PROBES, None);
     let error = |sizing: Sizing, keys| sizing.params(keys).unwrap_err();
-    begins(error(Sizing::BitsPerKey(100.5), 1), "100.5 bits per key: give 0 to 100");
-    begins(error(Sizing::BitsPerKey(-1.0), 1), "-1 bits per key: give 0 to 100");
+    begins(error(Sizing::BitsPerKey(100.5), 1), "100.5 bits per key: must be 0 to 100");
+    begins(error(Sizing::BitsPerKey(-1.0), 1), "-1 bits per key: must be 0 to 100");
     begins(
         error(Sizing::FalsePositiveRate(1.5), 1),
-        "false-positive rate 1.5: give a number above",
+        "false-positive rate 1.5: must be above 0 and at most 1",
     );
-    let text = "false-positive rate 1e-30 is out of reach: at 100 bits/key it is ";
+    let text = "false-positive rate 1e-30 is too low: with 100 bits per key it is ";
     begins(error(Sizing::FalsePositiveRate(1e-30), 1_000_000), text);
     let unreachable = error(Sizing::FalsePositiveRate(1e-9), 200_000_000_000);
     assert!(matches!(unreachable, ParamsError::RateUnreachable { needs_partition: true, .. }));
-    let text = "false-positive rate 1e-9 is out of reach: with all 4294967295 blocks it is ";
+    let text = "false-positive rate 1e-9 is too low: with 4294967295 blocks it is ";
     begins(unreachable, text);
-    begins(error(Sizing::MaxBytes(127), 1), "127 bytes hold no filter: the smallest takes 128");
-    let text = "5368709120 blocks needed, 4294967295 allowed: ";
+    begins(
+        error(Sizing::MaxBytes(127), 1),
+        "127 bytes cannot hold a filter: the smallest takes 128",
+    );
+    let text = "5368709120 blocks, at most 4294967295 allowed: ";
     begins(error(Sizing::BitsPerKey(64.0), 5 << 33), text);
     let none = BloomFilter::from_blocks(&[], 6, CALLER).unwrap_err();
     begins(none, "0 blocks: a filter has at least 1");
     check(ALLOC, ALLOCATION_FAILED, None);
     assert_eq!(ALLOC.bytes, 640);
+    // Numbers of any size print in short form.
+    let huge = "1e300 bits per key: must be 0 to 100";
+    begins(error(Sizing::BitsPerKey(1e300), 1), huge);
+    begins(error(Sizing::FalsePositiveRate(-1e-300), 1), "false-positive rate -1e-300: ");
+    assert_eq!(Sizing::BitsPerKey(1e300).to_string(), "1e300 bits/key");
+    assert_eq!(Sizing::FalsePositiveRate(1e-9).to_string(), "a false-positive rate of 1e-9");
 }
 
 #[test]
@@ -129,15 +138,15 @@ fn results_of_the_wrong_length() {
     let (filter, _) = filled(2, 6, 1);
     let error = filter.contains_hashes_into(&[1; 130], &mut [0; 2]).unwrap_err();
     assert_eq!((error.words, error.expected), (2, 3));
-    begins(error, "2 words for the results, 3 needed");
+    begins(error, "2 words for the answers, expected 3: pass one word per 64 keys");
     assert_eq!(check_words(130, &[0; 2]), Err(error));
 }
 
 #[test]
 fn folding_and_merging() {
     for (blocks, divisor, text) in [
-        (6, 4, "4 does not divide 6 blocks: fold by 3 or 6"),
-        (1, 2, "2 does not divide 1 block: fold by 1"),
+        (6, 4, "4 is not a divisor of 6, the number of blocks: fold by 3 or 6"),
+        (1, 2, "2 is not a divisor of 1, the number of blocks: fold by 1"),
     ] {
         check(empty(blocks, 3).folded(divisor).unwrap_err(), text, Some(text));
     }
@@ -145,11 +154,11 @@ fn folding_and_merging() {
     let merge =
         |left: &BloomFilter, right: &BloomFilter| left.clone().union_with(right).unwrap_err();
     let shaped = |blocks, probes| filled(blocks, probes, 1).0;
-    for (left, right, text) in [(1, 2, "1 block with one of 2"), (2, 1, "2 blocks with one of 1")] {
-        let text = format!("cannot merge a filter of {text}: size both for the same keys");
-        begins(merge(&shaped(left, 6), &shaped(right, 6)), &text);
-        let text = text.replace("block", "probe");
-        begins(merge(&shaped(4, left), &shaped(4, right)), &text);
+    for [left, right] in [[(1, 6), (2, 6)], [(2, 6), (1, 6)], [(4, 1), (4, 2)], [(4, 2), (4, 1)]] {
+        let text = |(blocks, probes)| format!("blocks = {blocks}, probes = {probes}");
+        let text = format!("filter with {} with one with {}: ", text(left), text(right));
+        let error = merge(&shaped(left.0, left.1), &shaped(right.0, right.1));
+        begins(error, &format!("cannot merge a {text}"));
     }
     let seeded = BloomFilter::pass_all(KeyHash::Xxh3 { seed: 9 }).to_filter().unwrap();
     let text = "cannot merge a filter of XXH3-64 with seed 0 with one of XXH3-64 with seed 9";
@@ -165,10 +174,11 @@ fn folding_and_merging() {
     begins(merge(&shaped(1, 6), &prefixes), &text);
 
     let (a, b) = (shaped(40, 6), shaped(41, 6));
-    let text = "cannot merge a filter of 40 blocks with one of 41: size both for the same keys";
+    let text = "cannot merge a filter with blocks = 40, probes = 6 with one with blocks = 41, \
+                probes = 6: create both with the same Params";
     check(merge(&a, &b), text, None);
     let all = BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap();
-    let text = "a pass-all filter would make the union one: ";
+    let text = "merging a pass-all filter would make the result pass-all: ";
     begins(merge(&a, &all), text);
 }
 
@@ -239,5 +249,5 @@ fn stored_filters() {
 fn names_of_extractors() {
     let error = "fixed:04".parse::<PrefixExtractor>().unwrap_err();
     assert_eq!(error.name, "fixed:04");
-    begins(error, "no prefix rule \"fixed:04\": give fixed:BYTES, capped:BYTES, or delimiter:");
+    begins(error, "unknown prefix rule \"fixed:04\": use fixed:BYTES, capped:BYTES or delimiter:");
 }

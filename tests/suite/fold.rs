@@ -168,10 +168,10 @@ fn a_divisor_that_is_none_is_refused_and_changes_nothing() {
         }
     }
     let refused = |blocks, divisor| empty(blocks, 6).folded(divisor).unwrap_err().to_string();
-    assert_eq!(refused(40, 0), "0 does not divide 40 blocks: fold by 1");
-    assert_eq!(refused(40, 50), "50 does not divide 40 blocks: fold by 40");
-    assert_eq!(refused(41, 2), "2 does not divide 41 blocks: fold by 1 or 41");
-    assert_eq!(refused(1, 2), "2 does not divide 1 block: fold by 1");
+    assert_eq!(refused(40, 0), "0 is not a divisor of 40, the number of blocks: fold by 1");
+    assert_eq!(refused(40, 50), "50 is not a divisor of 40, the number of blocks: fold by 40");
+    assert_eq!(refused(41, 2), "2 is not a divisor of 41, the number of blocks: fold by 1 or 41");
+    assert_eq!(refused(1, 2), "2 is not a divisor of 1, the number of blocks: fold by 1");
 }
 
 #[test]

@@ -89,15 +89,18 @@ fn strangers_are_refused_and_change_nothing() {
     let (empty, all) = (empty(3, 6), pass_all());
     let (left, right) = (KeyHash::default(), KeyHash::Xxh3 { seed: 9 });
     let caller = KeyHash::Caller { tag: 0 };
+    let shape_mismatch = |other: &BloomFilter| {
+        let (left, right) = (before.params(), other.params());
+        MergeError::ShapeMismatch { left, right }
+    };
     for (other, expected) in [
-        (&blocks, MergeError::BlocksMismatch { left: 40, right: 41 }),
-        (&probes, MergeError::ProbesMismatch { left: 6, right: 7 }),
+        (&blocks, shape_mismatch(&blocks)),
+        (&probes, shape_mismatch(&probes)),
         (&seeded, MergeError::HashMismatch { left, right }),
         (&seeded_pass_all, MergeError::HashMismatch { left, right }),
         (&tagged, MergeError::HashMismatch { left, right: caller }),
-        // Not even what has no bit is of another shape without being told, and nothing becomes
-        // pass-all.
-        (&empty, MergeError::BlocksMismatch { left: 40, right: 3 }),
+        // An empty filter of another shape is an error too, and no filter becomes pass-all.
+        (&empty, shape_mismatch(&empty)),
         (&all, MergeError::PassAll),
     ] {
         assert_eq!(filter.union_with(other), Err(expected));
@@ -105,14 +108,15 @@ fn strangers_are_refused_and_change_nothing() {
     }
 }
 
-/// Also with an empty receiver of other shape: a shape that was taken from an input made 1,954
-/// blocks one.
+/// An empty receiver must not take the shape of the other filter: that once replaced 1,954 blocks by
+/// one.
 #[test]
 fn a_receiver_keeps_its_shape() {
     let (other, _) = filled(1, 6, 1);
     let mut receiver = empty(1_954, 6);
     let error = receiver.union_with(&other);
-    assert_eq!(error, Err(MergeError::BlocksMismatch { left: 1_954, right: 1 }));
+    let (left, right) = (receiver.params(), other.params());
+    assert_eq!(error, Err(MergeError::ShapeMismatch { left, right }));
     assert_eq!(receiver, empty(1_954, 6));
 }
 

@@ -331,7 +331,7 @@ fn rules_and_contents_have_a_text() {
     assert_eq!(rule.to_string().parse(), Ok(rule.clone()));
     assert_ne!(rule, PrefixExtractor::fixed(2));
     let error = "fixed:four".parse::<PrefixExtractor>().unwrap_err();
-    assert!(error.to_string().starts_with("no prefix rule \"fixed:four\": give fixed:BYTES"));
+    assert!(error.to_string().starts_with("unknown prefix rule \"fixed:four\": use fixed:BYTES"));
     for (contents, text) in [
         (FilterContents::WholeKeys, "whole keys"),
         (FilterContents::Prefixes { extractor: 42 }, "prefixes by extractor 000000000000002a"),

@@ -132,11 +132,11 @@ fn a_rule_of_the_callers_is_written_and_not_read() {
     let custom = PrefixExtractor::custom("first", first, first);
     assert_eq!(to_string(&custom).unwrap(), r#""custom:first""#);
     let error = from_str::<PrefixExtractor>(r#""custom:first""#).unwrap_err();
-    assert!(error.to_string().starts_with(r#"no prefix rule "custom:first""#), "{error}");
+    assert!(error.to_string().starts_with(r#"unknown prefix rule "custom:first""#), "{error}");
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(custom);
     let text = to_string(&options).unwrap();
     let error = from_str::<FilterOptions>(&text).unwrap_err();
-    assert!(error.to_string().contains(r#"no prefix rule "custom:first""#), "{error}");
+    assert!(error.to_string().contains(r#"unknown prefix rule "custom:first""#), "{error}");
     for name in ["", "fixed", "fixed:04", "delimiter:2F:1"] {
         assert!(serde_json::from_value::<PrefixExtractor>(json!(name)).is_err(), "{name}");
     }

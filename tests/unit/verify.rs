@@ -57,7 +57,7 @@ fn flushed_keys_are_verified_too() {
     let error = changed.finish_verified().unwrap_err();
     assert!(matches!(error, BuildError::HashesChanged { .. }));
     let mut incomplete = builder;
-    incomplete.filling.as_mut().unwrap().missing += 1;
+    incomplete.filling.as_mut().unwrap().found.missing += 1;
     let error = incomplete.finish_verified().unwrap_err();
     assert_eq!(error, BuildError::KeysMissing { missing: 1, keys: 1_000 });
 }

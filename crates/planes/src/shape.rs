@@ -77,11 +77,11 @@ impl Display for ShapeError {
             Self::BitsPerItemOutOfRange { bits_per_item: bits } => {
                 write!(
                     f,
-                    "{bits} bits per item: give a number above 0 and up to {MAX_BITS_PER_KEY}"
+                    "{bits:?} bits per item: give a number above 0 and up to {MAX_BITS_PER_KEY}"
                 )
             }
             Self::RateOutOfRange { rate } => {
-                write!(f, "false-positive rate {rate}: give a number above 0 and below 1")
+                write!(f, "false-positive rate {rate:?}: give a number above 0 and below 1")
             }
             Self::RateUnreachable { rate, lowest } => {
                 write!(

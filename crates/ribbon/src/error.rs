@@ -84,10 +84,10 @@ impl Display for RibbonError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Rate { rate } => {
-                write!(f, "false-positive rate {rate}: give 2^-32 (2.33e-10) to 0.5")
+                write!(f, "false-positive rate {rate:?}: give 2^-32 (2.33e-10) to 0.5")
             }
             Self::BitsPerKey { bits_per_key } => {
-                write!(f, "{bits_per_key} bits per key: give 0.5 or more, or write no filter")
+                write!(f, "{bits_per_key:?} bits per key: give 0.5 or more, or write no filter")
             }
             Self::TooManyKeys { keys, limit } => {
                 write!(f, "{keys} keys, at most {limit} fit: partition them over several filters")

@@ -96,7 +96,7 @@ impl Display for SplitBlockError {
                 write!(f, "{found} bytes, expected {expected}: followed by other bytes")
             }
             Self::RateOutOfRange { rate } => {
-                write!(f, "false-positive rate {rate}: give one between 0 and 1, both excluded")
+                write!(f, "false-positive rate {rate:?}: give one between 0 and 1, both excluded")
             }
             Self::NotAPowerOfTwo { blocks } => {
                 write!(f, "{blocks} blocks: give a power of two, since some readers open no others")

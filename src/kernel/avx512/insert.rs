@@ -12,6 +12,8 @@
 //! that an earlier probe also has. A position repeats an earlier one if the smallest of its
 //! differences to the earlier ones is 0. Comparisons with each of them would write mask registers,
 //! at most one per cycle on Zen 5: ten of those for eight keys took 25 % of the time.
+//!
+//! In the attributes, `avx512vbmi` implies `avx512f` and `avx512bw`.
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
@@ -27,6 +29,9 @@ const KEYS: usize = 8;
 /// twice as early: 32 keys ahead took 1.3 times as long from memory (Zen 5).
 const PIPELINE_DEPTH: usize = 4;
 
+/// Byte `i` is `1 << i`. As a matrix of bits, this is the identity.
+const BITS_OF_BYTES: u64 = 0x8040_2010_0804_0201;
+
 /// Number of slots, a power of two: the iterations ahead and the current one fit.
 const RING: usize = 2 * PIPELINE_DEPTH;
 
@@ -38,7 +43,7 @@ const MATRIX_MIN_KEYS: usize = 4;
 /// # Safety
 ///
 /// See [`Table`](super::super::table::Table).
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
+#[target_feature(enable = "avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 pub(super) unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
     if hashes.len() < MATRIX_MIN_KEYS {
         return scalar::insert(tile, probes, hashes, new);
@@ -49,7 +54,7 @@ pub(super) unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &m
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
+#[target_feature(enable = "avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 fn insert_by<const NEW: bool>(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
     match probes {
         ..=2 => fill::<1, 1, NEW>(tile, probes, hashes, new),
@@ -69,7 +74,7 @@ fn insert_by<const NEW: bool>(tile: Tile<'_>, probes: u32, hashes: &[u64], new: 
 /// each of `REGISTERS`. If `NEW`, reports which hashes were new. Not inlined, so that
 /// `tools/codegen.sh` finds each instance.
 #[inline(never)]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
+#[target_feature(enable = "avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
     tile: Tile<'_>,
     probes: u32,
@@ -129,7 +134,7 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
 ///
 /// The key was staged for the tile that `blocks` belongs to, and nothing else accesses its blocks.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
+#[target_feature(enable = "avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 unsafe fn add<const ROUNDS: usize, const NEW: bool>(
     blocks: *mut Block,
     staged: &Staged<ROUNDS>,
@@ -137,26 +142,11 @@ unsafe fn add<const ROUNDS: usize, const NEW: bool>(
     key: usize,
     added: &mut [u8; 64],
 ) {
-    /// For each byte, the first byte of its word.
-    const WORDS: [u8; 64] = {
-        let mut words = [0; 64];
-        let mut byte = 0;
-        while byte < 64 {
-            words[byte] = byte as u8 / 8 * 8;
-            byte += 1;
-        }
-        words
-    };
-    /// `1 << i` for an index `i` in this word, 0 for other words.
-    const ONES: [u8; 64] = {
-        let mut ones = [0; 64];
-        let mut i = 0;
-        while i < 8 {
-            ones[i] = 1 << i;
-            i += 1;
-        }
-        ones
-    };
+    /// For each byte, the index of the first byte of its word.
+    const WORDS: [[u8; 8]; 8] =
+        [[0; 8], [8; 8], [16; 8], [24; 8], [32; 8], [40; 8], [48; 8], [56; 8]];
+    /// Byte `i` is `1 << i` if it is in the first word, otherwise 0.
+    const ONES: [u64; 8] = [BITS_OF_BYTES, 0, 0, 0, 0, 0, 0, 0];
     // SAFETY: reads the 64 bytes of `WORDS`; the load needs no alignment.
     let words = unsafe { _mm512_loadu_si512(WORDS.as_ptr().cast()) };
     // SAFETY: reads the 64 bytes of `ONES`; the load needs no alignment.
@@ -178,7 +168,7 @@ unsafe fn add<const ROUNDS: usize, const NEW: bool>(
         let difference = _mm512_xor_si512(_mm512_set1_epi64(bytes as i64), words);
         let bytes = _mm512_permutexvar_epi8(difference, ones);
         // Transposes eight matrices: "the byte of a probe" becomes "the probes of a byte".
-        let identity = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
+        let identity = _mm512_set1_epi64(BITS_OF_BYTES as i64);
         let probes = _mm512_gf2p8affine_epi64_epi8::<0>(identity, bytes);
         let mask = _mm512_gf2p8affine_epi64_epi8::<0>(probes, _mm512_set1_epi64(bits as i64));
         line = _mm512_or_si512(line, mask);
@@ -225,9 +215,7 @@ struct BlockPositions<const ROUNDS: usize, const REGISTERS: usize> {
 
 impl<const ROUNDS: usize, const REGISTERS: usize> BlockPositions<ROUNDS, REGISTERS> {
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
-    )]
+    #[target_feature(enable = "avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
     fn new(tile: &Tile<'_>, probes: u32) -> Self {
         const POWERS: [u32; 32] = powers();
         let mut powers = [[_mm512_setzero_si512(); 4]; ROUNDS];
@@ -264,9 +252,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> BlockPositions<ROUNDS, REGISTE
     ///
     /// If a block is not in the tile.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
-    )]
+    #[target_feature(enable = "avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
     fn stage<const NEW: bool>(&self, hashes: &[u64], staged: &mut Staged<ROUNDS>, slot: usize) {
         let lanes = _bzhi_u32(0xff, hashes.len() as u32) as u8;
         // SAFETY: the mask limits the load to `hashes.len()` lanes; it needs no alignment.
@@ -293,20 +279,9 @@ impl<const ROUNDS: usize, const REGISTERS: usize> BlockPositions<ROUNDS, REGISTE
     /// Returns the bytes of eight probes, and the matrices of their bits, for eight keys. Each word
     /// of `high` holds the high half of a key's hash twice.
     #[inline]
-    #[target_feature(
-        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
-    )]
+    #[target_feature(enable = "avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
     fn round<const N: usize>(&self, round: usize, high: __m512i) -> (__m512i, __m512i) {
-        /// `1 << i % 8`.
-        const BITS: [u8; 64] = {
-            let mut bits = [1; 64];
-            let mut i = 0;
-            while i < 64 {
-                bits[i] <<= i % 8;
-                i += 1;
-            }
-            bits
-        };
+        const BITS: [u64; 8] = [BITS_OF_BYTES; 8];
         // One bit, in the lower halves.
         let lower = _mm512_set1_epi64(1);
         let one = _mm512_set1_epi32(1);

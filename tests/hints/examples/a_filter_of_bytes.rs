@@ -1,4 +1,4 @@
-//! `Vec<u8>` holds no blocks of a filter
+//! `Vec<u8>` does not hold the blocks of a filter
 //! BloomFilter::from_bytes(bytes, key_hash)
 //! BloomFilter<Stored<Vec<u8>>>
 

@@ -1,4 +1,4 @@
-//! cannot be added to
+//! does not accept insertions
 //! to_filter()
 
 use blocked_bloom::{BloomFilter, KeyHash};

@@ -186,7 +186,7 @@ fn plan_warns_of_what_is_too_large() {
     // What is possible is printed, and the rest is an error.
     let output = dir.run("plan --keys 1G --fpr 1% --max-bytes 100 --bits-per-key 0");
     assert_eq!(output.status.code(), Some(2));
-    assert_parts(&stderr(&output), &["100 bytes hold no filter"]);
+    assert_parts(&stderr(&output), &["100 bytes cannot hold a filter"]);
     assert_parts(&text(output.stdout), &["9.92", "no filter", "100.000 %"]);
     assert_parts(&dir.fails("plan --keys 1000G --bits-per-key 100"), &["partition"]);
 }

@@ -86,7 +86,7 @@ impl Display for ClassicalError {
                 write!(f, "{found} bytes in all, expected {expected}: the filter is {what}")
             }
             Self::RateOutOfRange { rate } => {
-                write!(f, "false-positive rate {rate}: give a number above 0 and below 1")
+                write!(f, "false-positive rate {rate:?}: give a number above 0 and below 1")
             }
             Self::RateTooLow { rate, least } => {
                 write!(f, "false-positive rate {rate:e}: the lowest is {least:e}")

@@ -165,7 +165,7 @@ impl Display for RocksdbError {
                 write!(f, "a filter block of {found} bytes, expected at most {}", u32::MAX)
             }
             Self::BitsPerKey { bits_per_key } => {
-                write!(f, "{bits_per_key} bits per key: give 0.5 or more, or write no filter")
+                write!(f, "{bits_per_key:?} bits per key: give 0.5 or more, or write no filter")
             }
             Self::Alloc(error) => error.fmt(f),
             Self::KeysMissing { missing, keys } => write!(

@@ -11,7 +11,7 @@ use blocked_bloom_lsm::{
 };
 
 const NO_MEMORY: &str = "no memory for 640 bytes";
-const PROBES: &str = "31 probes: give 1 to 30";
+const PROBES: &str = "31 probes: must be 1 to 30";
 
 /// Fails if a text loses a value, if a case prints nothing, or if a chain of sources breaks off.
 fn check(error: impl Error + 'static, text: &str, source: Option<&str>) {

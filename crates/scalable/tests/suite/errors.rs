@@ -31,7 +31,7 @@ fn forge(header: &mut [u8], at: usize, field: &[u8]) {
 #[test]
 fn making_adding_and_merging() {
     check(ScalableError::from(ALLOC), ALLOCATION_FAILED, Some(ALLOCATION_FAILED));
-    let probes = "31 probes: give 1 to 30";
+    let probes = "31 probes: must be 1 to 30";
     let error = Sizing::BitsPerKey(10.0).params(100).unwrap().with_probes(31).unwrap_err();
     check(ScalableError::from(error), probes, Some(probes));
     let options = ScalableOptions::new(0.01, 10);
@@ -39,7 +39,7 @@ fn making_adding_and_merging() {
     check(error, "growth by a factor of 17: give 2 to 16", None);
     let error = options.with_tightening(0.99).build().unwrap_err();
     check(error, "a tightening ratio of 0.99: give 0.05 to 0.95", None);
-    let rate = "false-positive rate 0: give a number above 0 and up to 1";
+    let rate = "false-positive rate 0: must be above 0 and at most 1";
     check(ScalableOptions::new(0.0, 10).build().unwrap_err(), rate, Some(rate));
     let mut caller = options.with_key_hash(CALLER).build().unwrap();
     let text = CALLER.hasher().unwrap_err().to_string();
