@@ -1,5 +1,5 @@
-//! One index for every subset of columns, as PostgreSQL's `bloom` index is: a filter for each row,
-//! in which a value is hashed together with its column.
+//! One index for every subset of columns, like PostgreSQL's `bloom` index: one filter per row, in
+//! which each value is hashed together with its column.
 //!
 //! `cargo run --release -p blocked-bloom-planes --example any_columns -- [ROWS]`
 
@@ -14,7 +14,7 @@ use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
 const COLUMNS: [&str; 10] =
     ["city", "colour", "day", "device", "host", "method", "path", "status", "tenant", "version"];
 
-/// The value of a column in a row: one in a thousand for most columns, few for some.
+/// The value of a column in a row: one of 1,000 for most columns, one of a few for others.
 fn value(row: u64, column: usize) -> u64 {
     let mixed = (row * 10 + column as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 20;
@@ -23,7 +23,7 @@ fn value(row: u64, column: usize) -> u64 {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let rows: u64 = std::env::args().nth(1).map_or(Ok(200_000), |rows| rows.parse())?;
-    // 128 bits a row, of which a column sets two.
+    // 128 bits a row. Each column sets two of them.
     let options = PlanesOptions::new(Shape::new(1, 128, 2)?).with_liveness();
     let hasher = options.hasher()?;
     let hash = |column: usize, value: u64| {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         start.elapsed().as_nanos() as f64 / rows.max(1) as f64
     );
 
-    // A query names any columns: here those of a row that exists, so that there is a match.
+    // A query names any columns: here those of an existing row, so that one row matches.
     let planes = Planes::from_bytes(&index, options.key_hash())?;
     let mut hits = Bitmask::new();
     for columns in [&[0][..], &[3], &[2, 8], &[1, 4, 6, 9], &[0, 1, 2, 4, 5, 6]] {
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let start = Instant::now();
         planes.query(&query, &mut hits);
         let took = start.elapsed();
-        // The table is read where the index says so.
+        // Reads the table only at the matching rows.
         let is_match =
             |&row: &usize| wanted.iter().all(|&(column, of)| value(row as u64, column) == of);
         let matches = hits.hits().filter(is_match).count();

@@ -1,8 +1,8 @@
-//! A skip index over a log: lines in pages, their tokens as items. A query reads the pages that may
-//! have its tokens, and no others.
+//! A skip index over a log: pages of lines, with tokens as items. A query reads only the pages that
+//! may contain its tokens.
 //!
 //! `cargo run --release -p blocked-bloom-planes --example log_skip_index -- [FILE] [TOKEN...]`;
-//! without a file, a log that is made up.
+//! without a file, it generates a log.
 
 #![expect(clippy::print_stdout, reason = "an example")]
 
@@ -14,13 +14,13 @@ use blocked_bloom_planes::{PlanesLayout, PlanesOptions, Query, Shape};
 
 const LINES_A_PAGE: usize = 100;
 
-/// The words of a line, in small letters.
+/// The words of a line, in lower case.
 fn tokens(line: &str) -> impl Iterator<Item = String> + '_ {
     let words = line.split(|c: char| !c.is_ascii_alphanumeric());
     words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase)
 }
 
-/// Log lines of services, requests, and now and then an error.
+/// Generates log lines of services, with requests and occasional errors.
 fn made_up() -> String {
     let services = ["auth", "billing", "cart", "search", "mail", "stock"];
     let mut state = 1_u64;
@@ -66,13 +66,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let lines: Vec<&str> = log.lines().collect();
     let pages: Vec<&[&str]> = lines.chunks(LINES_A_PAGE).collect();
 
-    // Sized for the page with the most tokens: one page in a thousand is read in vain.
+    // Sized for the page with the most tokens, with one false match per 1,000 pages.
     let store = FilterOptions::default();
     let hasher = store.hasher()?;
     let most = pages.iter().map(|page| hashes(hasher, page).len()).max().unwrap_or(1);
     let options = PlanesOptions::for_filters(&store, Shape::for_rate(most as u64, 0.001)?);
 
-    // The index is written group by group, beside the log.
+    // The index is written group by group, together with the log.
     let (mut index, mut builder) = (Vec::new(), options.builder()?);
     for page in &pages {
         index.extend(builder.append(hashes(hasher, page))?.unwrap_or_default());
@@ -87,8 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("index: {} bytes, {} for up to {most} tokens a page", index.len(), options.shape());
 
     if queries.is_empty() {
-        // A request that is in one line, a word that is rare, two words together, one that is
-        // nowhere.
+        // A request in one line, a rare word, two words together, and an absent word.
         let rare = lines.iter().rev().flat_map(|line| tokens(line)).find(|token| token.len() == 8);
         queries.extend(rare.map(|token| vec![token]));
         queries.extend([
@@ -97,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             vec!["nowhere".into()],
         ]);
     }
-    // Of the index only the planes that a query needs are read, of the log only the pages that may
+    // Reads only the planes of the index that a query needs, and only the pages of the log that may
     // match.
     let layout = PlanesLayout::from_tail(&index[index.len() - 64..], index.len() as u64)?;
     for query in &queries {

@@ -1,17 +1,21 @@
-//! From items to stored planes, group by group.
+//! Turns rows into stored planes, group by group.
 
 use alloc::vec::Vec;
+
+use blocked_bloom::KeyHash;
 
 use crate::error::PlanesError;
 use crate::layout::PlanesLayout;
 use crate::options::PlanesOptions;
+use crate::shape::Shape;
 use crate::transpose::Rows;
 
-/// Takes rows and gives back the stored planes in pieces, a group at a time, for a file that is
-/// written while it grows.
+/// Builds planes and returns the stored bytes one group at a time, for a file that is written while
+/// it grows.
 ///
-/// The pieces, one behind the other, are the stored planes. Memory: the rows of a group, twice.
-/// [`Planes::from_hashes`](crate::Planes::from_hashes) keeps all of them in memory instead.
+/// The returned pieces, concatenated, are the stored planes. The builder holds the rows of one
+/// group twice. [`Planes::from_hashes`](crate::Planes::from_hashes) keeps all groups in memory
+/// instead.
 ///
 /// ```
 /// use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -36,16 +40,16 @@ use crate::transpose::Rows;
 pub struct PlanesBuilder {
     pub(crate) layout: PlanesLayout,
     pub(crate) rows: Rows,
-    /// Groups that were given out.
+    /// Number of groups returned so far.
     pub(crate) groups: u64,
 }
 
 impl PlanesOptions {
-    /// A builder of such planes.
+    /// Creates a builder of planes with these options.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Alloc`] if there is no memory for a row.
+    /// [`PlanesError::Alloc`] if memory for one row cannot be allocated.
     pub fn builder(&self) -> Result<PlanesBuilder, PlanesError> {
         let layout = PlanesLayout::new(*self, 0, false);
         Ok(PlanesBuilder { rows: Rows::new(&layout)?, layout, groups: 0 })
@@ -53,13 +57,14 @@ impl PlanesOptions {
 }
 
 impl PlanesBuilder {
-    /// Appends a row with these items, hashed by the options' hasher. Neither the order nor the
-    /// repetition of items matters. Returns bytes when a group is complete.
+    /// Appends a row with these items, hashed by the options' hasher. The order of the items does
+    /// not matter, and repeated items are ignored. Returns the bytes of a group once it is
+    /// complete.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Alloc`] if there is no memory for the row, or for the bytes of its group; the
-    /// row is not appended then.
+    /// [`PlanesError::Alloc`] if memory for the row or for the bytes of its group cannot be
+    /// allocated. The row is not appended in that case.
     #[inline]
     pub fn append(
         &mut self,
@@ -69,18 +74,18 @@ impl PlanesBuilder {
         self.append_with(|row| shape.set(row, hashes))
     }
 
-    /// Appends a row for each list of items, and returns the bytes of all groups that are complete
-    /// then, or none.
+    /// Appends one row per list of items, and returns the bytes of all groups that the call
+    /// completed (possibly none).
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Alloc`]; bytes of complete groups are lost then, so that the builder is of no
-    /// more use.
+    /// [`PlanesError::Alloc`]. The bytes of groups completed by this call are lost, so the builder
+    /// must be discarded.
     pub fn append_all<R: AsRef<[u64]>>(&mut self, rows: &[R]) -> Result<Vec<u8>, PlanesError> {
         self.append_each(rows, |builder, row| builder.append(row.as_ref().iter().copied()))
     }
 
-    /// Appends rows by `append`, and returns the bytes of all groups that are complete then.
+    /// Appends rows with `append`, and returns the bytes of all groups that the call completed.
     pub(crate) fn append_each<R>(
         &mut self,
         rows: impl IntoIterator<Item = R>,
@@ -95,7 +100,7 @@ impl PlanesBuilder {
         Ok(stored)
     }
 
-    /// Appends a row whose items are unknown: it may have any item.
+    /// Appends a row whose items are unknown. It matches every query.
     ///
     /// # Errors
     ///
@@ -104,7 +109,7 @@ impl PlanesBuilder {
         self.append_with(|row| row.fill(u64::MAX))
     }
 
-    /// Appends the row that `fill` writes into zeros.
+    /// Appends the row that `fill` writes into zeroed words.
     #[inline]
     pub(crate) fn append_with(
         &mut self,
@@ -120,8 +125,8 @@ impl PlanesBuilder {
         Ok(Some(group))
     }
 
-    /// The remaining bytes: the last group, if it has a row, and the closing record; before them
-    /// the first record, if no group was returned.
+    /// Returns the remaining bytes: the last group, if it has a row, and the closing record. If no
+    /// group was returned before, they begin with the first record.
     ///
     /// # Errors
     ///
@@ -137,31 +142,43 @@ impl PlanesBuilder {
         Ok(stored)
     }
 
-    /// What the planes are made with.
+    /// Checks that other rows have the shape of these planes.
+    pub(crate) fn check_shape(&self, found: Shape) -> Result<(), PlanesError> {
+        let expected = self.options().shape();
+        if found == expected { Ok(()) } else { Err(PlanesError::RowShape { found, expected }) }
+    }
+
+    /// Checks that other rows have the hash of these planes.
+    pub(crate) fn check_key_hash(&self, found: KeyHash) -> Result<(), PlanesError> {
+        let expected = self.options().key_hash();
+        if found == expected { Ok(()) } else { Err(PlanesError::HashMismatch { found, expected }) }
+    }
+
+    /// Returns the options of the planes.
     pub fn options(&self) -> &PlanesOptions {
         self.layout.options()
     }
 
-    /// Rows that were appended.
+    /// Returns the number of rows appended so far.
     pub fn rows(&self) -> u64 {
         self.groups * u64::from(self.options().group_rows()) + self.rows.used as u64
     }
 
-    /// Memory that is held between two calls: up to twice the rows of the group so far, and no more
-    /// than a group. The bytes that a call returns take as much.
+    /// Returns the memory held between two calls: up to twice the rows of the current group, and at
+    /// most one full group. The bytes that a call returns need the same amount again.
     pub fn memory_bytes(&self) -> u64 {
         self.rows.memory_bytes() as u64
     }
 }
 
-/// Appends bytes if there is memory for them.
+/// Appends `more` to `bytes`, or fails if the allocation fails.
 pub(crate) fn extend(bytes: &mut Vec<u8>, more: &[u8]) -> Result<(), PlanesError> {
     bytes.try_reserve(more.len()).map_err(|_| PlanesError::alloc(more.len()))?;
     bytes.extend_from_slice(more);
     Ok(())
 }
 
-/// Options and number of rows.
+/// Shows the options and the number of rows.
 impl core::fmt::Debug for PlanesBuilder {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("PlanesBuilder")

@@ -1,4 +1,4 @@
-//! Rows of other planes: what merges planes that were written at different times.
+//! Copies rows of existing planes, to merge planes that were written at different times.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -8,18 +8,19 @@ use crate::error::PlanesError;
 use crate::planes::Planes;
 use crate::transpose::transpose_64;
 
-/// Rows that are transposed at a time.
+/// Rows transposed at a time.
 const TILE: usize = 64;
 
 impl PlanesBuilder {
     /// Appends rows of other planes of the same shape and hash, bit for bit, and returns the bytes
-    /// of all groups that are complete then, or none. A row that was deleted there becomes a row
-    /// without items.
+    /// of all groups that the call completed (possibly none). A row deleted in `planes` becomes a
+    /// row without items.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::RowShape`], [`PlanesError::HashMismatch`], [`PlanesError::RangeOutOfRange`];
-    /// nothing is appended then. [`PlanesError::Alloc`], as for [`append_all`](Self::append_all).
+    /// [`PlanesError::RowShape`], [`PlanesError::HashMismatch`] and
+    /// [`PlanesError::RangeOutOfRange`] leave the builder unchanged. [`PlanesError::Alloc`] does
+    /// not: see [`append_all`](Self::append_all).
     ///
     /// ```
     /// use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -39,14 +40,8 @@ impl PlanesBuilder {
         planes: &Planes<B>,
         rows: Range<usize>,
     ) -> Result<Vec<u8>, PlanesError> {
-        let (found, expected) = (planes.shape(), self.options().shape());
-        if found != expected {
-            return Err(PlanesError::RowShape { found, expected });
-        }
-        let (found, expected) = (planes.key_hash(), self.options().key_hash());
-        if found != expected {
-            return Err(PlanesError::HashMismatch { found, expected });
-        }
+        self.check_shape(planes.shape())?;
+        self.check_key_hash(planes.key_hash())?;
         planes.check_range(&rows)?;
         let row_words = (self.options().shape().planes() as usize).div_ceil(64);
         let mut tile = Vec::new();
@@ -71,8 +66,8 @@ impl PlanesBuilder {
 }
 
 impl<B: AsRef<[u8]>> Planes<B> {
-    /// Writes the bits of 64 rows, of which the first is a multiple of 64 and there, one row behind
-    /// the other: all ones if the owner of the bytes lends others than were opened.
+    /// Writes the bits of 64 rows, one row after the other. `first` is a multiple of 64 and an
+    /// existing row. Writes ones if the length of the owner's bytes has changed.
     fn read_tile(&self, first: usize, row_words: usize, tile: &mut [u64]) {
         let Some(bytes) = self.opened() else { return tile.fill(u64::MAX) };
         let (layout, shape) = (self.layout(), self.shape());

@@ -1,5 +1,4 @@
-//! All errors of the crate except those of shapes: one variant per cause, each carrying the value
-//! at fault and the limit.
+//! All errors of the crate except those of shapes. Each carries the value and the limit.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -8,13 +7,13 @@ use blocked_bloom::{AllocError, KeyHash};
 
 use crate::shape::{Shape, ShapeError};
 
-/// Rows in a group are a multiple of 512, so that a plane of a group is whole cache lines.
+/// Rows in a group are a multiple of 512, so that each plane of a group fills whole cache lines.
 pub(crate) const GROUP_ROWS_STEP: u32 = 512;
 
-/// Most rows in a group: 2^24.
+/// Maximum number of rows in a group: 2^24.
 pub const MAX_GROUP_ROWS: u32 = 1 << 24;
 
-/// Why planes cannot be made, appended to, opened or queried as requested.
+/// Why planes could not be built, appended to, opened or queried.
 ///
 /// ```
 /// use blocked_bloom_planes::{PlanesError, PlanesOptions, Shape};
@@ -26,102 +25,101 @@ pub const MAX_GROUP_ROWS: u32 = 1 << 24;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PlanesError {
-    /// There is no such shape.
+    /// The shape is invalid.
     Shape(ShapeError),
-    /// Not a multiple of 512 from 512 to [`MAX_GROUP_ROWS`].
+    /// The rows in a group are not a multiple of 512 from 512 to [`MAX_GROUP_ROWS`].
     GroupRowsOutOfRange {
         /// The value given.
         group_rows: u32,
     },
-    /// A filter, or rows of other planes, of another shape than the rows have.
+    /// The shape of a filter, or of other planes, differs from that of the rows.
     RowShape {
         /// Shape of the filter or the other planes.
         found: Shape,
         /// Shape of the rows.
         expected: Shape,
     },
-    /// A filter or rows to be appended have another hash, seed or tag than the planes.
+    /// The hash, seed or tag of a filter, or of other planes, differs from that of the planes.
     HashMismatch {
         /// Hash of the filter or the rows.
         found: KeyHash,
         /// Hash of the planes.
         expected: KeyHash,
     },
-    /// No memory for the rows of a group, or for the bytes of one.
+    /// Allocating the rows or the bytes of a group failed.
     Alloc(AllocError),
-    /// A field of a record, or the length of the whole, is not what it must be.
+    /// A field of a record is invalid, or the total length is wrong.
     Header(HeaderError),
-    /// Planes that were not finished, or of which the end is missing. Up to the last whole group
-    /// they can be read by [`PlanesLayout::last_record`](crate::PlanesLayout::last_record).
+    /// The planes were not finished, or their end is missing. They can be read up to the last whole
+    /// group: see [`PlanesLayout::last_record`](crate::PlanesLayout::last_record).
     Incomplete {
         /// Rows up to the last record.
         rows: u64,
     },
-    /// The first record, or that at the end of a group, is damaged, or not the one that belongs
-    /// there.
+    /// The first record or the record after a group is damaged or belongs elsewhere.
     OtherRecord {
         /// Offset of the record.
         offset: u64,
     },
-    /// A plane is damaged, or is another one.
+    /// A plane is damaged, or belongs to another place.
     PlaneChecksum {
         /// Group of the plane.
         group: u64,
-        /// Number of the plane; that of the liveness plane follows the last.
+        /// Number of the plane. The liveness plane has the highest number.
         plane: u32,
-        /// Checksum behind the plane.
+        /// Checksum stored after the plane.
         stored: u64,
-        /// Checksum of its bytes, at this place, in these planes.
+        /// Checksum computed from its bytes and its place.
         computed: u64,
     },
-    /// Bytes that were loaded for a plane are more or fewer than were located.
+    /// The bytes loaded for a plane have the wrong length.
     PlaneLength {
         /// Bytes given.
         found: u64,
         /// Bytes located.
         expected: u64,
     },
-    /// More or fewer planes were loaded than were located.
+    /// The number of loaded planes differs from the number of located planes.
     PlaneCount {
         /// Planes given.
         found: usize,
         /// Planes located.
         expected: usize,
     },
-    /// A query needs a plane that was not among those located and loaded.
+    /// A query needs a plane that was not located and loaded.
     PlaneNotLoaded {
         /// Number of the plane.
         plane: u32,
     },
-    /// A group past the last.
+    /// The group does not exist.
     GroupOutOfRange {
         /// The group given.
         group: u64,
-        /// Groups that there are.
+        /// Number of groups.
         groups: u64,
     },
-    /// A range of rows that ends past the last, or before it begins.
+    /// A range of rows ends after the last row, or before its start.
     RangeOutOfRange {
         /// First row of the range.
         start: u64,
         /// First row past the range.
         end: u64,
-        /// Rows that there are.
+        /// Number of rows.
         rows: u64,
     },
-    /// A row past the last.
+    /// The row does not exist.
     RowOutOfRange {
         /// The row given.
         row: u64,
-        /// Rows that there are.
+        /// Number of rows.
         rows: u64,
     },
-    /// Rows can only be deleted if the planes were made with a liveness plane.
+    /// Rows cannot be deleted, because the planes have no liveness plane.
     NoLiveness,
 }
 
 impl PlanesError {
-    /// [`PlanesError::Alloc`] for this many bytes.
+    /// Returns [`PlanesError::Alloc`] for this many bytes.
     pub(crate) fn alloc(bytes: usize) -> Self {
         PlanesError::Alloc(AllocError::new(bytes as u64))
     }
@@ -138,41 +136,55 @@ impl Display for PlanesError {
                 "groups of {rows} rows: give a multiple of {GROUP_ROWS_STEP} up to {MAX_GROUP_ROWS}"
             ),
             Self::RowShape { found, expected } => {
-                write!(f, "a row of {found}, expected {expected}")
+                write!(f, "shape {found}, expected {expected}: append rows of the planes' shape")
             }
             Self::HashMismatch { found, expected } => {
-                write!(f, "keys hashed by {found}, expected {expected}")
+                write!(
+                    f,
+                    "hash {found}, expected {expected}: append rows built with the planes' hash"
+                )
             }
             Self::Incomplete { rows } => {
-                write!(f, "the planes were not finished: there are {rows} rows so far")
+                write!(
+                    f,
+                    "the planes end after {rows} rows without a closing record: not finished, or cut off"
+                )
             }
             Self::OtherRecord { offset } => write!(
                 f,
-                "offset {offset}: a damaged record, or one of another place or other planes"
+                "offset {offset}: the record is damaged, or belongs to another place or other planes"
             ),
             Self::PlaneChecksum { group, plane, stored, computed } => write!(
                 f,
                 "group {group}, plane {plane}: checksum {stored:016x}, expected {computed:016x}: \
-                 damaged, or another plane"
+                 the plane is damaged, or belongs elsewhere"
             ),
             Self::PlaneLength { found, expected } => {
-                write!(f, "{found} bytes were loaded for a plane, expected {expected}")
+                write!(
+                    f,
+                    "{found} bytes loaded for a plane, expected {expected}: load the located range"
+                )
             }
             Self::PlaneCount { found, expected } => {
-                write!(f, "{found} planes were loaded, expected {expected}")
+                write!(f, "{found} planes loaded, expected {expected}: load every located plane")
             }
             Self::PlaneNotLoaded { plane } => {
-                write!(f, "plane {plane} was not loaded: locate planes by the same query")
+                write!(f, "plane {plane} was not loaded: locate and load the planes of this query")
             }
             Self::GroupOutOfRange { group, groups } => {
-                write!(f, "group {group}, but there are {groups}")
+                write!(
+                    f,
+                    "group {group} does not exist: groups are numbered from 0, and there are {groups}"
+                )
             }
             Self::RangeOutOfRange { start, end, rows } => {
-                write!(f, "rows {start} to {end}, but there are {rows}")
+                write!(f, "rows {start}..{end}: give a range within 0..{rows}")
             }
-            Self::RowOutOfRange { row, rows } => write!(f, "row {row}, but there are {rows}"),
+            Self::RowOutOfRange { row, rows } => {
+                write!(f, "row {row}: give a row within 0..{rows}")
+            }
             Self::NoLiveness => {
-                write!(f, "rows cannot be deleted: the planes have no liveness plane")
+                write!(f, "rows cannot be deleted: build the planes with `with_liveness`")
             }
         }
     }

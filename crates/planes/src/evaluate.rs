@@ -1,11 +1,10 @@
-//! The evaluation of a query on windows of planes: AND and OR of words, plane by plane while rows
-//! are left.
+//! Evaluates a query: ANDs and ORs the words of planes, plane by plane, while rows are left.
 //!
-//! Plain loops over words of 64 rows, which compilers vectorise; beyond the cache, reads decide the
-//! time. A window is at most [`WINDOW_WORDS`] words of each plane, so that the answers of a window
-//! stay in the first-level cache from plane to plane. While a plane is read in one window, the same
-//! plane is prefetched for a later window, since planes of neighbouring groups are far apart and
-//! hardware prefetch does not see them coming.
+//! The loops are plain loops over words of 64 rows, which compilers vectorise. Above the size of
+//! the cache, reads dominate. A window is at most [`WINDOW_WORDS`] words of each plane, so that its
+//! answers stay in the first-level cache from plane to plane. While a plane is read in one window,
+//! the same plane is prefetched for a later window: planes of neighbouring groups are far apart, so
+//! the hardware prefetcher does not predict them.
 
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -20,36 +19,35 @@ use crate::query::Query;
 #[cfg(test)]
 use crate::watch::prefetch;
 
-/// Words of a window: 32,768 rows, 4 KiB of a plane.
+/// Words in a window: 32,768 rows, 4 KiB of a plane.
 const WINDOW_WORDS: usize = 512;
 
-/// Words of 512 rows: a cache line of a plane.
+/// Words that cover 512 rows: one cache line of a plane.
 const LINE_WORDS: usize = 8;
 
-/// Bytes of as many rows.
+/// Bytes that cover 512 rows.
 const LINE_BYTES: usize = 8 * LINE_WORDS;
 
-/// Words of each plane between what is read and what is prefetched: 4 KiB.
+/// Prefetch distance in words of each plane: 4 KiB.
 const PREFETCH_WORDS: usize = 512;
 
-/// Planes that are read before the first test of whether rows are left.
+/// Planes that are read before the first check whether rows are left.
 const FIRST_PLANES: usize = 4;
 
-/// Where at most one line of 512 rows in this many has rows left, those lines are evaluated one by
-/// one, no longer plane by plane.
+/// If at most one cache line in this many has rows left, the remaining planes are evaluated line by
+/// line instead of plane by plane.
 const SPARSE: usize = 8;
 
-/// With more than one line in this many left, four planes are read before the next test instead of
-/// two.
+/// If more than one cache line in this many has rows left, four planes are read before the next
+/// check instead of two.
 const DENSE: usize = 2;
 
-/// A query as planes: rows that have all planes of one of the terms of every clause.
+/// A query expressed as planes. A row matches if it has all planes of one term of every clause.
 #[derive(Debug)]
 pub(crate) struct Terms {
-    /// Planes that a row must have all of, without repetitions, in the order in which they are
-    /// read.
+    /// Planes that a row must have, without duplicates, in reading order.
     all: Vec<u32>,
-    /// Clauses of terms of planes.
+    /// Clauses: lists of terms, each a list of planes.
     any: Vec<Vec<Vec<u32>>>,
 }
 
@@ -60,20 +58,20 @@ impl Terms {
             distinct(hashes.iter().flat_map(|&hash| shape.planes_of(hash)).collect())
         };
         let mut all = planes(&query.all);
-        // Last, so that it is not read where no row is left.
+        // The liveness plane comes last, so that it is not read once no row is left.
         all.extend(options.has_liveness().then_some(shape.planes()));
         let clause = |hashes: &Vec<u64>| hashes.chunks(1).map(planes).collect();
         Terms { all, any: query.any.iter().map(clause).collect() }
     }
 
-    /// Every plane that is needed, ascending.
+    /// Returns every plane that the query needs, in ascending order.
     pub(crate) fn planes(&self) -> BTreeSet<u32> {
         self.all.iter().chain(self.any.iter().flatten().flatten()).copied().collect()
     }
 }
 
-/// Each plane once, in its first place. By sorting: with a `BTreeSet`, queries of 512 rows took up
-/// to 1.5 times as long.
+/// Removes duplicates and keeps the first occurrence of each plane. It sorts, because a `BTreeSet`
+/// made queries of 512 rows take up to 1.5 times as much time.
 fn distinct(planes: Vec<u32>) -> Vec<u32> {
     let mut places: Vec<(u32, usize)> = planes.into_iter().zip(0..).collect();
     places.sort_unstable();
@@ -82,32 +80,32 @@ fn distinct(planes: Vec<u32>) -> Vec<u32> {
     places.into_iter().map(|(plane, _)| plane).collect()
 }
 
-/// Words of the planes of one group that are evaluated at a time.
+/// A range of words, in the planes of one group, that is evaluated in one step.
 pub(crate) struct Window {
-    /// May be past the last group, for a window that is only prefetched.
+    /// May be after the last group if the window is only prefetched.
     pub(crate) group: u64,
     /// Words in each plane of the group.
     words: Range<usize>,
 }
 
 impl Window {
-    /// The window of `word`, which is counted over all groups; their planes have `plane_words`
-    /// words.
+    /// Returns the window that contains `word`, counted over all groups. Each plane of a group has
+    /// `plane_words` words.
     fn new(word: usize, plane_words: usize) -> Self {
         let (group, word) = (word / plane_words, word % plane_words);
         let start = word - word % WINDOW_WORDS;
         Window { group: group as u64, words: start..(start + WINDOW_WORDS).min(plane_words) }
     }
 
-    /// Its bytes in a plane of the group.
+    /// Returns the window's byte range in a plane of the group.
     pub(crate) fn bytes(&self) -> Range<usize> {
         8 * self.words.start..8 * self.words.end
     }
 }
 
-/// Writes the answers of words from `first` on, counted over all groups, whose planes have
-/// `plane_words` each; `plane` gives the bytes of a window of a plane. A plane that it does not
-/// give counts as one that every row has.
+/// Writes the answers of the words that start at `first`, counted over all groups. Each plane of a
+/// group has `plane_words` words. `plane` returns the bytes of a window of a plane; a plane for
+/// which it returns `None` is treated as set in every row.
 pub(crate) fn evaluate<'a>(
     terms: &Terms,
     mut first: usize,
@@ -127,7 +125,7 @@ pub(crate) fn evaluate<'a>(
         let mut and_term = |term: &[u32], answers: &mut [u64]| {
             here.clear();
             here.extend(term.iter().filter_map(|&number| plane(number, &window)));
-            // Behind the last row there is nothing to prefetch.
+            // There is nothing to prefetch after the last row.
             ahead.clear();
             ahead.extend(term.iter().map(|&number| plane(number, &later).unwrap_or_default()));
             intersect_all(&here, &ahead, answers);
@@ -149,8 +147,8 @@ pub(crate) fn evaluate<'a>(
     }
 }
 
-/// Writes which rows have all planes, all ones if there is no plane. Planes are as long as the
-/// answers; `later` has a slice for each, which is prefetched.
+/// Writes which rows have all planes (every row if `planes` is empty). Planes and answers have
+/// equal lengths. `later` holds one slice per plane, which is prefetched.
 fn intersect_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
     let lines = answers.len().div_ceil(LINE_WORDS);
     let mut left = match (planes, later) {
@@ -173,7 +171,7 @@ fn intersect_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
         if left * SPARSE <= lines {
             return intersect_lines(&planes[read..], answers);
         }
-        // Where nearly all lines have rows left, two more planes would hardly change that.
+        // If nearly all lines have rows left, two more planes rarely change that.
         (left, read) = match (&planes[read..], &later[read..]) {
             ([a, b, c, d, ..], [e, f, g, h, ..]) if left * DENSE > lines => {
                 (intersect::<4, false>([a, b, c, d], [e, f, g, h], answers), read + 4)
@@ -185,8 +183,8 @@ fn intersect_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
     }
 }
 
-/// Writes which rows have all of these planes; with `FIRST` among all rows, else among the answers
-/// so far. Prefetches `later`. Returns in how many lines rows are left.
+/// Writes which rows have all of these planes. `FIRST` starts from all rows, otherwise the answers
+/// so far are narrowed. Prefetches `later`. Returns the number of cache lines with rows left.
 #[inline]
 fn intersect<const N: usize, const FIRST: bool>(
     planes: [&[u8]; N],
@@ -221,11 +219,11 @@ fn intersect<const N: usize, const FIRST: bool>(
     left + usize::from(any != 0)
 }
 
-/// Keeps the answers that have all planes, line by line. Nothing is read for lines without answers.
+/// Narrows the answers line by line. Reads nothing for lines without answers.
 fn intersect_lines(planes: &[&[u8]], answers: &mut [u64]) {
     for (line, answers) in answers.chunks_mut(LINE_WORDS).enumerate() {
         for pair in planes.chunks(2) {
-            // Without a branch for each word.
+            // One branch per line instead of one per word.
             if answers.iter().fold(0, |any, word| any | word) == 0 {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Filters of the core as rows: what the crate knows of the core's filters.
+//! Uses filters of the core as rows. Only this file depends on the core's filter types.
 
 use alloc::vec::Vec;
 
@@ -17,31 +17,26 @@ fn shape_of<D: AsRef<[Block]>>(filter: &BloomFilter<D>) -> Result<Shape, ShapeEr
 }
 
 impl PlanesBuilder {
-    /// Appends a filter of the core as a row: 512 bits in a block, and the same blocks, probes and
-    /// hash as the options have. The answers are those of the filter: "maybe" for everything if it
-    /// is a pass-all filter or holds prefixes alone.
+    /// Appends a filter of the core as a row. The options must have 512 bits in a block, and the
+    /// same blocks, probes and hash as the filter. The row answers as the filter does: "maybe" for
+    /// every key if it is a pass-all filter or contains only prefixes.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::RowShape`], [`PlanesError::HashMismatch`]; those of
+    /// [`PlanesError::RowShape`], [`PlanesError::HashMismatch`], and the errors of
+    /// [`append`](Self::append).
     /// [`append`](Self::append).
     pub fn append_filter<D: AsRef<[Block]>>(
         &mut self,
         filter: &BloomFilter<D>,
     ) -> Result<Option<Vec<u8>>, PlanesError> {
-        // The blocks once: the owner of stored bytes may lend others the next time.
+        // Takes the blocks once: the owner of stored bytes may lend others the next time.
         let filter = filter.view();
-        let (found, expected) = (filter.key_hash(), self.options().key_hash());
-        if found != expected {
-            return Err(PlanesError::HashMismatch { found, expected });
-        }
+        self.check_key_hash(filter.key_hash())?;
         if filter.is_pass_all() || !filter.contents().whole_keys() {
             return self.append_pass_all();
         }
-        let (found, expected) = (shape_of(&filter)?, self.options().shape());
-        if found != expected {
-            return Err(PlanesError::RowShape { found, expected });
-        }
+        self.check_shape(shape_of(&filter)?)?;
         self.append_with(|row| {
             let words = filter.blocks().as_flattened().as_chunks::<8>().0;
             row.iter_mut().zip(words).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
@@ -50,22 +45,22 @@ impl PlanesBuilder {
 }
 
 impl Planes {
-    /// A row for each filter of the core, all of the same blocks, probes and hash as the first:
-    /// their answers, bit for bit.
+    /// Builds planes with one row per filter of the core. All filters must have the blocks, probes
+    /// and hash of the first. The rows give the filters' answers, bit for bit.
     ///
-    /// Groups have as many rows as there are filters, rounded up to 512, but at most those of
-    /// [`PlanesOptions::new`]. Large planes are advised to be on huge pages; those that
-    /// [`PlanesBuilder::append_filter`] makes are not.
+    /// A group has as many rows as there are filters, rounded up to a multiple of 512, and at most
+    /// as many as [`PlanesOptions::new`] sets. Large planes are advised to use huge pages, unlike
+    /// those that [`PlanesBuilder::append_filter`] builds.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::RowShape`], [`PlanesError::HashMismatch`] for the first that differs;
-    /// [`ShapeError::PlanesOutOfRange`] for filters of more than 8 MiB; [`PlanesError::Alloc`].
+    /// [`PlanesError::RowShape`] or [`PlanesError::HashMismatch`] for the first filter that differs,
+    /// [`ShapeError::PlanesOutOfRange`] for filters above 8 MiB, and [`PlanesError::Alloc`].
     ///
     /// ```
     /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
     /// use blocked_bloom_planes::{Planes, Query};
-    /// // Filters of the same size and probes: of as many keys each, or made for this many.
+    /// // Filters of equal size and probes: built for the same number of keys.
     /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
     /// let mut filters = Vec::new();
     /// for table in 0..100 {
@@ -83,7 +78,7 @@ impl Planes {
         filters: impl IntoIterator<Item = &'f BloomFilter<D>>,
     ) -> Result<Self, PlanesError> {
         let filters: Vec<&BloomFilter<D>> = filters.into_iter().collect();
-        // A stand-in for a filter that is missing has no shape of its own.
+        // The substitute for a missing filter has no shape of its own.
         let model = filters.iter().find(|filter| !filter.is_pass_all());
         let shape = model.map_or(Shape::new(1, BLOCK_BITS, 1), |filter| shape_of(filter))?;
         let key_hash = filters.first().map_or(KeyHash::default(), |first| first.key_hash());

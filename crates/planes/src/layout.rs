@@ -1,8 +1,8 @@
-//! Where planes are in their bytes: records, groups, checksums.
+//! Computes where planes are in their bytes: records, groups, checksums.
 //!
-//! A record of 64 bytes begins the bytes, ends every group, and closes the whole: the header codec
-//! of the core, with the number of rows so far. Whoever has the last one and the length knows where
-//! everything is. `docs/planes.md` is normative.
+//! A record of 64 bytes starts the bytes, follows every group, and closes the whole. It uses the
+//! core's header codec and contains the number of rows so far. The last record and the length
+//! determine every offset. `docs/planes.md` is normative.
 
 use core::num::NonZeroU32;
 use core::ops::Range;
@@ -17,26 +17,26 @@ use crate::text::TextRows;
 
 /// The first bytes of stored planes.
 pub const MAGIC: [u8; 8] = *b"\x89BBPLNS\n";
-/// The versions of planes without a text, which earlier releases read too, and of planes with one.
+/// Versions of planes without a text (which earlier releases also read) and with a text.
 const VERSION: u16 = 1;
 const VERSION_OF_TEXT: u16 = 2;
 const PROBE_SCHEME: u8 = 1;
 
-/// How texts are divided: [`TextRows::words`].
+/// Code of the tokenizer [`TextRows::words`].
 const TOKENIZER_WORDS: u8 = 1;
 
 const FLAG_LIVENESS: u8 = 1;
 const FLAG_COMPLETE: u8 = 2;
 const FLAG_SHORT: u8 = 4;
 
-/// Bytes of the checksum behind each plane of a group.
+/// Size of the checksum that follows each plane of a group.
 pub(crate) const CHECKSUM_BYTES: usize = 8;
 
-/// Where everything is in stored planes, for engines that load parts of them: from a file, an
-/// object store, a cache.
+/// The layout of stored planes, for engines that load parts of them from a file, an object store or
+/// a cache.
 ///
-/// Known from the last 64 bytes and the length. It says which byte ranges a query needs of a group,
-/// and opens what was loaded.
+/// The last 64 bytes and the length determine it. It locates the byte ranges that a query needs in
+/// each group, and opens the loaded bytes.
 ///
 /// ```
 /// use blocked_bloom_planes::{Planes, PlanesLayout, PlanesOptions, Query, Shape};
@@ -66,13 +66,13 @@ pub struct PlanesLayout {
     options: PlanesOptions,
     rows: u64,
     complete: bool,
-    /// Checksum of the first record, from which those of planes are seeded.
+    /// Checksum of the first record. It seeds the checksums of the planes.
     identity: u64,
 }
 
 impl PlanesLayout {
-    /// Of planes with these options and this many rows, to which no more will come if they are
-    /// complete.
+    /// Creates the layout of planes with these options and this many rows. `complete` means that no
+    /// rows will follow.
     pub(crate) fn new(options: PlanesOptions, rows: u64, complete: bool) -> Self {
         let first = PlanesLayout { options, rows: 0, complete: false, identity: 0 };
         let first = first.record(0, false);
@@ -81,13 +81,13 @@ impl PlanesLayout {
         PlanesLayout { options, rows, complete, identity: u64::from_le_bytes(sum) }
     }
 
-    /// From the last 64 bytes of stored planes, and their length.
+    /// Reads the layout from the last 64 bytes of stored planes and their total length.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Header`] says what is wrong with the record, or that the length is not that
-    /// of its rows; [`PlanesError::Incomplete`] if the last record is not that of complete planes,
-    /// as in a file that was cut off behind a group. Without a layout answer "maybe" for every row.
+    /// [`PlanesError::Header`] if the record is invalid or the length does not match its number of
+    /// rows. [`PlanesError::Incomplete`] if the last record does not close the planes, as in a file
+    /// that was cut off after a group. Without a layout, treat every row as "maybe".
     pub fn from_tail(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
         let layout = PlanesLayout::from_last_record(tail, stored_bytes)?;
         match layout.complete {
@@ -96,9 +96,9 @@ impl PlanesLayout {
         }
     }
 
-    /// The layout of planes that are still being written, from the record of their last whole group
-    /// and the offset where that ends. It covers the rows so far. There may be more, which the
-    /// caller must not take for absent.
+    /// Reads the layout of planes that are still being written, from the record after their last
+    /// whole group and the offset of its end. The layout covers the rows so far. Later rows may
+    /// exist, and the caller must not treat them as absent.
     ///
     /// # Errors
     ///
@@ -109,8 +109,8 @@ impl PlanesLayout {
         Ok(layout)
     }
 
-    /// Of stored planes whose first and last record are right. `expected` is the hash, `None` for
-    /// any.
+    /// Reads the layout of stored planes and checks the first and the last record. `expected` is
+    /// the required hash; `None` accepts any hash.
     pub(crate) fn from_bytes(bytes: &[u8], expected: Option<KeyHash>) -> Result<Self, PlanesError> {
         let tail = bytes.last_chunk::<HEADER_BYTES>().map_or(bytes, |tail| tail);
         let layout = PlanesLayout::from_tail(tail, bytes.len() as u64)?;
@@ -120,7 +120,7 @@ impl PlanesLayout {
         Ok(layout)
     }
 
-    /// Verifies the planes and records of all groups in bytes that this is the layout of.
+    /// Verifies the planes and records of all groups. The layout must have been read from `bytes`.
     pub(crate) fn verify(&self, bytes: &[u8]) -> Result<(), PlanesError> {
         for group in 0..self.groups() {
             for plane in 0..self.stored_planes() {
@@ -133,7 +133,7 @@ impl PlanesLayout {
         Ok(())
     }
 
-    /// Whether the record at an offset, which is not the last, is the one that belongs there.
+    /// Checks the record at an offset. The record must not be the closing one.
     fn check_record(&self, bytes: &[u8], offset: u64, rows: u64) -> Result<(), PlanesError> {
         let record = bytes.get(offset as usize..).and_then(<[u8]>::first_chunk);
         match record == Some(&self.record(rows, false)) {
@@ -142,15 +142,14 @@ impl PlanesLayout {
         }
     }
 
-    /// Where the record of the last whole group is in planes that are still being written, from
-    /// their first 64 bytes and the number of bytes so far.
-    /// [`from_last_record`](Self::from_last_record) takes the bytes of this range, and its end as
-    /// the length.
+    /// Locates the record after the last whole group of planes that are still being written, from
+    /// their first 64 bytes and the number of bytes so far. Pass the bytes of this range, and its
+    /// end as the length, to [`from_last_record`](Self::from_last_record).
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Header`] if these are not the first bytes of planes, or there are fewer than
-    /// 64 bytes.
+    /// [`PlanesError::Header`] if `first` is not the start of planes, or if fewer than 64 bytes are
+    /// available.
     pub fn last_record(first: &[u8], available_bytes: u64) -> Result<Range<u64>, PlanesError> {
         let layout = PlanesLayout::from_record(first)?;
         if layout.rows != 0 || layout.complete {
@@ -223,7 +222,7 @@ impl PlanesLayout {
         }
     }
 
-    /// The record that says this many rows, and whether it closes the whole.
+    /// Returns the record for this many rows. `complete` marks the closing record.
     pub(crate) fn record(&self, rows: u64, complete: bool) -> [u8; HEADER_BYTES] {
         let options = &self.options;
         let version = if options.text.is_some() { VERSION_OF_TEXT } else { VERSION };
@@ -246,39 +245,40 @@ impl PlanesLayout {
         header.seal()
     }
 
-    /// What the planes were made with.
+    /// Returns the options of the planes.
     pub fn options(&self) -> &PlanesOptions {
         &self.options
     }
 
-    /// Rows that were appended, deleted ones too.
+    /// Returns the number of rows, including deleted rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Whether the planes were finished: no more rows will come.
+    /// Returns whether the planes were finished, so that no rows will follow.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Groups, the last of which may have fewer rows.
+    /// Returns the number of groups. The last group may have fewer rows than the others.
     pub fn groups(&self) -> u64 {
         self.rows.div_ceil(self.options.group_rows.into())
     }
 
-    /// The rows of a group; none past the last.
+    /// Returns the rows of a group. The range is empty for groups after the last.
     pub fn rows_of(&self, group: u64) -> Range<u64> {
         let group_rows = u64::from(self.options.group_rows);
         let start = group.saturating_mul(group_rows).min(self.rows);
         start..start.saturating_add(group_rows).min(self.rows)
     }
 
-    /// Bytes of the whole.
+    /// Returns the total size in bytes.
     pub fn stored_bytes(&self) -> u64 {
         self.checked_bytes().unwrap_or(u64::MAX)
     }
 
-    /// Bytes of the whole, unless they overflow. If they do not, no offset in it does.
+    /// Returns the total size in bytes, or `None` on overflow. `Some` means that no offset
+    /// overflows.
     fn checked_bytes(&self) -> Option<u64> {
         let group_rows = u64::from(self.options.group_rows);
         let (full, rest) = (self.rows / group_rows, self.rows % group_rows);
@@ -288,26 +288,26 @@ impl PlanesLayout {
         full.checked_add(last)?.checked_add(records)
     }
 
-    /// Bytes of a plane in a group of this many rows, without its checksum: whole cache lines, or
-    /// whole words in a short last group.
+    /// Returns the size of a plane in a group of this many rows, without its checksum: whole cache
+    /// lines, or whole words in a short last group.
     pub(crate) fn plane_bytes(&self, rows: u64) -> usize {
         let step = if self.options.short_last_group { 64 } else { GROUP_ROWS_STEP };
         // A group has at most 2^24 rows.
         rows.next_multiple_of(step.into()) as usize / 8
     }
 
-    /// Planes of a group, with that of liveness.
+    /// Returns the number of planes in a group, including the liveness plane.
     pub(crate) fn stored_planes(&self) -> u32 {
         self.options.shape.planes() + u32::from(self.options.liveness)
     }
 
-    /// Bytes of a group of this many rows, with the record that ends it.
+    /// Returns the size of a group of this many rows, including the record that follows it.
     pub(crate) fn group_bytes(&self, rows: u64) -> u64 {
         let plane = (self.plane_bytes(rows) + CHECKSUM_BYTES) as u64;
         u64::from(self.stored_planes()) * plane + HEADER_BYTES as u64
     }
 
-    /// Where a plane of a group is, and its checksum behind it.
+    /// Locates a plane of a group, together with its checksum.
     pub(crate) fn location(&self, group: u64, plane: u32) -> PlaneLocation {
         let rows = self.rows_of(group);
         let length = (self.plane_bytes(rows.end - rows.start) + CHECKSUM_BYTES) as u64;
@@ -316,13 +316,13 @@ impl PlanesLayout {
         PlaneLocation { plane, offset, length }
     }
 
-    /// The checksum of a plane at its place.
+    /// Computes the checksum of a plane at its place.
     pub(crate) fn checksum(&self, group: u64, plane: u32, bytes: &[u8]) -> u64 {
         let place = group.wrapping_mul(self.stored_planes().into()).wrapping_add(plane.into());
         KeyHasher::with_seed(self.identity.wrapping_add(place)).hash(bytes)
     }
 
-    /// The bytes of a plane whose checksum behind it fits.
+    /// Returns the bytes of a plane without the checksum, after verifying it.
     pub(crate) fn checked<'b>(
         &self,
         group: u64,
@@ -343,8 +343,8 @@ impl PlanesLayout {
         }
     }
 
-    /// Where the liveness plane of a row is, to be loaded, given to [`delete_in`](Self::delete_in),
-    /// and written back.
+    /// Locates the liveness plane of a row. Load its bytes, pass them to
+    /// [`delete_in`](Self::delete_in), and write them back.
     ///
     /// # Errors
     ///
@@ -360,13 +360,13 @@ impl PlanesLayout {
         Ok(self.location(group, self.options.shape.planes()))
     }
 
-    /// Deletes a row in the bytes that were loaded for its liveness plane, and mends their
-    /// checksum. Returns whether the row was there.
+    /// Deletes a row in the loaded bytes of its liveness plane, and updates their checksum. Returns
+    /// whether the row was live.
     ///
     /// # Errors
     ///
-    /// As [`locate_liveness`](Self::locate_liveness), and [`PlanesError::PlaneChecksum`] if the
-    /// bytes are damaged; nothing is changed then.
+    /// The errors of [`locate_liveness`](Self::locate_liveness), and
+    /// [`PlanesError::PlaneChecksum`] if the bytes are damaged. Nothing changes in either case.
     pub fn delete_in(&self, row: u64, loaded: &mut [u8]) -> Result<bool, PlanesError> {
         let PlaneLocation { plane, .. } = self.locate_liveness(row)?;
         let group = row / u64::from(self.options.group_rows);
@@ -381,7 +381,7 @@ impl PlanesLayout {
     }
 }
 
-/// Where a plane of a group is, with the checksum behind it.
+/// The byte range of a plane of a group, including the checksum that follows it.
 ///
 /// ```
 /// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -397,14 +397,14 @@ impl PlanesLayout {
 pub struct PlaneLocation {
     /// Number of the plane.
     pub plane: u32,
-    /// Where it begins in the stored planes.
+    /// Offset in the stored planes.
     pub offset: u64,
-    /// Its bytes, and those of its checksum.
+    /// Size in bytes, including the checksum.
     pub length: u64,
 }
 
 impl PlaneLocation {
-    /// As a range of bytes that are in memory and contain it.
+    /// Returns the range as `usize`. The bytes must be in memory and contain the plane.
     pub(crate) fn range(&self) -> Range<usize> {
         self.offset as usize..(self.offset + self.length) as usize
     }

@@ -1,17 +1,17 @@
 //! Thousands of small Bloom filters, stored as bit planes and queried together.
 //!
-//! Log and analytics stores keep a small filter for every page, segment or file, and look one token
-//! up in all of them. One by one, each filter costs a cache miss. Here plane `j` holds bit `j` of
-//! every row's filter: a query reads the few planes of its items' bits from end to end, and gets a
-//! bit for every row. A row is whatever has a filter: a page, a granule, a file, a table, a row of
-//! a table.
+//! Log and analytics stores keep a small filter for every page, segment or file, and look up one
+//! token in all of them. With separate filters, each lookup costs a cache miss. Here plane `j`
+//! contains bit `j` of every row's filter: a query reads only the planes of its items' bits,
+//! sequentially, and returns one bit per row. A row is anything that has a filter: a page, a
+//! granule, a file, a table, or a row of a table.
 //!
 //! ```
 //! use blocked_bloom::{Bitmask, FilterOptions};
 //! use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
 //!
-//! // Pages of a log, each with its different tokens: how many there are at most, and how often a
-//! // page may be read in vain. The hash is that of the store's filters, decided in one place.
+//! // Pages of a log, each with at most 3 distinct tokens. One page in 1,000 may be a false match.
+//! // The hash comes from the options of the store's filters.
 //! let pages = [vec!["disk", "full", "error"], vec!["disk", "ok"], vec!["net", "error"]];
 //! let store = FilterOptions::default();
 //! let options = PlanesOptions::for_filters(&store, Shape::for_rate(3, 0.001)?);
@@ -30,33 +30,33 @@
 //!
 //! | type | what it is |
 //! |---|---|
-//! | [`Shape`] | blocks, bits and probes of every row's filter: given, or from bits per item or a rate; and the exact rate |
-//! | [`PlanesOptions`] | shape, rows in a group, hash, liveness plane, text; makes builders |
-//! | [`TextRows`] | rows that are lines of a text: how many, and how they are divided into words |
-//! | [`PlanesBuilder`] | takes rows, gives back stored groups: for a file that is written while it grows |
-//! | [`Planes`] | stored planes, in memory of their own ([`PlanesBytes`]) or in the bytes that they were opened from |
-//! | [`Query`] | all of some items, and of each of some lists any: AND, OR, and IN-lists |
-//! | [`PlanesLayout`], [`GroupLocation`], [`PlaneLocation`], [`GroupRef`] | which bytes a query needs of a file, and opening what was loaded |
-//! | [`PlanesError`], [`ShapeError`] | what was wrong |
+//! | [`Shape`] | blocks, bits and probes of every row's filter: explicit, or from bits per item or a rate |
+//! | [`PlanesOptions`] | shape, rows in a group, hash, liveness plane, text; creates builders |
+//! | [`TextRows`] | lines of text as rows: lines per row, and how lines are divided into words |
+//! | [`PlanesBuilder`] | takes rows and returns stored groups, for a file that is written while it grows |
+//! | [`Planes`] | stored planes, in their own memory ([`PlanesBytes`]) or in the bytes from which they were opened |
+//! | [`Query`] | AND and OR of items, including IN-lists |
+//! | [`PlanesLayout`], [`GroupLocation`], [`PlaneLocation`], [`GroupRef`] | locate the bytes of a file that a query needs, and open the loaded bytes |
+//! | [`PlanesError`], [`ShapeError`] | errors |
 //!
 //! # Several columns
 //!
-//! One row's filter serves all columns of a row if a value is hashed together with its column, by
-//! [`KeyHasher::hash_parts`](blocked_bloom::KeyHasher::hash_parts); a query then names any subset
-//! of the columns. Or a row is an existing filter of the core: [`Planes::from_filters`].
+//! One filter can serve all columns of a row: hash each value together with its column
+//! ([`KeyHasher::hash_parts`](blocked_bloom::KeyHasher::hash_parts)), and query any subset of the
+//! columns. A row can also be an existing filter of the core: [`Planes::from_filters`].
 //!
 //! # Damage
 //!
-//! Every plane of every group has a checksum, which covers its place too, so that planes that are
-//! loaded one by one are verified one by one. What fails is a typed error, and must not be used to
-//! rule a row out. The bytes are described in `docs/planes.md`.
+//! Every plane of every group has a checksum, which also covers its place, so planes can be loaded
+//! and verified one by one. A failed check returns a typed error, and the row must be treated as
+//! "maybe". `docs/planes.md` describes the bytes.
 //!
 //! # Features
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `std` | yes | that of the core; without it the crate is `no_std` with `alloc` |
-//! | `rayon` | no | [`par_append_all`](PlanesBuilder::append_all), in the caller's pool |
+//! | `std` | yes | the core's `std`; without it the crate is `no_std` with `alloc` |
+//! | `rayon` | no | [`par_append_all`](PlanesBuilder::append_all), in the caller's thread pool |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -94,7 +94,7 @@ pub use ranged::{GroupLocation, GroupRef};
 pub use shape::{MAX_BLOCK_BITS, MAX_PLANES, MIN_BLOCK_BITS, Shape, ShapeError};
 pub use text::TextRows;
 
-/// The code in the README compiles and runs.
+/// Compiles and runs the code of the README.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,5 +1,5 @@
-//! Appending by several threads, in the caller's rayon pool, which no other file uses. A task makes
-//! whole groups, so that the bytes do not depend on the number of threads.
+//! Appends rows with several threads, in the caller's rayon pool. Each task builds whole groups, so
+//! the bytes do not depend on the number of threads.
 
 use alloc::vec::Vec;
 
@@ -10,9 +10,10 @@ use crate::error::PlanesError;
 use crate::transpose::Rows;
 
 impl PlanesBuilder {
-    /// [`append_all`](Self::append_all) by the threads of the current rayon pool: the same bytes.
-    /// Whole groups are shared out, so that a call with many groups gains and one with less than
-    /// two does not. Memory: two groups for each thread, and the bytes returned, twice.
+    /// Appends rows with the threads of the current rayon pool, and returns the same bytes as
+    /// [`append_all`](Self::append_all). Threads share whole groups, so only calls that span
+    /// several groups are faster. Uses memory for two groups per thread, and twice the returned
+    /// bytes.
     ///
     /// # Errors
     ///
@@ -32,7 +33,7 @@ impl PlanesBuilder {
         rows: &[R],
     ) -> Result<Vec<u8>, PlanesError> {
         let group_rows = self.options().group_rows() as usize;
-        // What completes the group that was begun.
+        // The rows that complete the current group.
         let begun = (group_rows - self.rows.used) % group_rows;
         let (begun, rest) = rows.split_at(begun.min(rows.len()));
         let mut stored = self.append_all(begun)?;

@@ -1,4 +1,4 @@
-//! Stored planes in memory, wherever their bytes are.
+//! Stored planes in memory, generic over the owner of their bytes.
 
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -18,21 +18,20 @@ use crate::options::PlanesOptions;
 use crate::query::Query;
 use crate::shape::Shape;
 
-/// Words of all planes of a batch of queries in one piece of rows: 512 KiB, for a second-level
-/// cache.
+/// Target size, in words, of all planes of a batch of queries in one step: 512 KiB, which fits a
+/// second-level cache.
 const CACHED_WORDS: usize = 1 << 16;
 
-/// Fewest and most words of each plane in a piece. From memory, pieces of less than 4 KiB are slow;
-/// 32 KiB of answers are in the first-level cache.
+/// Minimum and maximum words of each plane in a step. Pieces below 4 KiB are slow to read from
+/// memory; 32 KiB of answers fit the first-level cache.
 const MIN_STEP_WORDS: usize = 512;
 const MAX_STEP_WORDS: usize = 4096;
 
-/// Stored planes, together with their bytes: those that were made of rows ([`PlanesBytes`]), or
-/// others that they were opened from, at any alignment: a mapped file, a `Vec<u8>`, an `Arc<[u8]>`,
-/// a `&[u8]`.
+/// Stored planes with their bytes: built from rows ([`PlanesBytes`]), or opened from any owner of
+/// bytes at any alignment, such as a mapped file, a `Vec<u8>`, an `Arc<[u8]>` or a `&[u8]`.
 ///
-/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from
-/// what was opened, every row is answered "maybe", and no contents make a query panic.
+/// The owner need not return the same slice every time. If the length differs from the opened
+/// length, every row is answered with "maybe". No contents make a query panic.
 ///
 /// ```
 /// use blocked_bloom::{Bitmask, FilterOptions};
@@ -61,72 +60,72 @@ pub struct Planes<B = PlanesBytes> {
 }
 
 impl<B: AsRef<[u8]>> Planes<B> {
-    /// Opens stored planes of this hash and verifies all of them. Cost: reads everything once.
+    /// Opens stored planes that use this hash, and verifies them completely. Cost: reads all bytes
+    /// once.
     ///
     /// # Errors
     ///
-    /// [`PlanesError`] says what was found, where, and what was expected. Every truncation,
+    /// [`PlanesError`] names the value found, its place and the expected value. Every truncation,
     /// extension and flipped bit is an error, and so is another hash, seed or tag
-    /// ([`HeaderError::HashMismatch`]). Such bytes must not be used to rule a row out.
+    /// ([`HeaderError::HashMismatch`]). Rejected bytes must not be used to rule out a row.
     ///
     /// [`HeaderError::HashMismatch`]: blocked_bloom::parts::HeaderError::HashMismatch
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, PlanesError> {
         Self::read(bytes, Some(key_hash))
     }
 
-    /// Opens stored planes of any hash and verifies all of them, as
-    /// [`from_bytes`](Self::from_bytes) does: for tools that describe planes. Before you query
-    /// hashes, compare [`key_hash`](Self::key_hash).
+    /// Opens stored planes with any hash and verifies them completely, for tools that describe
+    /// planes. Compare [`key_hash`](Self::key_hash) before you query hashes.
     ///
     /// # Errors
     ///
-    /// [`PlanesError`], as `from_bytes` but for another hash.
+    /// The errors of [`from_bytes`](Self::from_bytes), except for another hash.
     pub fn from_bytes_any_hash(bytes: B) -> Result<Self, PlanesError> {
         Self::read(bytes, None)
     }
 
     fn read(bytes: B, expected: Option<KeyHash>) -> Result<Self, PlanesError> {
-        // Once: the owner may lend others the next time.
+        // Called once: the owner may lend other bytes the next time.
         let slice = bytes.as_ref();
         let layout = PlanesLayout::from_bytes(slice, expected)?;
         layout.verify(slice)?;
         Ok(Planes { layout, bytes })
     }
 
-    /// Opens stored planes of this hash without reading them: for bytes that were verified when
-    /// they entered a cache, or that are mapped. Cost: reads the first 64 bytes and the last.
+    /// Opens stored planes that use this hash without verifying them, for bytes that are mapped or
+    /// were verified before. Cost: reads the first and the last 64 bytes.
     ///
     /// # Errors
     ///
-    /// As [`from_bytes`](Self::from_bytes), except that damage to planes and to records between the
-    /// first and the last is not found.
+    /// The errors of [`from_bytes`](Self::from_bytes), except for damage to planes and to records
+    /// other than the first and the last.
     pub fn from_bytes_trusted(bytes: B, key_hash: KeyHash) -> Result<Self, PlanesError> {
         Ok(Planes { layout: PlanesLayout::from_bytes(bytes.as_ref(), Some(key_hash))?, bytes })
     }
 
-    /// The same planes, borrowed.
+    /// Returns the same planes with borrowed bytes.
     pub fn view(&self) -> Planes<&[u8]> {
         Planes { layout: self.layout, bytes: self.as_bytes() }
     }
 
-    /// The bytes as they are stored.
+    /// Returns the stored bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 
-    /// A copy in memory of its own. Cost: copies everything.
+    /// Copies the planes into memory of their own. Cost: copies all bytes.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Alloc`]; [`PlanesError::Header`] if the owner of the bytes lends others than
-    /// were opened.
+    /// [`PlanesError::Alloc`]; [`PlanesError::Header`] if the length of the owner's bytes has
+    /// changed.
     pub fn to_planes(&self) -> Result<Planes, PlanesError> {
         let bytes = self.as_bytes();
         Header::check_length(bytes.len() as u64, self.layout.stored_bytes())?;
         Planes::copy_of(self.layout, bytes)
     }
 
-    /// Whether all of these rows are there.
+    /// Checks that all of these rows exist.
     pub(crate) fn check_range(&self, rows: &Range<usize>) -> Result<(), PlanesError> {
         if rows.start > rows.end || rows.end > self.rows() {
             let (start, end) = (rows.start as u64, rows.end as u64);
@@ -135,18 +134,18 @@ impl<B: AsRef<[u8]>> Planes<B> {
         Ok(())
     }
 
-    /// `None` if the bytes are not those that were opened.
+    /// Returns the bytes, or `None` if their length has changed.
     pub(crate) fn opened(&self) -> Option<&[u8]> {
         let bytes = self.as_bytes();
         (bytes.len() as u64 == self.layout.stored_bytes()).then_some(bytes)
     }
 
-    /// Which rows may satisfy a query: bit `i` of the answers is row `i`. Rows that were deleted do
-    /// not.
+    /// Determines which rows may match a query: bit `i` of the answers is row `i`. Deleted rows
+    /// never match.
     ///
-    /// Cost: some 50 ns for each item of the query, and `rows / 8` bytes read for each of its
-    /// planes, of which an item has [`probes`](Shape::probes). Where none of 512 rows is left, no
-    /// further plane is read.
+    /// Cost: about 50 ns per item, and `rows / 8` bytes read for each plane. Each item has
+    /// [`probes`](Shape::probes) planes. If none of 512 consecutive rows is left, their remaining
+    /// planes are not read.
     pub fn query(&self, query: &Query, hits: &mut Bitmask) {
         let terms = Terms::new(query, self.layout.options());
         hits.write(self.rows(), |words| {
@@ -154,13 +153,13 @@ impl<B: AsRef<[u8]>> Planes<B> {
         });
     }
 
-    /// [`query`](Self::query) of some rows: bit `i` of the answers is row `rows.start + i`.
+    /// Queries a range of rows: bit `i` of the answers is row `rows.start + i`.
     ///
-    /// The answers of a range that does not begin at a multiple of 64 are shifted afterwards.
+    /// If the range does not begin at a multiple of 64, the answers are shifted afterwards.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::RangeOutOfRange`]; nothing is written then.
+    /// [`PlanesError::RangeOutOfRange`]; `hits` is unchanged.
     ///
     /// ```
     /// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -196,13 +195,12 @@ impl<B: AsRef<[u8]>> Planes<B> {
         Ok(())
     }
 
-    /// Evaluates many queries, one piece of the rows after the other, so that planes that several
-    /// queries read come from memory once. For every query in every piece, `answer` gets the number
-    /// of the query, the rows of the piece, and which of them may satisfy it: bit `i` is row
-    /// `rows.start + i`.
+    /// Evaluates many queries step by step, so that a plane that several queries read is loaded
+    /// from memory once. Calls `answer` for every step and query with the index of the query, the
+    /// rows of the step, and the rows that may match: bit `i` is row `rows.start + i`.
     ///
-    /// Pieces follow each other, and begin at multiples of 64. Their number of rows is such that
-    /// the planes of all queries, and the answers, are in the cache: 32,768 to 262,144.
+    /// Steps are consecutive and begin at multiples of 64. A step has 32,768 to 262,144 rows, so
+    /// that the planes of all queries and the answers fit the cache.
     ///
     /// ```
     /// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -238,8 +236,8 @@ impl<B: AsRef<[u8]>> Planes<B> {
         }
     }
 
-    /// Whether a row was not deleted: true if the owner lends other bytes than were opened, false
-    /// past the last row.
+    /// Returns whether a row exists and was not deleted. Returns true for every existing row if the
+    /// length of the owner's bytes has changed.
     pub fn is_live(&self, row: usize) -> bool {
         let (Ok(at), Some(bytes)) = (self.layout.locate_liveness(row as u64), self.opened()) else {
             return row < self.rows();
@@ -248,39 +246,39 @@ impl<B: AsRef<[u8]>> Planes<B> {
         bytes[at.range()][bit / 8] >> (bit % 8) & 1 == 1
     }
 
-    /// Where everything is in the bytes.
+    /// Returns the layout of the bytes.
     pub fn layout(&self) -> &PlanesLayout {
         &self.layout
     }
 
-    /// Rows that were appended, deleted ones too.
+    /// Returns the number of rows, including deleted rows.
     pub fn rows(&self) -> usize {
-        // The length was checked: this many rows have bytes.
+        // The length was checked, so all rows have bytes in memory.
         self.layout.rows() as usize
     }
 
-    /// The shape of the rows.
+    /// Returns the shape of the rows.
     pub fn shape(&self) -> Shape {
         self.layout.options().shape()
     }
 
-    /// What the items are hashed with.
+    /// Returns the hash of the items.
     pub fn key_hash(&self) -> KeyHash {
         self.layout.options().key_hash()
     }
 
-    /// The hasher of the items.
+    /// Returns the hasher of the items.
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
+    /// [`KeyError::NoHasher`] for caller-supplied hashes.
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
         self.key_hash().hasher()
     }
 }
 
-/// Writes the answers of rows from `64 * first` on: all of them if there are no bytes. Compiled
-/// once, whatever the bytes are in.
+/// Writes the answers of the rows that start at `64 * first`; all ones if `bytes` is `None`. Not
+/// generic over the owner of the bytes, so that it is compiled once.
 fn evaluate_rows(
     layout: &PlanesLayout,
     bytes: Option<&[u8]>,
@@ -301,13 +299,13 @@ fn evaluate_rows(
 }
 
 impl<B: AsMut<[u8]>> Planes<B> {
-    /// Deletes a row, which then satisfies no query; its number stays. Returns whether it was
-    /// there. Cost: a checksum of `group_rows / 8` bytes, twice.
+    /// Deletes a row, so that no query matches it. Row numbers do not change. Returns whether the
+    /// row was live. Cost: two checksums of `group_rows / 8` bytes.
     ///
     /// # Errors
     ///
-    /// As [`PlanesLayout::delete_in`], which deletes in a file; [`PlanesError::Header`] if the
-    /// owner of the bytes lends others than were opened.
+    /// The errors of [`PlanesLayout::delete_in`], which deletes rows in a file, and
+    /// [`PlanesError::Header`] if the length of the owner's bytes has changed.
     pub fn delete(&mut self, row: usize) -> Result<bool, PlanesError> {
         let (at, bytes) = (self.layout.locate_liveness(row as u64)?, self.bytes.as_mut());
         Header::check_length(bytes.len() as u64, self.layout.stored_bytes())?;
@@ -316,7 +314,7 @@ impl<B: AsMut<[u8]>> Planes<B> {
 }
 
 impl Planes {
-    /// A row for each list of items, hashed by the options' hasher.
+    /// Builds planes with one row per list of items, hashed by the options' hasher.
     ///
     /// # Errors
     ///
@@ -328,7 +326,7 @@ impl Planes {
         Planes::from_rows(options, rows, PlanesBuilder::append)
     }
 
-    /// A row for each that `append` appends.
+    /// Builds planes from rows that `append` appends.
     pub(crate) fn from_rows<R>(
         options: &PlanesOptions,
         rows: impl IntoIterator<Item = R>,
@@ -351,18 +349,18 @@ impl Planes {
     }
 }
 
-/// What the last record says.
+/// Shows the layout.
 impl<B> core::fmt::Debug for Planes<B> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Planes").field("layout", &self.layout).finish_non_exhaustive()
     }
 }
 
-/// The bytes of planes that were made of rows or [copied](Planes::to_planes).
+/// The bytes of planes that were built from rows or [copied](Planes::to_planes).
 ///
-/// Advised to be on huge pages where there are many, unless the
-/// [options](PlanesOptions::for_filters) say otherwise: a query reads a few places far apart, and
-/// beyond the cache TLB misses took as long as the reads.
+/// Large buffers are advised to use huge pages, unless the
+/// [options](PlanesOptions::for_filters) opt out. A query reads a few distant places, so without
+/// huge pages, TLB misses cost as much time as the reads.
 ///
 /// ```
 /// use blocked_bloom_planes::{Planes, PlanesBytes, PlanesOptions, Shape};
@@ -374,7 +372,7 @@ impl<B> core::fmt::Debug for Planes<B> {
 #[derive(Clone, Debug)]
 pub struct PlanesBytes {
     buffer: BlockBuffer,
-    /// At most those of the buffer.
+    /// Length of the planes, at most that of the buffer.
     len: usize,
 }
 

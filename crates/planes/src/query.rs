@@ -1,12 +1,11 @@
-//! What is looked up in every row.
+//! Queries: the items to look up in every row.
 
 use alloc::vec::Vec;
 
-/// What is looked up in every row: all of some items, and of each of some lists at least one. Items
-/// are hashes by the planes' hasher.
+/// A query: AND of items and of OR-lists of items. Items are hashes from the planes' hasher.
 ///
-/// Order decides the speed: planes of the first hashes are read first, and where none of 512 rows
-/// is left, no further plane is read. Begin with the rarest item.
+/// The order affects speed: the planes of the first hashes are read first, and once none of 512
+/// consecutive rows is left, no further plane is read for them. Put the rarest item first.
 ///
 /// ```
 /// use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -32,17 +31,17 @@ pub struct Query {
 }
 
 impl Query {
-    /// Rows that may have all of these items: every row, if there are none.
+    /// Matches rows that may have all of these items; every row if there are none.
     pub fn all(hashes: impl IntoIterator<Item = u64>) -> Self {
         Query { all: hashes.into_iter().collect(), any: Vec::new() }
     }
 
-    /// Rows that may have any of these items: no row, if there are none.
+    /// Matches rows that may have any of these items; no row if there are none.
     pub fn any(hashes: impl IntoIterator<Item = u64>) -> Self {
         Query::default().and_any(hashes)
     }
 
-    /// Of these rows, those that may also have any of these items.
+    /// Keeps only rows that may also have any of these items.
     #[must_use]
     pub fn and_any(mut self, hashes: impl IntoIterator<Item = u64>) -> Self {
         let any: Vec<u64> = hashes.into_iter().collect();

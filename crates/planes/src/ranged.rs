@@ -1,4 +1,4 @@
-//! Reading by ranges: which bytes of a group a query needs, and queries of what was loaded.
+//! Range reads: locates the bytes of a group that a query needs, and queries the loaded bytes.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use crate::evaluate::{Terms, Window, evaluate};
 use crate::layout::{PlaneLocation, PlanesLayout};
 use crate::query::Query;
 
-/// Which bytes a query needs of a group: [`PlanesLayout::locate`] has an example.
+/// The bytes of a group that a query needs. [`PlanesLayout::locate`] returns it.
 ///
 /// ```
 /// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -24,11 +24,11 @@ use crate::query::Query;
 pub struct GroupLocation {
     /// Number of the group.
     pub group: u64,
-    /// Its planes, ascending.
+    /// The planes that the query needs, ascending.
     pub planes: Vec<PlaneLocation>,
 }
 
-/// The planes of one group that were loaded and verified: [`PlanesLayout::open`].
+/// Loaded and verified planes of one group. [`PlanesLayout::open`] returns it.
 ///
 /// ```
 /// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -50,17 +50,17 @@ pub struct GroupLocation {
 pub struct GroupRef<'b> {
     layout: PlanesLayout,
     group: u64,
-    /// By number, ascending.
+    /// Number and bytes of each plane, ascending.
     planes: Vec<(u32, &'b [u8])>,
 }
 
 impl GroupRef<'_> {
-    /// Which rows of the group may satisfy the query: the one that was located, or another whose
-    /// planes are among its planes.
+    /// Determines which rows of the group may match the query. The query is the one that was
+    /// located, or any other that needs no further planes.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::PlaneNotLoaded`]; the answers are then arbitrary.
+    /// [`PlanesError::PlaneNotLoaded`]; the contents of `hits` are then unspecified.
     pub fn query(&self, query: &Query, hits: &mut Bitmask) -> Result<(), PlanesError> {
         let terms = Terms::new(query, self.layout.options());
         let find = |plane| self.planes.binary_search_by_key(&plane, |&(number, _)| number);
@@ -82,8 +82,8 @@ impl GroupRef<'_> {
 }
 
 impl PlanesLayout {
-    /// Which bytes a query needs of a group: of each plane, ascending. Neighbours may be loaded in
-    /// one piece, and cut.
+    /// Locates the planes of a group that a query needs, in ascending order. Neighbouring planes
+    /// may be loaded with one read and then split.
     ///
     /// # Errors
     ///
@@ -95,12 +95,12 @@ impl PlanesLayout {
         Ok(GroupLocation { group, planes })
     }
 
-    /// Opens what was loaded for a location, one piece of bytes for each of its planes, and
-    /// verifies that each is the plane that is meant, and undamaged. Cost: reads all of it once.
+    /// Opens the bytes loaded for a location, one slice per plane, and verifies that each slice is
+    /// the located plane and undamaged. Cost: reads all bytes once.
     ///
     /// # Errors
     ///
-    /// [`PlanesError`]. Then answer "maybe" for every row of the group.
+    /// [`PlanesError`]. Treat every row of the group as "maybe" in that case.
     pub fn open<'b>(
         &self,
         at: &GroupLocation,

@@ -1,23 +1,23 @@
-//! The shape of a row's filter, where the bits of an item are in it, and the false-positive rate
-//! that follows.
+//! The shape of a row's filter, the positions of an item's bits, and the resulting false-positive
+//! rate.
 //!
-//! The probe scheme is the core's with blocks of any size from 16 to 512 bits; with 512 it is the
-//! same, bit for bit.
+//! The probe scheme is that of the core with blocks of 16 to 512 bits. With 512 bits both are
+//! equal, bit for bit.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::probe::{MAX_BITS_PER_KEY, MAX_PROBES, MULTIPLIER, block_index};
 
-/// Fewest bits in a block.
+/// Minimum number of bits in a block.
 pub const MIN_BLOCK_BITS: u32 = 16;
 
-/// Most bits in a block: those of the core's blocks.
+/// Maximum number of bits in a block: that of the core's blocks.
 pub const MAX_BLOCK_BITS: u32 = 512;
 
-/// Most planes, that is bits of a row's filter: 2^26, 8 MiB a row.
+/// Maximum number of planes (bits of a row's filter): 2^26, or 8 MiB a row.
 pub const MAX_PLANES: u32 = 1 << 26;
 
-/// Why there is no shape as requested: the value at fault.
+/// Why a shape is invalid.
 ///
 /// ```
 /// use blocked_bloom_planes::{Shape, ShapeError};
@@ -28,36 +28,36 @@ pub const MAX_PLANES: u32 = 1 << 26;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ShapeError {
-    /// Not 16 to 512 bits in a block.
+    /// The bits in a block are outside 16 to 512.
     BlockBitsOutOfRange {
         /// The value given.
         block_bits: u32,
     },
-    /// Not 1 to 30 probes.
+    /// The number of probes is outside 1 to 30.
     ProbesOutOfRange {
         /// The value given.
         probes: u32,
     },
-    /// No plane, or more than [`MAX_PLANES`].
+    /// The number of planes is 0 or above [`MAX_PLANES`].
     PlanesOutOfRange {
         /// Blocks times bits in a block.
         planes: u64,
     },
-    /// Not above 0 and up to 100 bits an item.
+    /// The bits per item are not above 0 and at most 100.
     BitsPerItemOutOfRange {
         /// The value given.
         bits_per_item: f64,
     },
-    /// Not above 0 and below 1.
+    /// The rate is not between 0 and 1.
     RateOutOfRange {
         /// The value given.
         rate: f64,
     },
-    /// No shape has so low a rate for rows of this many items.
+    /// No shape reaches this rate for rows of this many items.
     RateUnreachable {
         /// The value given.
         rate: f64,
-        /// The lowest rate that there is.
+        /// The lowest possible rate.
         lowest: f64,
     },
 }
@@ -86,7 +86,7 @@ impl Display for ShapeError {
             Self::RateUnreachable { rate, lowest } => {
                 write!(
                     f,
-                    "false-positive rate {rate:e} is out of reach: the lowest is {lowest:.3e}"
+                    "false-positive rate {rate:e} cannot be reached: give at least {lowest:.3e}"
                 )
             }
         }
@@ -95,10 +95,10 @@ impl Display for ShapeError {
 
 impl core::error::Error for ShapeError {}
 
-/// Values of the hash half that picks an item's bits.
+/// Number of values of the half of the hash that selects an item's bits.
 const HIGH_HASHES: f64 = 4_294_967_296.0;
 
-/// The shape that the filters of all rows have: `n` blocks of `m` bits, and `k` probes an item.
+/// The shape of every row's filter: `n` blocks of `m` bits, and `k` probes per item.
 ///
 /// ```
 /// use blocked_bloom_planes::Shape;
@@ -107,7 +107,7 @@ const HIGH_HASHES: f64 = 4_294_967_296.0;
 /// assert_eq!(shape.planes(), 128);
 /// assert_eq!(format!("{:.4}", shape.false_positive_rate(10)), "0.0211");
 ///
-/// // Pages of 1,000 different tokens, one false page in a hundred.
+/// // Pages of 1,000 distinct tokens, one false page in a hundred.
 /// let shape = Shape::for_rate(1_000, 0.01)?;
 /// assert!(shape.false_positive_rate(1_000) <= 0.01);
 /// assert_eq!(shape.to_string(), "20 blocks of 506 bits, 5 probes: 10120 planes");
@@ -121,12 +121,12 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// `blocks` blocks of `block_bits` bits, `probes` bits an item.
+    /// Creates a shape of `blocks` blocks of `block_bits` bits, with `probes` bits per item.
     ///
     /// # Errors
     ///
-    /// [`ShapeError`] naming the value: bits of a block are 16 to 512, probes 1 to 30, and blocks
-    /// at least 1, such that all together have at most [`MAX_PLANES`] bits.
+    /// [`ShapeError`] with the value, if `block_bits` is outside 16 to 512, `probes` outside 1 to
+    /// 30, `blocks` is 0, or the total is above [`MAX_PLANES`] bits.
     pub fn new(blocks: u32, block_bits: u32, probes: u32) -> Result<Self, ShapeError> {
         if !(MIN_BLOCK_BITS..=MAX_BLOCK_BITS).contains(&block_bits) {
             return Err(ShapeError::BlockBitsOutOfRange { block_bits });
@@ -141,12 +141,12 @@ impl Shape {
         Ok(Shape { blocks, block_bits: block_bits as u16, probes: probes as u8 })
     }
 
-    /// The shape for rows of this many items, at this many bits each: above 0 and up to 100;
-    /// rounded up to whole bits, and to at least 16.
+    /// Chooses the shape for rows of this many items with this many bits per item (above 0, at most
+    /// 100). The total is rounded up to whole bits and is at least 16.
     ///
-    /// Up to 512 bits are one block, more are as few blocks as hold them, all of the same size.
-    /// Probes are the fewest whose rate is at most 1.1 times the best, since a query reads a plane
-    /// for each.
+    /// Up to 512 bits make one block. More bits make as few equal blocks as possible. The number of
+    /// probes is the smallest whose rate is at most 1.1 times the best rate, since a query reads
+    /// one plane per probe.
     ///
     /// # Errors
     ///
@@ -167,13 +167,13 @@ impl Shape {
         Shape::from_bits(items, libm::ceil(items as f64 * bits_per_item) as u64)
     }
 
-    /// The shape with the fewest planes whose rate for rows of this many items is at most this,
-    /// above 0 and below 1. Cost: up to some milliseconds.
+    /// Chooses the shape with the fewest planes whose rate, for rows of this many items, is at most
+    /// `rate` (above 0 and below 1). Cost: up to a few milliseconds.
     ///
     /// # Errors
     ///
-    /// [`ShapeError::RateOutOfRange`]; [`ShapeError::RateUnreachable`] if 100 bits an item, or
-    /// [`MAX_PLANES`], do not reach it.
+    /// [`ShapeError::RateOutOfRange`]; [`ShapeError::RateUnreachable`] if neither 100 bits per item
+    /// nor [`MAX_PLANES`] reach the rate.
     pub fn for_rate(items: u64, rate: f64) -> Result<Self, ShapeError> {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(ShapeError::RateOutOfRange { rate });
@@ -187,8 +187,8 @@ impl Shape {
         if lowest > rate {
             return Err(ShapeError::RateUnreachable { rate, lowest });
         }
-        // A single block is better than two with slightly more bits: where one suffices, the search
-        // stays there.
+        // One block is better than two with slightly more bits, so the search stays within one
+        // block if that suffices.
         let one_block = most.min(u64::from(MAX_BLOCK_BITS));
         let (mut low, mut high) = match reached(one_block)? <= rate {
             true => (u64::from(MIN_BLOCK_BITS), one_block),
@@ -201,7 +201,7 @@ impl Shape {
         Shape::from_bits(items, high)
     }
 
-    /// This many bits in all, or a few more, at the best number of probes.
+    /// Returns a shape with this many bits, or slightly more, and the best number of probes.
     fn from_bits(items: u64, bits: u64) -> Result<Self, ShapeError> {
         let bits = bits.max(MIN_BLOCK_BITS.into());
         if bits > u64::from(MAX_PLANES) {
@@ -213,7 +213,7 @@ impl Shape {
         Ok(Shape { probes: shape.best_probes(items), ..shape })
     }
 
-    /// The fewest probes whose rate is at most 1.1 times that of the best number.
+    /// Returns the smallest number of probes whose rate is at most 1.1 times the best rate.
     fn best_probes(self, items: u64) -> u8 {
         let mut rates = [1.0; MAX_PROBES as usize];
         let (mut best, mut evaluated) = (1.0, 0);
@@ -229,31 +229,32 @@ impl Shape {
         fewest.map_or(1, |probes| probes as u8 + 1)
     }
 
-    /// Blocks in the filter of a row.
+    /// Returns the number of blocks in a row's filter.
     pub fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// Bits in a block.
+    /// Returns the number of bits in a block.
     pub fn block_bits(&self) -> u32 {
         self.block_bits.into()
     }
 
-    /// Bits set for an item, and planes read by a query for one.
+    /// Returns the number of bits set per item, which is the number of planes read per queried
+    /// item.
     pub fn probes(&self) -> u32 {
         self.probes.into()
     }
 
-    /// Bits in the filter of a row, each of which is a plane.
+    /// Returns the number of bits in a row's filter. Each bit is a plane.
     pub fn planes(&self) -> u32 {
         self.blocks * u32::from(self.block_bits)
     }
 
-    /// The planes of a hash, which may repeat: the definition of where bits are.
+    /// Returns the planes of a hash, possibly with repetitions. This defines the bit positions.
     ///
-    /// With `lo = hash as u32`, `hi = hash >> 32`, `n` blocks of `m` bits and `G` = `0x9e3779b9`:
-    /// the block is `(lo * n) >> 32`, bit `i` of it `((hi * G^i mod 2^32) * m) >> 32`, and the
-    /// plane `block * m + bit`.
+    /// With `lo = hash as u32`, `hi = hash >> 32`, `n` blocks of `m` bits and `G` = `0x9e3779b9`,
+    /// the block is `(lo * n) >> 32`, its bit `i` is `((hi * G^i mod 2^32) * m) >> 32`, and the
+    /// plane is `block * m + bit`.
     ///
     /// ```
     /// let shape = blocked_bloom_planes::Shape::new(2, 80, 3)?;
@@ -272,7 +273,7 @@ impl Shape {
         })
     }
 
-    /// Sets the bits of some items in a row of words.
+    /// Sets the bits of the items in a row of words.
     #[inline]
     pub(crate) fn set(self, row: &mut [u64], hashes: impl IntoIterator<Item = u64>) {
         for plane in hashes.into_iter().flat_map(|hash| self.planes_of(hash)) {
@@ -280,17 +281,17 @@ impl Shape {
         }
     }
 
-    /// The chance that a row of `items` distinct items may have an item that it does not have, 0 to
-    /// 1.
+    /// Returns the probability, 0 to 1, that a row of `items` distinct items matches an absent
+    /// item.
     ///
-    /// The rate of a block with `j` items is exact if probes are independent. Let `r` be how many
-    /// of the looked-up bits are missing: at first the number of distinct bits among `k` probes.
-    /// Each of the `j k` bits that the items set hits a missing one with a chance of `r / m`. The
-    /// rate is the chance that `r` becomes 0, plus `j / 2^32` for an item with the same half of the
-    /// hash. It is averaged over `j ~ Binomial(items, 1 / n)`. A query for all of several items has
-    /// about the product of their rates, less for those that share bits.
+    /// The rate of a block with `j` items is exact for independent probes. Let `r` be the number of
+    /// looked-up bits that are still unset, initially the number of distinct bits among `k` probes.
+    /// Each of the `j k` bits set by the items hits an unset one with probability `r / m`. The rate
+    /// is the probability that `r` becomes 0, plus `j / 2^32` for an item with an equal half of the
+    /// hash, averaged over `j ~ Binomial(items, 1 / n)`. The rate of a query for several items is
+    /// about the product of their rates, or less if they share bits.
     ///
-    /// Cost: some `j k^2` additions and multiplications.
+    /// Cost: about `j k^2` additions and multiplications.
     pub fn false_positive_rate(&self, items: u64) -> f64 {
         if items == 0 {
             return 0.0;
@@ -305,7 +306,7 @@ impl Shape {
             }
             return block.rate(items as f64);
         }
-        // Weights are kept as logarithms, since that of no item may underflow.
+        // Weights are kept as logarithms, because the weight of 0 items may underflow.
         let (items, others) = (items as f64, f64::from(self.blocks) - 1.0);
         let mean = items / (others + 1.0);
         let last = (mean + 12.0 * libm::sqrt(mean) + 40.0).min(items);
@@ -334,7 +335,7 @@ impl Display for Shape {
     }
 }
 
-/// How many of the looked-up bits are missing: `missing[r]` is the chance that `r` are.
+/// Distribution of the number of unset looked-up bits: `missing[r]` is the probability of `r`.
 struct Occupancy {
     bits: f64,
     probes: usize,
@@ -342,7 +343,7 @@ struct Occupancy {
 }
 
 impl Occupancy {
-    /// Of an empty block: as many as the probes of the item have distinct bits.
+    /// Returns the distribution for an empty block: that of the distinct bits among the probes.
     fn new(bits: u32, probes: u32) -> Self {
         let mut missing = [0.0; MAX_PROBES as usize + 1];
         missing[0] = 1.0;
@@ -359,7 +360,7 @@ impl Occupancy {
         Occupancy { bits, probes: probes as usize, missing }
     }
 
-    /// One item more in the block, whose probes hit bits independently.
+    /// Adds one item, whose probes hit bits independently.
     fn add_item(&mut self) {
         for _ in 0..self.probes {
             for r in 1..=self.probes {
@@ -374,7 +375,7 @@ impl Occupancy {
         self.missing[1..].iter().sum::<f64>() < 1e-17
     }
 
-    /// The chance that no bit is missing, or that one of the items has the same half of the hash.
+    /// Returns the probability that no bit is unset, or that an item has an equal half of the hash.
     fn rate(&self, items: f64) -> f64 {
         (self.missing[0] + items / HIGH_HASHES).clamp(0.0, 1.0)
     }

@@ -1,11 +1,11 @@
-//! Rows that are lines of a text: how many, and how they are divided into items.
+//! Lines of text as rows: lines per row, and how lines are divided into items.
 
 use core::num::NonZeroU32;
 
-/// Rows that are lines of a text: how many lines are a row, and that its items are their words.
+/// Lines of text as rows: the number of lines in a row, with words as items.
 ///
-/// Stored with the planes, so that a query is divided as the text was: an item that was never
-/// hashed, such as `node-3` where the words are `node` and `3`, is absent from every row.
+/// The setting is stored with the planes, so that a query is divided like the text. An item that
+/// was never hashed is absent from every row, such as `node-3` if the words are `node` and `3`.
 ///
 /// ```
 /// use core::num::NonZeroU32;
@@ -31,18 +31,18 @@ pub struct TextRows {
 }
 
 impl TextRows {
-    /// This many lines a row, divided into words.
+    /// Creates rows of this many lines, divided into words.
     pub fn new(lines: NonZeroU32) -> Self {
         TextRows { lines }
     }
 
-    /// Lines that are a row. The last row may have fewer.
+    /// Returns the number of lines in a row. The last row may have fewer.
     pub fn lines(&self) -> NonZeroU32 {
         self.lines
     }
 
-    /// The words of a line, or of what is looked up: the longest runs of ASCII letters and digits,
-    /// underscores, and bytes that are not ASCII, as they are written.
+    /// Divides a line, or a search text, into words: maximal runs of ASCII letters, digits,
+    /// underscores and non-ASCII bytes. Case is preserved.
     ///
     /// ```
     /// let text = blocked_bloom_planes::TextRows::new(core::num::NonZeroU32::MIN);

@@ -1,25 +1,25 @@
-//! From rows to planes.
+//! Transposes rows into planes.
 
 use alloc::vec::Vec;
 
 use crate::error::PlanesError;
 use crate::layout::{CHECKSUM_BYTES, PlanesLayout};
 
-/// Rows that become one cache line of each plane.
+/// Rows that fill one cache line of each plane.
 const LINE_ROWS: usize = 512;
 
-/// The rows of a group while they are collected: one behind the other, in words.
+/// The rows of the current group, concatenated as words.
 #[derive(Clone)]
 pub(crate) struct Rows {
     words: Vec<u64>,
     row_words: usize,
-    /// Rows of a whole group.
+    /// Number of rows in a whole group.
     capacity: usize,
     pub(crate) used: usize,
 }
 
 impl Rows {
-    /// Space for a row.
+    /// Allocates space for one row.
     pub(crate) fn new(layout: &PlanesLayout) -> Result<Self, PlanesError> {
         let row_words = (layout.options().shape().planes() as usize).div_ceil(64);
         let capacity = layout.options().group_rows() as usize;
@@ -32,11 +32,11 @@ impl Rows {
         self.used == self.capacity
     }
 
-    /// Adds the row that `fill` writes into zeros. The group must not be full.
+    /// Adds the row that `fill` writes into zeroed words. The group must not be full.
     #[inline]
     pub(crate) fn push(&mut self, fill: impl FnOnce(&mut [u64])) -> Result<(), PlanesError> {
         let start = self.used * self.row_words;
-        // What is left of another group, or of a row whose items panicked.
+        // Drops the rest of the previous group, or of a row whose items panicked.
         self.words.truncate(start);
         if self.words.capacity() - start < self.row_words {
             self.grow()?;
@@ -47,8 +47,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Space for twice the rows, but for no more than a group has: rows that do not come take no
-    /// memory.
+    /// Doubles the space, up to the size of a group, so that memory follows the rows appended.
     #[cold]
     fn grow(&mut self) -> Result<(), PlanesError> {
         let rows = (2 * self.used).clamp(1, self.capacity);
@@ -61,8 +60,8 @@ impl Rows {
         8 * self.words.capacity()
     }
 
-    /// Takes the rows, of which there is at least one, and returns the stored group; before the
-    /// first group comes the first record.
+    /// Takes the rows (at least one) and returns the stored group. The first group is preceded by
+    /// the first record.
     pub(crate) fn take_group(
         &mut self,
         layout: &PlanesLayout,
@@ -95,7 +94,7 @@ impl Rows {
         Ok(stored)
     }
 
-    /// Writes the planes of the rows into zeros, one every `stride` bytes.
+    /// Writes the planes of the rows into zeroed bytes, one plane every `stride` bytes.
     fn transpose(&self, layout: &PlanesLayout, stride: usize, bytes: &mut [u8]) {
         let planes = layout.options().shape().planes() as usize;
         let used = &self.words[..self.used * self.row_words];
@@ -121,8 +120,8 @@ impl Rows {
     }
 }
 
-/// Bit `j` of word `i` becomes bit `i` of word `j`: in six steps, each of which exchanges halves of
-/// squares.
+/// Transposes a square of 64 by 64 bits: bit `j` of word `i` becomes bit `i` of word `j`. Each of
+/// six steps swaps halves of smaller squares.
 pub(crate) fn transpose_64(words: &mut [u64; 64]) {
     step::<32>(words, 0x0000_0000_ffff_ffff);
     step::<16>(words, 0x0000_ffff_0000_ffff);
@@ -132,8 +131,8 @@ pub(crate) fn transpose_64(words: &mut [u64; 64]) {
     step::<1>(words, 0x5555_5555_5555_5555);
 }
 
-/// In every square of `2 N` words, exchanges the upper halves of the first `N` words, bit by bit of
-/// `mask`, with the lower halves of the others.
+/// In every square of `2 N` words, swaps the upper halves of the first `N` words with the lower
+/// halves of the other words, for the bits of `mask`.
 #[inline(always)]
 fn step<const N: usize>(words: &mut [u64; 64], mask: u64) {
     for square in words.chunks_exact_mut(2 * N) {

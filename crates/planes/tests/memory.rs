@@ -1,5 +1,4 @@
-//! A group that there is no memory for, by an allocator that refuses what one thread asks for,
-//! whatever the machine has.
+//! Allocation of a group fails: the allocator refuses large requests of one thread.
 
 #![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
 
@@ -11,22 +10,22 @@ use blocked_bloom_planes::{PlanesBuilder, PlanesError, PlanesOptions, Shape};
 struct Bounded;
 
 std::thread_local! {
-    /// Most bytes at once.
+    /// Largest size that is granted.
     static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-// SAFETY: `System` does the work, or none is done, which null says.
+// SAFETY: `System` does the work, or nothing is allocated and the result is null.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() > LIMIT.get() {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -36,8 +35,8 @@ static ALLOCATOR: Bounded = Bounded;
 
 type Append<'r> = &'r dyn Fn(&mut PlanesBuilder) -> Option<PlanesError>;
 
-/// The row that would complete the group is not appended, and not counted: once there is memory, it
-/// can be, and the bytes are as if nothing had happened.
+/// A row that would complete a group is not appended when the allocation fails. It can be appended
+/// later, and the bytes are the same as without the failure.
 #[test]
 fn reports_a_failed_group_allocation() {
     let options = PlanesOptions::new(Shape::new(1, 64, 2).unwrap()).with_group_rows(512).unwrap();

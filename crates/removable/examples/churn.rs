@@ -1,6 +1,6 @@
-//! Fills filters until a key is rejected, adds and removes keys for long at full load, and removes
-//! keys that were never added: how full a filter gets, what churn does to it, and what misuse
-//! costs.
+//! Fills filters until a key is rejected, inserts and removes keys at full load for a long time,
+//! and removes keys that were never inserted. Shows how full a filter gets, what churn does to it,
+//! and what misuse costs.
 //!
 //! ```text
 //! cargo run --release -p blocked-bloom-removable --example churn            seconds
@@ -9,8 +9,8 @@
 //!     --lanes 29 --operations 100M --fills 0
 //! ```
 //!
-//! Keys are numbers; those in the filter are kept, and each of them must be found, in every check
-//! and when it is removed. The program fails at the first that is not.
+//! Keys are numbers. The program keeps the present keys and looks each up in every check and before
+//! its removal. It fails at the first missing key.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use std::error::Error;
@@ -20,25 +20,25 @@ use blocked_bloom::{Bitmask, Filter, FilterOptions, KeyHash};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 use clap::{Parser, value_parser};
 
-/// Keys of a call.
+/// Keys per call.
 const BATCH: usize = 1_024;
 
 /// How full a removable filter gets, what churn does to it, and what misuse costs.
 #[derive(Parser)]
 struct Args {
-    /// Keys of each filter, 10K to 1G; suffixes K, M and G
+    /// Keys in each filter, 10K to 1G (suffixes K, M and G)
     #[arg(long, value_name = "N", default_value = "1M", value_parser = number::<10_000, 1_000_000_000>)]
     keys: u64,
-    /// Additions and removals at full load, together; 0 to 100G
+    /// Insertions plus removals at full load, 0 to 100G
     #[arg(long, value_name = "N", default_value = "4M", value_parser = number::<0, 100_000_000_000>)]
     operations: u64,
-    /// Lanes of 32 that are taken with all keys in, on the average; 16 to 30
+    /// Average number of lanes, of 32, in use at full load; 16 to 30
     #[arg(long, value_name = "LANES", default_value_t = 28, value_parser = value_parser!(u8).range(16..=30))]
     lanes: u8,
-    /// Filters that are filled until a key is rejected
+    /// Number of filters to fill until a key is rejected
     #[arg(long, value_name = "N", default_value_t = 5)]
     fills: u64,
-    /// Another course of events
+    /// Seed of the keys
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
 }
@@ -97,7 +97,7 @@ fn fill(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
     Ok(())
 }
 
-/// Removes keys that are there and adds others, at full load.
+/// Removes present keys and inserts others, at full load.
 fn churn(args: &Args, options: &RemovableOptions) -> Result<(), Box<dyn Error>> {
     let mut filter = options.empty_filter()?;
     let mut numbers = Numbers::new(args.seed, 0);
@@ -128,7 +128,7 @@ fn churn(args: &Args, options: &RemovableOptions) -> Result<(), Box<dyn Error>> 
         let missing = args.keys as usize - live.len();
         add(&mut filter, &mut numbers, missing, &mut live, &mut rejected)?;
         done += (BATCH + missing) as u64;
-        // Ten times in all, and at the end.
+        // Ten checks in all, the last one at the end.
         if done * 10 / args.operations.max(1) > checked || done >= args.operations {
             checked = done * 10 / args.operations;
             filter.contains_hashes(&live, &mut found);
@@ -150,7 +150,7 @@ fn churn(args: &Args, options: &RemovableOptions) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// Adds as many new keys, of which those that are not rejected are then live.
+/// Inserts as many new keys. Keys that are not rejected become live.
 fn add(
     filter: &mut RemovableFilter,
     numbers: &mut Numbers,
@@ -176,7 +176,7 @@ fn add(
     }
 }
 
-/// False positives among keys that were never added.
+/// Counts false positives among keys that were never inserted.
 fn rate(filter: &RemovableFilter, numbers: &mut Numbers) {
     let (mut hits, mut passed) = (Bitmask::new(), 0);
     const QUERIES: usize = 8_000_000;
@@ -192,8 +192,7 @@ fn rate(filter: &RemovableFilter, numbers: &mut Numbers) {
     );
 }
 
-/// Removes a million keys that were never added, and counts those that were added and are lost by
-/// it.
+/// Removes a million keys that were never inserted, and counts the inserted keys that are lost.
 fn misuse(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
     const REMOVALS: usize = 1_000_000;
     let mut filter = options.empty_filter()?;
@@ -212,7 +211,7 @@ fn misuse(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError>
     Ok(())
 }
 
-/// Numbers that are all different, and well mixed: SplitMix64 (Steele, Lea, Flood 2014).
+/// Distinct, well-mixed numbers: SplitMix64 (Steele, Lea, Flood 2014).
 struct Numbers(u64);
 
 impl Numbers {

@@ -1,6 +1,6 @@
-//! An IP ban list: addresses that misbehave are banned for some time, and every request is looked
-//! up. The list itself is slow to query (a database, another machine); the filter says of nearly
-//! every request that it need not be queried.
+//! An IP ban list: misbehaving addresses are banned for some time, and every request is looked up.
+//! The list itself is slow to query (a database, another machine). The filter makes the query
+//! unnecessary for nearly every request.
 //!
 //! ```text
 //! cargo run --release -p blocked-bloom-removable --example working_set
@@ -8,9 +8,9 @@
 //!     --words tests/fixtures/keys/words.txt
 //! ```
 //!
-//! With `--words` the clients are the lines of a file in place of IPv4 addresses. The set of what
-//! is banned is kept beside the filter, and the program fails at the first request of a banned
-//! client that the filter does not stop.
+//! With `--words`, the clients are the lines of a file instead of IPv4 addresses. The program also
+//! keeps the exact set of bans, and fails at the first request of a banned client that the filter
+//! lets through.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use std::collections::{HashMap, VecDeque};
@@ -21,26 +21,26 @@ use blocked_bloom::{Filter, FilterOptions};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 use clap::Parser;
 
-/// An IP ban list with expiry, and a filter before it.
+/// An IP ban list with expiry, and a filter in front of it.
 #[derive(Parser)]
 struct Args {
-    /// Clients, one a line [default: a million IPv4 addresses]
+    /// File of clients, one per line [default: a million IPv4 addresses]
     #[arg(long, value_name = "FILE")]
     words: Option<PathBuf>,
-    /// Requests
+    /// Number of requests
     #[arg(long, value_name = "N", default_value_t = 3_000_000)]
     requests: u64,
-    /// Requests that a ban lasts
+    /// Duration of a ban, in requests
     #[arg(long, value_name = "N", default_value_t = 400_000)]
     ban: u64,
 }
 
-/// The bans that are in force, and the filter before them.
+/// The bans in force, and the filter in front of them.
 struct Bans {
     options: RemovableOptions,
     filter: RemovableFilter,
-    /// When each ends, and whose it is: what a database has. A client that misbehaves again has
-    /// another.
+    /// End and client of each ban, as in a database. A client that misbehaves again has a second
+    /// ban.
     queue: VecDeque<(u64, u64)>,
     rebuilt: u32,
 }
@@ -51,11 +51,11 @@ impl Bans {
         Ok(Bans { options, filter, queue: VecDeque::new(), rebuilt: 0 })
     }
 
-    /// Each ban is a copy of its key, so that the first that ends does not end the second.
+    /// Each ban inserts a copy of its key, so that the end of one ban does not end another.
     fn add(&mut self, hash: u64, ends: u64) -> Result<(), RemovableError> {
         self.queue.push_back((ends, hash));
         match self.filter.insert_hash(hash) {
-            // Too many bans for its size: once more, for twice as many, from those in force.
+            // Too many bans for this size: rebuild for twice as many, from those in force.
             Err(RemovableError::Full { .. }) => {
                 self.options = self.options.with_keys(2 * self.options.keys());
                 let hashes: Vec<u64> = self.queue.iter().map(|&(_, hash)| hash).collect();
@@ -67,7 +67,7 @@ impl Bans {
         }
     }
 
-    /// Only what was added is removed: whose ban ends is known from the queue.
+    /// Removes only inserted keys: the queue knows whose ban ends.
     fn expire(&mut self, now: u64) {
         while let Some(&(ends, hash)) = self.queue.front()
             && ends <= now
@@ -87,12 +87,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     if clients.is_empty() {
         return Err("no clients: give a file with a line for each".into());
     }
-    // Decided once: hash and seed of everything that this service hashes.
+    // The hash and seed of every filter in this service, chosen once.
     let service = FilterOptions::default();
     let hasher = service.hasher()?;
-    // Too small, so that the example shows what happens then.
+    // Too small on purpose, so that the filter must be rebuilt.
     let mut bans = Bans::new(RemovableOptions::for_filters(&service, 1_000))?;
-    // What the filter is checked with; a service would have it in the database.
+    // The exact set, to check the filter. A service would keep it in the database.
     let mut banned: HashMap<u64, u64> = HashMap::new();
     let (mut passed, mut stopped, mut queried_in_vain, mut most) = (0_u64, 0_u64, 0_u64, 0);
     for now in 0..args.requests {
@@ -106,7 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             (true, true) => stopped += 1,
             (true, false) => queried_in_vain += 1,
         }
-        // A request in 50 is a misdeed, of banned clients too: their bans get longer.
+        // One request in 50 misbehaves. Banned clients do it too, and get another ban.
         if mix(now ^ 0xbad).is_multiple_of(50) {
             let ends = now + args.ban;
             banned.insert(hash, ends);
@@ -130,7 +130,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         bans.rebuilt
     );
 
-    // Restart: the filter is stored, and opened again where it lies.
+    // Restart: the filter is stored, and opened in place.
     let stored = bans.filter.to_bytes();
     let opened = RemovableFilter::from_bytes(&stored, service.key_hash())?;
     assert!(bans.queue.iter().all(|&(_, hash)| opened.contains_hash(hash)));
@@ -145,8 +145,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Which client makes request `i`: some make many, most make few (the number falls with the square
-/// root of the rank).
+/// Returns the client of request `i`. A few clients make many requests (the number falls with the
+/// square root of the rank).
 fn pick(i: u64, clients: usize) -> usize {
     let uniform = (mix(i ^ 0xc11e) >> 11) as f64 / (1_u64 << 53) as f64;
     ((uniform * uniform * clients as f64) as usize).min(clients - 1)

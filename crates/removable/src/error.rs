@@ -1,10 +1,10 @@
-//! Why a filter cannot be made or added to.
+//! Errors of building filters and of inserting keys.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::{AllocError, KeyError};
 
-/// Why a filter cannot be made or added to.
+/// Why a filter could not be built or a key could not be inserted.
 ///
 /// ```
 /// use blocked_bloom_removable::{RemovableError, RemovableOptions};
@@ -12,7 +12,7 @@ use blocked_bloom::{AllocError, KeyError};
 /// for _ in 0..32 {
 ///     filter.insert("apple")?;
 /// }
-/// // The only line is full, and stays as it is.
+/// // The only line is full and stays unchanged.
 /// let error = filter.insert("apple").unwrap_err();
 /// assert!(matches!(error, RemovableError::Full { inserted: 0, taken: 32, capacity: 32, .. }));
 /// assert_eq!(filter.keys_inserted(), 32);
@@ -21,35 +21,34 @@ use blocked_bloom::{AllocError, KeyError};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RemovableError {
-    /// More keys than the largest filter is for.
+    /// The number of keys is too large for one filter.
     KeysOutOfRange {
         /// The value given.
         keys: u64,
-        /// The most that a filter of this slack is for.
+        /// The maximum for this slack.
         most: u64,
     },
-    /// Not 0 to 0.9.
+    /// The slack is outside 0 to 0.9.
     SlackOutOfRange {
         /// The value given.
         slack: f64,
     },
-    /// No memory for the lines.
+    /// Allocating the lines failed.
     Alloc(AllocError),
-    /// A key was given to a filter of the caller's hashes. Nothing was changed.
+    /// The filter takes caller-supplied hashes, but was given a key. Nothing changed.
     Key(KeyError),
-    /// A filter that answers "maybe" to everything has no tags that could be copied. Make one from
-    /// the keys.
+    /// A pass-all filter has no tags to copy. Build a filter from the keys.
     PassAll,
-    /// Both lines of a key are full. It was not added, and nothing was changed by it: what was in
-    /// the filter still is. Make a larger one [from the keys](crate::RemovableFilter::from_hashes),
-    /// unless one key was added more than 64 times, or 32 if its two lines are one.
+    /// Both lines of a key are full. The key was not inserted, and all other keys are still
+    /// present. Build a larger filter [from the keys](crate::RemovableFilter::from_hashes), unless
+    /// one key was inserted more than 64 times (32 times if both of its lines are the same).
     Full {
-        /// Keys of the batch that were added: all before this one, none after it. 0 for a single
-        /// key.
+        /// Number of keys of the batch inserted before this one; 0 for a single key. No later key
+        /// was inserted.
         inserted: usize,
-        /// Lanes that are taken now.
+        /// Number of lanes in use.
         taken: u64,
-        /// Lanes of the filter.
+        /// Number of lanes of the filter.
         capacity: u64,
     },
 }
@@ -58,15 +57,17 @@ impl Display for RemovableError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Self::KeysOutOfRange { keys, most } => {
-                write!(f, "{keys} keys: give up to {most}, or partition them over several filters")
+                write!(
+                    f,
+                    "{keys} keys: give at most {most}, or split the keys among several filters"
+                )
             }
-            Self::SlackOutOfRange { slack } => write!(f, "a slack of {slack}: give 0 to 0.9"),
+            Self::SlackOutOfRange { slack } => write!(f, "slack {slack:?}: give 0 to 0.9"),
             Self::Alloc(error) => error.fmt(f),
             Self::Key(error) => error.fmt(f),
-            Self::PassAll => f.write_str(
-                "a filter that answers \"maybe\" to everything has no tags to copy: make one from \
-                 the keys",
-            ),
+            Self::PassAll => {
+                f.write_str("a pass-all filter has no tags to copy: build a filter from the keys")
+            }
             Self::Full { inserted, taken, capacity } => {
                 match inserted {
                     0 => f.write_str("no space for the key")?,
@@ -74,7 +75,7 @@ impl Display for RemovableError {
                 }
                 write!(
                     f,
-                    ": both of its lines are full, with {taken} of {capacity} lanes taken; make a \
+                    ": both of its lines are full, and {taken} of {capacity} lanes are in use; build a \
                      larger filter from the keys"
                 )
             }

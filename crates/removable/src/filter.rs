@@ -1,4 +1,4 @@
-//! The filter, generic over where its lines are: its lookups and facts.
+//! The filter, generic over the storage of its lines: lookups and properties.
 
 use blocked_bloom::parts::{BlockBuffer, HEADER_BYTES, check_words};
 use blocked_bloom::{Block, Filter, Kernel, KeyHash, LengthError, Stored};
@@ -6,31 +6,32 @@ use blocked_bloom::{Block, Filter, Kernel, KeyHash, LengthError, Stored};
 use crate::kernel;
 use crate::tags::{self, LANES, Place};
 
-/// A filter that keys can be removed from, generic over where its lines are.
+/// A filter with removal, generic over the storage of its lines.
 ///
-/// | type | where the lines are | made by |
+/// | type | storage of the lines | created by |
 /// |---|---|---|
-/// | `RemovableFilter` | in memory of its own; keys can be added and removed | [`RemovableOptions::empty_filter`], [`from_hashes`](Self::from_hashes), [`to_filter`](Self::to_filter) |
-/// | `RemovableFilter<Stored<B>>` | in stored bytes that `B` holds: a mapped file, an `Arc<[u8]>`, a `Vec<u8>` | [`from_bytes`](RemovableFilter::from_bytes), [`open_or_pass_all`](RemovableFilter::open_or_pass_all) |
+/// | `RemovableFilter` | its own memory; keys can be inserted and removed | [`RemovableOptions::empty_filter`], [`from_hashes`](Self::from_hashes), [`to_filter`](Self::to_filter) |
+/// | `RemovableFilter<Stored<B>>` | stored bytes in `B`: a mapped file, an `Arc<[u8]>`, a `Vec<u8>` | [`from_bytes`](RemovableFilter::from_bytes), [`open_or_pass_all`](RemovableFilter::open_or_pass_all) |
 /// | `RemovableFilter<&[Block]>` | borrowed from another filter, `Copy` | [`view`](Self::view) |
 ///
-/// All are looked up alike, and answer "maybe" or "certainly absent" as a Bloom filter does, at
-/// 18.3 bits per key, 0.085 % false positives and two cache lines a lookup. **Only remove keys that
-/// were added**: the removal of another can take the tag of a key that is there, which is then
-/// absent; `docs/removable.md` has the rate. A key that was added several times is there until it
-/// was removed as often.
+/// All three have the same lookups and answer "maybe" or "certainly absent", like a Bloom filter.
+/// The filter takes 18.3 bits per key, has 0.085 % false positives, and reads two cache lines per
+/// lookup. **Only remove keys that were inserted**: removing any other key can remove the tag of a
+/// key that is present, which then becomes absent (`docs/removable.md` states the rate). A key
+/// inserted twice must be removed twice.
 ///
-/// - Up to 64 copies of a key fit, 32 if its two lines are the same (one key in as many as there
-///   are lines; any key where there is one line), and fewer where other keys have taken lanes.
-/// - It does not grow. [`RemovableError::Full`] says that a key was not added, and the filter is as
-///   it was. A tag does not have enough of the hash to be moved to a filter of another size, so a
-///   larger one is made from the keys, which whoever removes keys has:
-///   [`from_hashes`](Self::from_hashes). By default the first key is rejected at nine tenths of the
-///   [capacity](Self::capacity) and the filter is for seven eighths of it.
+/// - A key can be inserted up to 64 times, or 32 times if both of its lines are the same (always
+///   the case with one line, and for one key in `n` with `n` lines). The limit is lower where other
+///   keys use the lanes.
+/// - The filter does not grow. [`RemovableError::Full`] means that a key was not inserted and that
+///   the filter is unchanged. A tag has too few bits of the hash to be moved to a larger filter, so
+///   build a larger one from the keys: [`from_hashes`](Self::from_hashes). By default, a filter for
+///   `n` keys fills 7/8 of its [capacity](Self::capacity), and the first key is rejected at about
+///   9/10.
 /// - Filters cannot be merged.
-/// - Stored bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each
-///   line is one cache line, else it straddles two. If their owner lends more or fewer bytes than
-///   were opened, every answer is "maybe".
+/// - Stored bytes may have any alignment. If the filter starts at a multiple of 64 in memory, each
+///   line is one cache line; otherwise it straddles two. If the length of the owner's bytes
+///   changes, every answer is "maybe".
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -42,7 +43,7 @@ use crate::tags::{self, LANES, Place};
 /// assert!(sessions.remove("alice")?);
 /// assert!(!sessions.contains("alice") && sessions.contains("bob"));
 ///
-/// // Larger, from the keys.
+/// // A larger filter, built from the keys.
 /// let hasher = options.hasher()?;
 /// let live = ["bob"].map(|key| hasher.hash(key));
 /// sessions = RemovableFilter::from_hashes(&options.with_keys(2_000), &live)?;
@@ -58,18 +59,18 @@ pub struct RemovableFilter<D = BlockBuffer> {
     pub(crate) meta: Meta,
 }
 
-/// Everything about a filter except its lines.
+/// All fields of a filter except its lines.
 #[derive(Clone, Copy)]
 pub(crate) struct Meta {
     pub(crate) key_hash: KeyHash,
-    /// Lanes that are not empty.
+    /// Number of lanes in use.
     pub(crate) keys_inserted: u64,
     pub(crate) kernel: Kernel,
-    /// Whether copies are advised to be on huge pages.
+    /// Whether copies are advised to use huge pages.
     pub(crate) huge_pages: bool,
 }
 
-/// Where the lines of a filter are. Nobody else can implement it, since this module is private.
+/// The storage of a filter's lines. Private, so that no other crate can implement it.
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -79,7 +80,7 @@ pub(crate) struct Meta {
 /// # Ok::<(), blocked_bloom_removable::RemovableError>(())
 /// ```
 pub trait Lines {
-    /// 1 to 2^32 - 1 lines; or none, if they are not known: then every answer is "maybe".
+    /// Returns 1 to 2^32 - 1 lines, or none if they are unknown; every answer is then "maybe".
     fn lines(&self) -> &[Block];
 }
 
@@ -106,44 +107,43 @@ impl<B: AsRef<[u8]>> Lines for Stored<B> {
 }
 
 impl<D: Lines> RemovableFilter<D> {
-    /// The same filter, borrowed. Free.
+    /// Returns the same filter with borrowed lines, at no cost.
     #[inline]
     pub fn view(&self) -> RemovableFilter<&[Block]> {
         RemovableFilter { data: self.lines(), meta: self.meta }
     }
 
-    /// The lines, 1 to 2^32 - 1, as [`tags`](crate::tags) defines them; none if the filter [passes
-    /// all](Self::is_pass_all).
+    /// Returns the lines, 1 to 2^32 - 1, as defined in [`tags`](crate::tags). A
+    /// [pass-all](Self::is_pass_all) filter has none.
     #[inline]
     pub fn lines(&self) -> &[Block] {
         self.data.lines()
     }
 
-    /// Whether the filter answers "maybe" to everything: it stands in for
-    /// [damaged](RemovableFilter::open_or_pass_all) bytes, or the owner of the stored bytes lends
-    /// others than were opened.
+    /// Returns whether the filter answers "maybe" to every key. It either replaces
+    /// [damaged](RemovableFilter::open_or_pass_all) bytes, or the length of the stored bytes
+    /// changed after opening.
     pub fn is_pass_all(&self) -> bool {
         self.lines().is_empty()
     }
 
-    /// Whether every key is certainly absent.
+    /// Returns whether the filter contains no key.
     pub fn is_empty(&self) -> bool {
         self.meta.keys_inserted == 0 && !self.is_pass_all()
     }
 
-    /// Bytes of the lines.
+    /// Returns the size of the lines in bytes.
     pub fn memory_bytes(&self) -> u64 {
         size_of_val(self.lines()) as u64
     }
 
-    /// Keys that would fit if they were spread evenly: 32 for each line. Keys are rejected from
-    /// nine tenths of it on.
+    /// Returns the number of lanes: 32 per line. The first key is rejected at about 9/10 of it.
     pub fn capacity(&self) -> u64 {
         self.lines().len() as u64 * LANES as u64
     }
 
-    /// [`keys_inserted`](Self::keys_inserted) divided by [`capacity`](Self::capacity), 0 to 1: what
-    /// to watch for making a larger filter in time. 1 if the filter passes all.
+    /// Returns [`keys_inserted`](Self::keys_inserted) divided by [`capacity`](Self::capacity), 0 to
+    /// 1. Build a larger filter before it reaches 0.9. A pass-all filter returns 1.
     pub fn load(&self) -> f64 {
         match self.capacity() {
             0 => 1.0,
@@ -151,8 +151,8 @@ impl<D: Lines> RemovableFilter<D> {
         }
     }
 
-    /// The fraction of absent keys that are taken for present, 0 to 1, that the number of tags
-    /// predicts: each tag in a key's two lines equals the key's own with a chance of 1 in 65,535.
+    /// Returns the expected fraction of absent keys that pass, 0 to 1, computed from the number of
+    /// tags. Each tag in a key's two lines equals the key's tag with a probability of 1/65,535.
     pub fn expected_false_positive_rate(&self) -> f64 {
         if self.is_pass_all() {
             return 1.0;
@@ -162,25 +162,25 @@ impl<D: Lines> RemovableFilter<D> {
 }
 
 impl<D> RemovableFilter<D> {
-    /// Keys in the filter, copies included: inserted, and not removed since.
+    /// Returns the number of keys in the filter, including copies.
     pub fn keys_inserted(&self) -> u64 {
         self.meta.keys_inserted
     }
 
-    /// The kernel of batches.
+    /// Returns the kernel that runs batches.
     pub fn kernel(&self) -> Kernel {
         self.meta.kernel
     }
 
-    /// The same filter, with batches looked up, added and removed by `kernel`.
+    /// Sets the kernel that runs batches.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         RemovableFilter { meta: Meta { kernel, ..self.meta }, ..self }
     }
 }
 
-/// Cost of a lookup: two cache lines, prefetched in batches where the filter outgrows the cache.
-/// [`prefetch_hash`](Filter::prefetch_hash) serves additions and removals too.
+/// A lookup reads two cache lines. Batches prefetch them if the filter exceeds the cache.
+/// [`prefetch_hash`](Filter::prefetch_hash) also serves insertions and removals.
 impl<D: Lines> Filter for RemovableFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -214,8 +214,8 @@ impl<D: Lines> Filter for RemovableFilter<D> {
     }
 }
 
-/// Same hash and same lines; neither the kernel nor where the bytes are matters. Filters that hold
-/// the same keys have other lines if they came in another order.
+/// Compares the hash and the lines; kernel and storage do not matter. Filters with the same keys
+/// can differ if the keys were inserted in another order.
 impl<D: Lines, E: Lines> PartialEq<RemovableFilter<E>> for RemovableFilter<D> {
     fn eq(&self, other: &RemovableFilter<E>) -> bool {
         self.meta.key_hash == other.meta.key_hash && self.lines() == other.lines()
@@ -224,7 +224,7 @@ impl<D: Lines, E: Lines> PartialEq<RemovableFilter<E>> for RemovableFilter<D> {
 
 impl<D: Lines> Eq for RemovableFilter<D> {}
 
-/// The shape, without the tags.
+/// Shows all properties, without the tags.
 impl<D: Lines> core::fmt::Debug for RemovableFilter<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RemovableFilter")

@@ -1,5 +1,5 @@
-//! The stored bytes of a removable filter: `docs/format.md` in code. Reading borrows, allocates
-//! nothing, and panics on no input.
+//! The stored form of a removable filter, as `docs/format.md` defines it. Reading borrows the
+//! bytes, does not allocate, and does not panic on any input.
 
 use alloc::vec::Vec;
 
@@ -21,17 +21,17 @@ pub const MAGIC: [u8; 8] = *b"\x89BBTAGS\n";
 const VERSION: u16 = 1;
 const TAG_SCHEME: u8 = 1;
 
-/// Where the header has the checksum of the lines.
+/// Offset of the lines' checksum in the header.
 const LINE_CHECKSUM: usize = 48;
 
 impl Meta {
-    /// Of a filter that is opened, whose copies are advised to be on huge pages.
+    /// Returns the fields of an opened filter. Copies of it are advised to use huge pages.
     fn for_stored(key_hash: KeyHash, keys_inserted: u64) -> Self {
         Meta { key_hash, keys_inserted, kernel: Kernel::default(), huge_pages: true }
     }
 }
 
-/// Checks the header and the length of a stored filter, not its lines.
+/// Checks the header and the length of a stored filter, but not its lines.
 fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), FormatError> {
     let header = Header::read(bytes, MAGIC, VERSION)?;
     let scheme = header.u8_at(10);
@@ -56,7 +56,7 @@ fn open(bytes: &[u8], expected: Option<KeyHash>) -> Result<(Header, Meta), Forma
     Ok((header, Meta::for_stored(key_hash, keys)))
 }
 
-/// Checks all of a stored filter. `expected` is its hash, `None` for any.
+/// Checks a stored filter completely. `expected` is the required hash; `None` accepts any hash.
 fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Meta, FormatError> {
     let (header, meta) = open(bytes, expected)?;
     let lines = &bytes[HEADER_BYTES..];
@@ -69,18 +69,18 @@ fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Meta, FormatError> 
 }
 
 impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
-    /// Opens a stored filter of this hash and verifies all of it, whatever the alignment of the
-    /// bytes. Allocates nothing.
+    /// Opens a stored filter that uses this hash, and verifies it completely. The bytes may have
+    /// any alignment. Does not allocate.
     ///
-    /// Cost: reads everything twice, at several GB/s. Afterwards nothing is decoded: lookups read
-    /// the bytes in place.
+    /// Cost: reads all bytes twice, at several GB/s. Nothing is decoded: lookups read the bytes in
+    /// place.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] says what was found, where, and what was expected. Every truncation,
+    /// [`FormatError`] names the value found, its offset and the expected value. Every truncation,
     /// extension and flipped bit is an error, and so is another hash, seed or tag
-    /// ([`HeaderError::HashMismatch`]). Such bytes must not be used to answer "absent": go on with
-    /// [`open_or_pass_all`](Self::open_or_pass_all), or make the filter again from the keys.
+    /// ([`HeaderError::HashMismatch`]). Rejected bytes must not be used to answer "absent": use
+    /// [`open_or_pass_all`](Self::open_or_pass_all), or rebuild the filter from the keys.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -100,26 +100,25 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
         Self::read(bytes, |bytes| verify(bytes, Some(key_hash)))
     }
 
-    /// Opens a stored filter of any hash and verifies all of it, as
-    /// [`from_bytes`](Self::from_bytes) does: for tools that describe filters. Before you look up a
-    /// hash, compare [`key_hash`](Filter::key_hash).
+    /// Opens a stored filter with any hash and verifies it completely, for tools that describe
+    /// filters. Compare [`key_hash`](Filter::key_hash) before you look up a hash.
     ///
     /// # Errors
     ///
-    /// [`FormatError`], as `from_bytes` but for another hash.
+    /// The errors of [`from_bytes`](Self::from_bytes), except for another hash.
     pub fn from_bytes_any_hash(bytes: B) -> Result<Self, FormatError> {
         Self::read(bytes, |bytes| verify(bytes, None))
     }
 
-    /// Opens a stored filter of this hash and verifies its length and header, not its lines: for
-    /// bytes whose integrity something else has just checked. A damaged line then goes unnoticed,
-    /// and may answer "absent" for a key that was inserted.
+    /// Opens a stored filter that uses this hash, and verifies its header and length, but not its
+    /// lines. Use it for bytes that were verified by other means: a damaged line goes unnoticed,
+    /// and may answer "absent" for an inserted key.
     ///
-    /// Cost: reads 64 bytes, whatever the size.
+    /// Cost: reads 64 bytes for any size.
     ///
     /// # Errors
     ///
-    /// [`FormatError`], as [`from_bytes`](Self::from_bytes) but for the lines.
+    /// The errors of [`from_bytes`](Self::from_bytes), except for damaged lines.
     pub fn from_bytes_trusted(bytes: B, key_hash: KeyHash) -> Result<Self, FormatError> {
         Self::read(bytes, |bytes| Ok(open(bytes, Some(key_hash))?.1))
     }
@@ -130,14 +129,14 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
     ///
     /// # Errors
     ///
-    /// [`FormatError`], as `from_bytes_trusted` but for another hash.
+    /// The errors of `from_bytes_trusted`, except for another hash.
     pub fn from_bytes_trusted_any_hash(bytes: B) -> Result<Self, FormatError> {
         Self::read(bytes, |bytes| Ok(open(bytes, None)?.1))
     }
 
-    /// Opens a stored filter as [`from_bytes`](Self::from_bytes) does, and never fails: for bytes
-    /// that cannot be used it returns a filter that answers "maybe" to everything, plus the error
-    /// to log. The filter keeps the bytes either way.
+    /// Opens a stored filter like [`from_bytes`](Self::from_bytes), and never fails: for unusable
+    /// bytes it returns a filter that answers "maybe" to every key, plus the error to log. Either
+    /// filter keeps the bytes.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -160,7 +159,7 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
         (RemovableFilter { data, meta }, error)
     }
 
-    /// Checks and keeps the bytes that their owner lends first, even if it lends others later.
+    /// Checks the slice that the owner lends first, and keeps the owner.
     fn read(
         bytes: B,
         check: impl FnOnce(&[u8]) -> Result<Meta, FormatError>,
@@ -170,14 +169,14 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
         Ok(RemovableFilter { data, meta })
     }
 
-    /// Gives the bytes back.
+    /// Returns the owner of the bytes.
     pub fn into_inner(self) -> B {
         self.data.into_inner()
     }
 }
 
 impl<D: Lines> RemovableFilter<D> {
-    /// The header of a filter that passes all says 0 lines, and is rejected wherever it is opened.
+    /// The header of a pass-all filter contains 0 lines, so opening it fails.
     fn stored_header(&self) -> [u8; HEADER_BYTES] {
         let lines = self.lines();
         let mut header = Header::new(MAGIC, VERSION);
@@ -189,10 +188,10 @@ impl<D: Lines> RemovableFilter<D> {
         header.seal()
     }
 
-    /// The stored form, as `docs/format.md` describes it. That of a filter that [passes
-    /// all](Self::is_pass_all) is refused wherever it is opened.
+    /// Returns the stored form that `docs/format.md` describes. The stored form of a
+    /// [pass-all](Self::is_pass_all) filter cannot be opened.
     ///
-    /// Allocates as `Vec` does; `write_to` needs no second copy of the lines.
+    /// Allocates like `Vec`. `write_to` does not copy the lines.
     pub fn to_bytes(&self) -> Vec<u8> {
         [&self.stored_header(), self.lines().as_flattened()].concat()
     }

@@ -1,20 +1,23 @@
-//! The kernels: one table of functions per instruction set, found by the instructions of a
+//! The kernels: one table of functions per instruction set, selected by the instructions of a
 //! [`Kernel`] of the core.
 //!
-//! A kernel decides speed, never an answer: all give the answers of [`tags`](crate::tags), and
-//! leave the same lines. A new instruction set is one file and one line of [`table`]; until it has
-//! them, its kernel is the scalar one here.
+//! A kernel determines speed, never an answer: all return the answers of [`tags`](crate::tags) and
+//! leave the same lines. A new instruction set needs one file and one line of [`table`]. Without
+//! them, its kernel uses the scalar table.
 
-// Each call into a table has its SAFETY text here, the kernels' own blocks have theirs.
-#![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these three safe ones")]
+// Each call through a table has its SAFETY comment here. The kernels comment their own blocks.
+#![expect(
+    unsafe_code,
+    reason = "three safe functions call the SIMD kernels, which are unsafe functions"
+)]
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod driver;
-// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not
-// provide for.
+// Big-endian machines number the lanes of a register from the other end, which `neon` does not
+// handle.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 mod portable;
@@ -24,23 +27,26 @@ use blocked_bloom::{Block, InstructionSet, Kernel};
 
 pub(crate) use portable::{contains_one, insert_one, remove_one};
 
-// Counting and finding lanes in a mask. Every CPU with AVX2 has them, but a [`Kernel`] does not
-// prove it.
+// Instructions that count and find lanes in a mask. Every CPU with AVX2 has them, but a [`Kernel`]
+// does not prove it.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 cpufeatures::new!(bits, "bmi1", "popcnt");
 
-/// One instruction set's functions.
+/// The functions of one instruction set.
 ///
-/// `contains[ahead](lines, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zeros
-/// past the last. `insert[ahead](lines, hashes)` adds the hashes in order up to the first whose two
-/// lines are full, and returns how many. `remove[ahead](lines, hashes, found)` removes a copy of
-/// each in order, writes whether there was one as `contains` writes, and returns how many there
-/// were. All prefetch `ahead` cache lines for each line of a later key: none where the filter fits
-/// the cache, two where lines straddle cache lines, which lines that are written never do.
+/// `contains[ahead](lines, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, and
+/// zeros after the last hash. `insert[ahead](lines, hashes)` inserts hashes in order until both
+/// lines of a hash are full, and returns their number. `remove[ahead](lines, hashes, found)`
+/// removes one copy of each hash in order, writes which hashes were present as `contains` does, and
+/// returns their number.
+///
+/// `ahead` is the number of cache lines prefetched for each line of a later key: 0 if the filter
+/// fits the cache, 1 for aligned lines, 2 for lines that straddle cache lines. Lines that are
+/// written are always aligned.
 ///
 /// # Safety
 ///
-/// The CPU has the instruction set, and on x86 those of `bits`.
+/// The CPU must support the instruction set, and on x86 also the instructions of `bits`.
 struct Table {
     contains: [Contains; 3],
     insert: [Insert; 2],
@@ -64,8 +70,8 @@ fn table(kernel: Kernel) -> &'static Table {
     }
 }
 
-/// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, of which there are as many as
-/// needed; bits past the last hash are zero. Without lines every answer is "maybe".
+/// Looks up all hashes. Hash `i` is bit `i % 64` of `words[i / 64]`. `words` has exactly the needed
+/// length, and bits after the last hash are zero. Without lines every answer is "maybe".
 #[inline]
 pub(crate) fn contains(kernel: Kernel, lines: &[Block], hashes: &[u64], words: &mut [u64]) {
     if lines.is_empty() {
@@ -79,21 +85,21 @@ pub(crate) fn contains(kernel: Kernel, lines: &[Block], hashes: &[u64], words: &
         true => 1,
         false => 2,
     };
-    // SAFETY: the table is that of the instructions that a `Kernel` proves, or the scalar one if
-    // `bits` are not there.
+    // SAFETY: `table` returns the table of the instructions that `kernel` proves, checks `bits` on
+    // x86, and otherwise returns the scalar one.
     unsafe { table(kernel).contains[ahead](lines, hashes, words) };
 }
 
-/// Adds the hashes in order up to the first whose two lines are full, and returns how many.
+/// Inserts hashes in order until both lines of a hash are full, and returns their number.
 #[inline]
 pub(crate) fn insert(kernel: Kernel, lines: &mut [Block], hashes: &[u64]) -> usize {
     let ahead = usize::from(prefetches(kernel, lines, hashes));
-    // SAFETY: as in `contains`.
+    // SAFETY: the CPU supports the instructions of the table, since `table` chose it for `kernel`.
     unsafe { table(kernel).insert[ahead](lines, hashes) }
 }
 
-/// Removes a copy of each hash in order, writes which were there as [`contains`] does, and returns
-/// how many.
+/// Removes one copy of each hash in order, writes which were present as [`contains`] does, and
+/// returns their number.
 #[inline]
 pub(crate) fn remove(
     kernel: Kernel,
@@ -102,12 +108,12 @@ pub(crate) fn remove(
     found: &mut [u64],
 ) -> usize {
     let ahead = usize::from(prefetches(kernel, lines, hashes));
-    // SAFETY: as in `contains`.
+    // SAFETY: the CPU supports the instructions of the table, since `table` chose it for `kernel`.
     unsafe { table(kernel).remove[ahead](lines, hashes, found) }
 }
 
-/// Whether to prefetch: if the filter outgrows the cache and there are more than eight hashes,
-/// whose cache misses the CPU overlaps by itself.
+/// Returns whether to prefetch: the filter exceeds the cache and there are more than eight hashes.
+/// The CPU overlaps the cache misses of up to eight hashes by itself.
 #[inline]
 pub(crate) fn prefetches<L>(kernel: Kernel, lines: &[L], hashes: &[u64]) -> bool {
     hashes.len() > driver::KEYS && size_of_val(lines) > kernel.prefetch_threshold()

@@ -1,4 +1,4 @@
-//! What a filter is to be: for how many keys, with how much slack, of which hash.
+//! The settings of a filter: number of keys, slack and hash.
 
 use core::ops::RangeInclusive;
 
@@ -8,25 +8,24 @@ use blocked_bloom::{Block, FilterOptions, KeyError, KeyHash, KeyHasher};
 use crate::error::RemovableError;
 use crate::tags::{self, LANES};
 
-/// Lanes left empty by default: four of 32.
+/// Default fraction of empty lanes: four of 32.
 const SLACK: f64 = 0.125;
 
-/// The most lanes that may be left empty: beyond, bits are only wasted.
+/// Maximum fraction of empty lanes. More would only waste memory.
 const MAX_SLACK: f64 = 0.9;
 
-/// Filters of this many lines get one more: lines fill unevenly, and with few of them keys have
-/// little choice. Without it, one in 120 filters of two lines and one in 2,700 of ten rejected a
-/// key before they held as many as they were made for; with it, none of 350,000.
+/// Filters of this many lines get one more line: lines fill unevenly, and with few lines, keys have
+/// few alternatives. Without the extra line, 1 in 120 filters of two lines and 1 in 2,700 of ten
+/// lines rejected a key before reaching their number of keys. With it, none of 350,000 did.
 const SMALL_LINES: RangeInclusive<u32> = 2..=32;
 
-/// What a filter is to be. A plain value; [`empty_filter`](Self::empty_filter) makes a filter of
-/// it, and [`RemovableFilter::from_hashes`](crate::RemovableFilter::from_hashes) one that holds
-/// keys.
+/// The settings of a filter. [`empty_filter`](Self::empty_filter) creates an empty filter, and
+/// [`RemovableFilter::from_hashes`](crate::RemovableFilter::from_hashes) one that contains keys.
 ///
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, KeyHash};
 /// use blocked_bloom_removable::RemovableOptions;
-/// // The hash of everything in a store is decided in one place.
+/// // The hash of every filter in a store is chosen once.
 /// let store = FilterOptions::default().with_key_hash(KeyHash::Xxh3 { seed: 42 });
 /// let options = RemovableOptions::for_filters(&store, 1_000_000);
 /// let filter = options.empty_filter()?;
@@ -43,16 +42,15 @@ pub struct RemovableOptions {
 }
 
 impl RemovableOptions {
-    /// Filters that hold up to `keys` keys at a time (0 counts as 1), copies included, at 18.29
-    /// bits per key: an eighth of the lanes stays empty. Keys are hashed with XXH3-64 and seed 0;
-    /// the memory of large filters is advised to be on huge pages.
+    /// Creates options for filters of up to `keys` keys, including copies (0 counts as 1), at 18.29
+    /// bits per key: 1/8 of the lanes stays empty. Keys are hashed with XXH3-64 and seed 0. Large
+    /// filters are advised to use huge pages.
     pub fn new(keys: u64) -> Self {
         RemovableOptions::for_filters(&FilterOptions::default(), keys)
     }
 
-    /// [`new`](Self::new), with the hash and seed that an engine's filters have, and huge pages if
-    /// these are advised to be on them: so that both are decided once. Prefixes are not taken: the
-    /// filters hold whole keys.
+    /// Creates options ([`new`](Self::new)) with the hash, seed and huge-page setting of an
+    /// engine's filters. Prefix rules are ignored: the filters contain whole keys.
     pub fn for_filters(filters: &FilterOptions, keys: u64) -> Self {
         RemovableOptions {
             keys: keys.max(1),
@@ -62,62 +60,63 @@ impl RemovableOptions {
         }
     }
 
-    /// The same options for this many keys, such as those of the next larger filter.
+    /// Returns the same options for this many keys, for example for a larger filter.
     #[must_use]
     pub fn with_keys(self, keys: u64) -> Self {
         RemovableOptions { keys: keys.max(1), ..self }
     }
 
-    /// Sets the fraction of lanes that stay empty with all keys in: 0.125 by default, 0 to 0.9.
+    /// Sets the fraction of lanes that stay empty when all keys are present: 0 to 0.9, by default
+    /// 0.125.
     ///
-    /// With 0 a filter has exactly as many lines as hold the keys; otherwise filters of 2 to 32
+    /// With 0, a filter has exactly as many lines as the keys need. Otherwise filters of 2 to 32
     /// lines get one more.
     ///
-    /// With less than 0.1 keys are rejected before all are in ([`RemovableError::Full`]); more
-    /// slack makes that rarer and the false-positive rate lower, and costs memory in proportion.
+    /// Below 0.1, keys are rejected before all are inserted ([`RemovableError::Full`]). More slack
+    /// makes rejections rarer and the false-positive rate lower, and costs memory in proportion.
     /// docs/removable.md has the figures.
     #[must_use]
     pub fn with_slack(self, slack: f64) -> Self {
         RemovableOptions { slack, ..self }
     }
 
-    /// Sets the hash, such as that of a stored filter. A caller's hashes must be well mixed in all
-    /// of their 64 bits.
+    /// Sets the hash, for example the hash of a stored filter. Caller-supplied hashes must be well
+    /// mixed in all 64 bits.
     #[must_use]
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         RemovableOptions { key_hash, ..self }
     }
 
-    /// The keys that a filter is for.
+    /// Returns the number of keys that a filter is sized for.
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// The fraction of lanes that stay empty with all keys in.
+    /// Returns the fraction of lanes that stay empty when all keys are present.
     pub fn slack(&self) -> f64 {
         self.slack
     }
 
-    /// The hash of the keys.
+    /// Returns the hash of the keys.
     pub fn key_hash(&self) -> KeyHash {
         self.key_hash
     }
 
-    /// The hasher of the keys.
+    /// Returns the hasher of the keys.
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
+    /// [`KeyError::NoHasher`] for caller-supplied hashes.
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
         self.key_hash.hasher()
     }
 
-    /// Bytes of a stored filter: 64 of header and the lines.
+    /// Returns the size of a stored filter: a header of 64 bytes, and the lines.
     ///
     /// # Errors
     ///
-    /// [`RemovableError::SlackOutOfRange`], and [`RemovableError::KeysOutOfRange`] for more keys
-    /// than 2^32 - 1 lines hold.
+    /// [`RemovableError::SlackOutOfRange`]; [`RemovableError::KeysOutOfRange`] if 2^32 - 1 lines
+    /// are not enough.
     ///
     /// ```
     /// use blocked_bloom_removable::RemovableOptions;
@@ -130,13 +129,14 @@ impl RemovableOptions {
         Ok(HEADER_BYTES as u64 + size_of::<Block>() as u64 * u64::from(self.lines()?))
     }
 
-    /// The fraction of absent keys that pass with all keys in, 0 to 1: what
+    /// Returns the expected fraction of absent keys that pass when all keys are present, 0 to 1.
+    /// Equals
     /// [`RemovableFilter::expected_false_positive_rate`](crate::RemovableFilter::expected_false_positive_rate)
-    /// then gives.
+    /// of the full filter.
     ///
     /// # Errors
     ///
-    /// As [`stored_bytes`](Self::stored_bytes).
+    /// The errors of [`stored_bytes`](Self::stored_bytes).
     ///
     /// ```
     /// # use blocked_bloom_removable::RemovableOptions;
@@ -149,7 +149,7 @@ impl RemovableOptions {
         Ok(tags::false_positive_rate(self.keys as f64 / lanes))
     }
 
-    /// Lines of a filter: 1 to 2^32 - 1.
+    /// Returns the number of lines of a filter: 1 to 2^32 - 1.
     pub(crate) fn lines(&self) -> Result<u32, RemovableError> {
         let RemovableOptions { keys, slack, .. } = *self;
         if !(0.0..=MAX_SLACK).contains(&slack) {
@@ -160,7 +160,7 @@ impl RemovableOptions {
         if keys > most {
             return Err(RemovableError::KeysOutOfRange { keys, most });
         }
-        // Below 2^38: exact as a double. Conversion saturates.
+        // Below 2^38, so exact as a double. The conversion saturates.
         let lines = (libm::ceil(keys as f64 / taken) as u32).max(1);
         Ok(if slack > 0.0 && SMALL_LINES.contains(&lines) { lines + 1 } else { lines })
     }

@@ -1,4 +1,4 @@
-//! The filter that owns its lines: making it, adding keys and removing them.
+//! The filter that owns its lines: construction, insertion and removal.
 
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::{Bitmask, Block, Filter, Kernel, KeyError};
@@ -9,16 +9,16 @@ use crate::kernel;
 use crate::options::RemovableOptions;
 use crate::tags::count_tags;
 
-/// Keys of a batch that are hashed at a time: 8 KiB of stack.
+/// Keys of a batch hashed at a time: 8 KiB of stack.
 const CHUNK_KEYS: usize = 1_024;
 
 impl RemovableOptions {
-    /// An empty filter.
+    /// Creates an empty filter.
     ///
     /// # Errors
     ///
-    /// [`RemovableError::SlackOutOfRange`]; [`RemovableError::KeysOutOfRange`] for more than 2^32 -
-    /// 1 lines; [`RemovableError::Alloc`].
+    /// [`RemovableError::SlackOutOfRange`]; [`RemovableError::KeysOutOfRange`] if 2^32 - 1 lines
+    /// are not enough; [`RemovableError::Alloc`].
     pub fn empty_filter(&self) -> Result<RemovableFilter, RemovableError> {
         let (key_hash, huge_pages) = (self.key_hash(), self.huge_pages);
         let data = BlockBuffer::zeroed(self.lines()?, huge_pages)?;
@@ -28,35 +28,36 @@ impl RemovableOptions {
 }
 
 impl<D: Lines> RemovableFilter<D> {
-    /// A copy that can be added to and removed from. Cost: two passes over the lines.
+    /// Copies the filter into its own memory, so that it can be changed. Cost: two passes over the
+    /// lines.
     ///
     /// # Errors
     ///
-    /// [`RemovableError::PassAll`] if the filter answers "maybe" to everything;
-    /// [`RemovableError::Alloc`].
+    /// [`RemovableError::PassAll`] for a pass-all filter; [`RemovableError::Alloc`].
     pub fn to_filter(&self) -> Result<RemovableFilter, RemovableError> {
         let lines = self.lines();
         if lines.is_empty() {
             return Err(RemovableError::PassAll);
         }
         let data = BlockBuffer::copy_of(lines, self.meta.huge_pages)?;
-        // The number in a header that was opened unverified may be wrong.
+        // A header that was opened unverified may contain a wrong number.
         let meta = Meta { keys_inserted: count_tags(&data), ..self.meta };
         Ok(RemovableFilter { data, meta })
     }
 }
 
 impl RemovableFilter {
-    /// A filter that holds these hashes, made for the options' number of keys, or for as many as
-    /// there are hashes if those are more. So a filter is enlarged, or rebuilt after damage.
+    /// Builds a filter that contains these hashes, sized for the options' number of keys, or for
+    /// the number of hashes if that is larger. Use it to enlarge a filter, or to rebuild a damaged
+    /// one.
     ///
-    /// The hashes must be of the options' [`hasher`](RemovableOptions::hasher).
+    /// The hashes must come from the options' [`hasher`](RemovableOptions::hasher).
     ///
     /// # Errors
     ///
-    /// As [`empty_filter`](RemovableOptions::empty_filter); [`RemovableError::Full`] if a hash is
-    /// there more than 64 times (32 if its two lines are one), or the slack is so small that not
-    /// all keys fit.
+    /// The errors of [`empty_filter`](RemovableOptions::empty_filter), and [`RemovableError::Full`]
+    /// if a hash occurs more than 64 times (32 if both of its lines are the same) or the slack is
+    /// too small for all keys.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -68,7 +69,7 @@ impl RemovableFilter {
     ///     live.insert(key);
     ///     let hash = hasher.hash(key.to_le_bytes());
     ///     if let Err(RemovableError::Full { .. }) = filter.insert_hash(hash) {
-    ///         // Twice as large: each key is hashed again once or twice in all.
+    ///         // Double the size. Each key is rehashed once or twice in all.
     ///         options = options.with_keys(2 * options.keys());
     ///         let hash = |key: &u32| hasher.hash(key.to_le_bytes());
     ///         let hashes: Vec<u64> = live.iter().map(hash).collect();
@@ -85,26 +86,26 @@ impl RemovableFilter {
         Ok(filter)
     }
 
-    /// Adds a key, or a further copy of it. Returns true if it was certainly not there before.
+    /// Inserts a key, or another copy of it. Returns true if the key was certainly absent before.
     ///
-    /// Cost: one hash; two cache lines.
+    /// Cost: one hash, two cache lines.
     ///
     /// # Errors
     ///
-    /// [`RemovableError::Full`] if both lines of the key are full, [`RemovableError::Key`] if the
-    /// filter is of the caller's hashes. Nothing is changed then.
+    /// [`RemovableError::Full`] if both lines of the key are full, [`RemovableError::Key`] for
+    /// caller-supplied hashes. Nothing changes in either case.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, RemovableError> {
         let hasher = self.hasher()?;
         self.insert_hash(hasher.hash(key))
     }
 
-    /// Adds the key with this hash, or a further copy of it. Returns true if it was certainly not
-    /// there before.
+    /// Inserts a key by its hash, or another copy of it. Returns true if the key was certainly
+    /// absent before.
     ///
     /// # Errors
     ///
-    /// [`RemovableError::Full`]. Nothing is changed then.
+    /// [`RemovableError::Full`]; nothing changes.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, RemovableError> {
         let is_new = !self.contains_hash(hash);
@@ -112,24 +113,24 @@ impl RemovableFilter {
         self.count(0, inserted.into(), 1).map(|()| is_new)
     }
 
-    /// Adds hashes in order, as [`insert_hash`](Self::insert_hash) does, with prefetch where the
-    /// filter outgrows the cache.
+    /// Inserts hashes in order, like [`insert_hash`](Self::insert_hash), and prefetches if the
+    /// filter exceeds the cache.
     ///
     /// # Errors
     ///
-    /// [`RemovableError::Full`] at the first hash that cannot be added, with the number of hashes
-    /// before it. Those were added; none after it was.
+    /// [`RemovableError::Full`] at the first hash that does not fit. It contains the number of
+    /// hashes inserted before it. Later hashes are not inserted.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), RemovableError> {
         self.insert_after(0, hashes)
     }
 
-    /// Adds hashes of a batch of which `before` hashes were added already.
+    /// Inserts further hashes of a batch, after the first `before` hashes.
     fn insert_after(&mut self, before: usize, hashes: &[u64]) -> Result<(), RemovableError> {
         let inserted = kernel::insert(self.meta.kernel, &mut self.data, hashes);
         self.count(before, inserted, hashes.len())
     }
 
-    /// Counts what was added; an error if that was not all.
+    /// Counts the inserted hashes. Fails if `now` is less than `of`.
     #[inline]
     fn count(&mut self, before: usize, now: usize, of: usize) -> Result<(), RemovableError> {
         self.meta.keys_inserted += now as u64;
@@ -140,42 +141,43 @@ impl RemovableFilter {
         Err(RemovableError::Full { inserted: before + now, taken, capacity })
     }
 
-    /// Adds keys in order, as [`insert_hashes`](Self::insert_hashes).
+    /// Inserts keys in order, like [`insert_hashes`](Self::insert_hashes).
     ///
     /// # Errors
     ///
-    /// [`RemovableError::Full`] as there, [`RemovableError::Key`] as in [`insert`](Self::insert).
+    /// [`RemovableError::Full`] as for `insert_hashes`, and [`RemovableError::Key`] as for
+    /// [`insert`](Self::insert).
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), RemovableError> {
         let hasher = self.hasher()?;
         let mut hashes = [0; CHUNK_KEYS];
         for (chunk, keys) in keys.chunks(CHUNK_KEYS).enumerate() {
             let hashes = &mut hashes[..keys.len()];
-            // Both have the same length.
+            // Cannot fail: both lengths are equal.
             _ = hasher.hash_batch_into(keys, hashes);
             self.insert_after(chunk * CHUNK_KEYS, hashes)?;
         }
         Ok(())
     }
 
-    /// Removes one copy of a key that was added. False if it is certainly not there: then nothing
-    /// is changed.
+    /// Removes one copy of an inserted key. Returns false if the key is certainly absent; nothing
+    /// changes in that case.
     ///
-    /// **The key must have been added.** If it was not, this mostly returns false; but where it
-    /// would be a false positive, it removes the tag that it is taken for, and the key of that tag
-    /// is lost.
+    /// **The key must have been inserted.** For other keys the result is usually false. But if such
+    /// a key is a false positive, its removal removes the equal tag of an inserted key, and that
+    /// key is lost.
     ///
     /// Cost: one hash, two cache lines.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if the filter is of the caller's hashes. Nothing is changed then.
+    /// [`KeyError`] for caller-supplied hashes; nothing changes.
     #[inline]
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, KeyError> {
         let hasher = self.hasher()?;
         Ok(self.remove_hash(hasher.hash(key)))
     }
 
-    /// Removes one copy of the key with this hash, which must have been added, as
+    /// Removes one copy of a key by its hash. The key must have been inserted: see
     /// [`remove`](Self::remove).
     #[inline]
     pub fn remove_hash(&mut self, hash: u64) -> bool {
@@ -184,20 +186,20 @@ impl RemovableFilter {
         found
     }
 
-    /// Removes one copy of each hash in order, as [`remove_hash`](Self::remove_hash) does, with
-    /// prefetch where the filter outgrows the cache. `found` then has one bit per hash, set if a
-    /// copy of it was there. Returns how many were.
+    /// Removes one copy of each hash in order, like [`remove_hash`](Self::remove_hash), and
+    /// prefetches if the filter exceeds the cache. Sets one bit of `found` per hash that was
+    /// present, and returns their number.
     pub fn remove_hashes(&mut self, hashes: &[u64], found: &mut Bitmask) -> usize {
         let mut removed = 0;
         found.write(hashes.len(), |words| removed = self.remove_into(hashes, words));
         removed
     }
 
-    /// Removes one copy of each key in order, as [`remove_hashes`](Self::remove_hashes).
+    /// Removes one copy of each key in order, like [`remove_hashes`](Self::remove_hashes).
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if the filter is of the caller's hashes. Nothing is changed then.
+    /// [`KeyError`] for caller-supplied hashes; nothing changes.
     pub fn remove_batch<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -209,7 +211,7 @@ impl RemovableFilter {
             let mut hashes = [0; CHUNK_KEYS];
             for (keys, words) in keys.chunks(CHUNK_KEYS).zip(words.chunks_mut(CHUNK_KEYS / 64)) {
                 let hashes = &mut hashes[..keys.len()];
-                // Both have the same length.
+                // Cannot fail: both lengths are equal.
                 _ = hasher.hash_batch_into(keys, hashes);
                 removed += self.remove_into(hashes, words);
             }
@@ -217,7 +219,7 @@ impl RemovableFilter {
         Ok(removed)
     }
 
-    /// Takes one word per 64 hashes. Counts at once, since a later key of the batch may panic.
+    /// Takes one word per 64 hashes. Updates the count at once, since a later key may panic.
     fn remove_into(&mut self, hashes: &[u64], words: &mut [u64]) -> usize {
         let removed = kernel::remove(self.meta.kernel, &mut self.data, hashes, words);
         self.meta.keys_inserted -= removed as u64;

@@ -1,7 +1,7 @@
-//! Readers beside one writer: the lines as atomic words, without locks and without `unsafe`.
+//! Concurrent readers and one writer: the lines are atomic words, without locks or `unsafe`.
 //!
-//! A tag never moves, and one that is there stays in its lane until it is removed. What readers
-//! rely on beyond that is in `word`.
+//! A tag never moves: it stays in its lane until it is removed. `word` states the further rules on
+//! which readers rely.
 
 mod word;
 
@@ -17,7 +17,7 @@ use crate::filter::{Meta, RemovableFilter};
 use crate::kernel;
 use crate::tags::{KEEP_EMPTY, LANES, Place};
 
-/// A line of lanes, as the words that threads share.
+/// A line of lanes, as words shared between threads.
 type AtomicLine = [AtomicWord; 64 / size_of::<AtomicWord>()];
 
 impl Word for AtomicWord {
@@ -34,15 +34,15 @@ impl Word for AtomicWord {
     }
 }
 
-/// What the writer and the readers share.
+/// The data that the writer and the readers share.
 struct Shared {
     lines: AtomicBuffer,
-    /// The writer counts keys.
+    /// Its number of keys is not updated; the writer has its own.
     meta: Meta,
 }
 
 impl RemovableFilter {
-    /// The filter for one writer and any number of readers beside it. Nothing is copied.
+    /// Converts the filter for one writer and any number of concurrent readers, without copying.
     pub fn into_writer(self) -> RemovableWriter {
         let RemovableFilter { data, meta } = self;
         let shared = Arc::new(Shared { lines: AtomicBuffer::new(data), meta });
@@ -50,12 +50,12 @@ impl RemovableFilter {
     }
 }
 
-/// Adds keys to a filter and removes them while [readers](RemovableReader) look keys up. Made by
+/// Inserts and removes keys while [readers](RemovableReader) look keys up. Created by
 /// [`RemovableFilter::into_writer`].
 ///
-/// Nothing waits: an addition or removal is one store. There is one writer, since two could put
-/// their tags into one lane; put it behind a lock where several threads write. Answers, lines and
-/// stored form are those of a [`RemovableFilter`] after the same calls.
+/// No thread waits: an insertion or removal is one store. There is only one writer, because two
+/// could write their tags into the same lane. Put it in a lock if several threads write. Answers,
+/// lines and stored form equal those of a [`RemovableFilter`] after the same calls.
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -77,32 +77,32 @@ impl RemovableFilter {
 #[derive(Debug)]
 pub struct RemovableWriter {
     reader: RemovableReader,
-    /// Lanes that are not empty.
+    /// Number of lanes in use.
     keys_inserted: u64,
 }
 
 impl RemovableWriter {
-    /// The reader, by which the filter is looked up. Any number of threads may have a clone.
+    /// Returns the reader, which looks keys up. Clone it for other threads.
     pub fn reader(&self) -> &RemovableReader {
         &self.reader
     }
 
-    /// Adds a key, or a further copy of it: [`RemovableFilter::insert`].
+    /// Inserts a key, or another copy of it: see [`RemovableFilter::insert`].
     ///
     /// # Errors
     ///
-    /// As there. Nothing is changed then.
+    /// The errors of that method; nothing changes.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, RemovableError> {
         let hasher = self.reader.hasher()?;
         self.insert_hash(hasher.hash(key))
     }
 
-    /// Adds the key with this hash: [`RemovableFilter::insert_hash`].
+    /// Inserts a key by its hash: see [`RemovableFilter::insert_hash`].
     ///
     /// # Errors
     ///
-    /// [`RemovableError::Full`]. Nothing is changed then.
+    /// [`RemovableError::Full`]; nothing changes.
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, RemovableError> {
         let is_new = !self.reader.contains_hash(hash);
         let (lines, place, tag) = self.reader.place(hash);
@@ -114,18 +114,18 @@ impl RemovableWriter {
         Ok(is_new)
     }
 
-    /// Removes one copy of a key that was added: [`RemovableFilter::remove`].
+    /// Removes one copy of an inserted key: see [`RemovableFilter::remove`].
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if the filter is of the caller's hashes. Nothing is changed then.
+    /// [`KeyError`] for caller-supplied hashes; nothing changes.
     #[inline]
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, KeyError> {
         let hasher = self.reader.hasher()?;
         Ok(self.remove_hash(hasher.hash(key)))
     }
 
-    /// Removes one copy of the key with this hash: [`RemovableFilter::remove_hash`].
+    /// Removes one copy of a key by its hash: see [`RemovableFilter::remove_hash`].
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         let (lines, place, tag) = self.reader.place(hash);
         let found = word::remove(lines, place, tag);
@@ -133,18 +133,18 @@ impl RemovableWriter {
         found
     }
 
-    /// Keys in the filter, copies included.
+    /// Returns the number of keys in the filter, including copies.
     pub fn keys_inserted(&self) -> u64 {
         self.keys_inserted
     }
 
-    /// Keys that would fit if they were spread evenly: [`RemovableFilter::capacity`].
+    /// Returns the number of lanes: see [`RemovableFilter::capacity`].
     pub fn capacity(&self) -> u64 {
         self.reader.0.lines.blocks().len() as u64 * LANES as u64
     }
 
-    /// A copy of the filter as it is now, to be stored, or looked up by SIMD kernels. Readers stay
-    /// as they are.
+    /// Copies the filter in its current state, to store it or to look keys up with SIMD kernels.
+    /// Readers are not affected.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl RemovableWriter {
         let mut data = BlockBuffer::zeroed(lines.len() as u32, meta.huge_pages)?;
         for (copy, line) in data.iter_mut().zip(lines) {
             for (bytes, word) in copy.chunks_exact_mut(size_of::<AtomicWord>()).zip(line) {
-                // Nobody else writes.
+                // Relaxed suffices: only this thread writes.
                 bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes()[..bytes.len()]);
             }
         }
@@ -164,18 +164,19 @@ impl RemovableWriter {
     }
 }
 
-/// Looks keys up in a filter while its [`RemovableWriter`] adds and removes. Cloning it copies a
+/// Looks keys up in a filter while its [`RemovableWriter`] inserts and removes. A clone copies a
 /// pointer.
 ///
-/// **What a reader finds.** A key of which at least one copy is in the filter from before the
-/// lookup begins until it has ended is found, whatever is added and removed meanwhile, further
-/// copies of it included. "Before" means that the addition has returned, and the reader knows it by
-/// some synchronisation (a channel, a lock, a `Release` store read by an `Acquire` load). A lookup
-/// that races with the first addition or the last removal of a key may answer either way.
+/// **Guarantee.** A lookup finds a key if at least one copy is in the filter from before the lookup
+/// begins until it ends. Concurrent insertions and removals do not matter, including those of other
+/// copies of the key. "Before" means that the insertion has returned, and that the reader knows it
+/// through synchronisation (a channel, a lock, a `Release` store read by an `Acquire` load). A
+/// lookup that races with the first insertion or the last removal of a key may return either
+/// answer.
 ///
-/// Cost: two cache lines, 16 loads and as many comparisons; a SIMD load of words that another
-/// thread writes is not allowed. Batches are prefetched; each key of one is looked up by itself, so
-/// that a batch is not of one moment.
+/// Cost: two cache lines, 16 loads and as many comparisons, because SIMD loads of words that
+/// another thread writes are not allowed. Batches prefetch. Each key of a batch is looked up
+/// separately, so a batch is not a snapshot.
 ///
 /// ```
 /// use blocked_bloom::{Bitmask, Filter};
@@ -192,7 +193,7 @@ impl RemovableWriter {
 pub struct RemovableReader(Arc<Shared>);
 
 impl RemovableReader {
-    /// All lines, the numbers of the two lines of a hash, and its tag.
+    /// Returns all lines, the numbers of a hash's two lines, and its tag.
     #[inline]
     fn place(&self, hash: u64) -> (&[AtomicLine], [u32; 2], u16) {
         let lines = self.0.lines.blocks();
@@ -201,17 +202,17 @@ impl RemovableReader {
     }
 }
 
-/// Each key of a batch is looked up by itself, so that a batch is not of one moment.
+/// Each key of a batch is looked up separately, so a batch is not a snapshot.
 impl Filter for RemovableReader {
-    // Always inlined: as a call of its own a lookup of a batch takes a fifth longer.
+    // Always inlined: without it, a batch lookup takes 1.2 times as much time.
     #[inline(always)]
     fn contains_hash(&self, hash: u64) -> bool {
         let (lines, place, tag) = self.place(hash);
         word::contains(lines, place, tag)
     }
 
-    /// A loop of its own that prefetches 32 keys ahead in place of 64 took 0.9 of the time from a
-    /// million keys on (Zen 5).
+    // A separate loop that prefetches 32 keys ahead instead of 64 took 0.9x the time above a
+    // million keys (Zen 5).
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         check_words(hashes.len(), words)?;
         let Shared { lines, meta } = &*self.0;
@@ -248,7 +249,7 @@ impl Filter for RemovableReader {
     }
 }
 
-/// The shape, without the tags.
+/// Shows the shape, without the tags.
 impl core::fmt::Debug for RemovableReader {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RemovableReader")

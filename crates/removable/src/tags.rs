@@ -1,5 +1,5 @@
-//! The tag scheme: which two lines a key belongs to, and what adding and removing it does to them.
-//! Plain Rust, one key at a time; every kernel leaves the same lines and gives the same answers.
+//! The tag scheme: the two lines of a key, and the effect of inserting and removing it. Plain Rust,
+//! one key at a time. Every kernel leaves the same lines and returns the same answers.
 //!
 //! A line is 64 bytes: 32 tags of 16 bits, little-endian, where 0 is an empty lane. For a 64-bit
 //! hash `h` and `n` lines:
@@ -11,15 +11,15 @@
 //! second(h) = (sum - first) mod n
 //! ```
 //!
-//! Since `first + second = sum (mod n)`, the second line of a key whose first is `second` is
-//! `first`: with the tag, either line gives the other. Keys with the same tag in one line therefore
-//! share *both* lines, and are the same key to the filter: removing one of them removes a tag that
-//! stands for either. With a second hash in place of the sum, two keys could share a tag and a line
-//! but not the other line, and removing one could remove the tag of the other, which is then lost
-//! although nobody misused the filter.
+//! Since `first + second = sum (mod n)`, a key whose first line is `second` has `first` as its
+//! second line: with the tag, each line determines the other. Keys with the same tag in one line
+//! therefore share *both* lines and are the same key to the filter. Removing one of them removes a
+//! tag that stands for either. If the second line came from a second hash instead of the sum, two
+//! keys could share a tag and one line but not the other. Removing one key could then remove the
+//! tag of the other, which would be lost although no caller made a mistake.
 //!
-//! Tags never move. What a key's lines hold changes only by tags that appear and vanish, on which
-//! [readers beside a writer](crate::RemovableReader) rely.
+//! Tags never move. The lines of a key change only when tags are written and emptied, and
+//! [concurrent readers](crate::RemovableReader) rely on it.
 //!
 //! ```
 //! use blocked_bloom_removable::tags;
@@ -39,21 +39,21 @@ pub const LANES: usize = 32;
 /// `G`: 2^32 divided by the golden ratio.
 pub(crate) const MULTIPLIER: u32 = 0x9e37_79b9;
 
-/// A key goes into its first line while that has more empty lanes than this.
+/// A key is written to its first line while that line has more empty lanes than this.
 ///
-/// Beyond that it goes into the emptier of its two lines. Always choosing the emptier line
-/// postpones the first refusal in filters of a million keys from 0.912-0.931 of all lanes to
-/// 0.920-0.942, and does not make refusals rarer where keys come and go. With less than 8, refusals
-/// come earlier.
+/// Otherwise it is written to the emptier of its two lines. Choosing the emptier line every time
+/// postpones the first rejection in filters of a million keys from 0.912-0.931 of all lanes to
+/// 0.920-0.942, but does not reduce rejections when keys come and go. With a value below 8,
+/// rejections occur earlier.
 pub(crate) const KEEP_EMPTY: u32 = 8;
 
-/// The fraction of absent keys that are taken for present where this fraction of the lanes is
-/// taken: each tag in a key's two lines equals the key's own with a chance of 1 in 65,535.
+/// Returns the fraction of absent keys that pass if the fraction `load` of the lanes is in use.
+/// Each tag in a key's two lines equals the key's tag with a probability of 1/65,535.
 pub(crate) fn false_positive_rate(load: f64) -> f64 {
     -libm::expm1(-2.0 * LANES as f64 * load / 65_535.0)
 }
 
-/// Where a key may be, and what stands for it there.
+/// The two lines of a key, and its tag.
 ///
 /// ```
 /// use blocked_bloom_removable::tags::Place;
@@ -62,16 +62,16 @@ pub(crate) fn false_positive_rate(load: f64) -> f64 {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The line that the key goes into while there is space.
+    /// The preferred line.
     pub first: u32,
-    /// The other line; for one key in `n` the same.
+    /// The other line. For one key in `n` it is the same line.
     pub second: u32,
-    /// Never 0.
+    /// The tag, never 0.
     pub tag: u16,
 }
 
 impl Place {
-    /// The place of a hash among `lines` lines, 1 or more.
+    /// Returns the place of a hash among `lines` lines (at least 1).
     #[inline]
     pub fn new(hash: u64, lines: u32) -> Self {
         let tag = ((hash >> 48) as u16).max(1);
@@ -82,26 +82,26 @@ impl Place {
         Place { first, second, tag }
     }
 
-    /// Where both lines begin, in bytes.
+    /// Returns the byte offsets of both lines.
     #[inline]
     pub(crate) fn offsets(self) -> [usize; 2] {
         [self.first, self.second].map(|line| line as usize * size_of::<Block>())
     }
 }
 
-/// Maps a number of 32 bits to one below `lines` (Lemire's fastrange).
+/// Maps a 32-bit number to a number below `lines` (Lemire's fastrange).
 #[inline]
 fn scale(number: u32, lines: u32) -> u32 {
     ((u64::from(number) * u64::from(lines)) >> 32) as u32
 }
 
-/// The tag in lane `lane` of a line.
+/// Returns the tag in a lane of a line.
 #[inline]
 fn lane(line: &Block, lane: usize) -> u16 {
     u16::from_le_bytes([line[2 * lane], line[2 * lane + 1]])
 }
 
-/// The lowest lane that holds `tag`.
+/// Returns the lowest lane that contains `tag`.
 #[inline]
 fn find(line: &Block, tag: u16) -> Option<usize> {
     (0..LANES).find(|&i| lane(line, i) == tag)
@@ -112,34 +112,35 @@ fn set(line: &mut Block, lane: usize, tag: u16) {
     line[2 * lane..2 * lane + 2].copy_from_slice(&tag.to_le_bytes());
 }
 
-/// Empty lanes of a line.
+/// Returns the number of empty lanes of a line.
 #[inline]
 fn empty_lanes(line: &Block) -> u32 {
     (0..LANES).map(|i| u32::from(lane(line, i) == 0)).sum()
 }
 
-/// Tags in all lines.
+/// Returns the number of tags in all lines.
 pub(crate) fn count_tags(lines: &[Block]) -> u64 {
     lines.iter().map(|line| LANES as u64 - u64::from(empty_lanes(line))).sum()
 }
 
-/// Whether the key may be there: whether a lane of one of its lines holds its tag.
+/// Returns whether the key may be present: a lane of its two lines contains its tag.
 ///
 /// # Panics
 ///
-/// If there is no line, or more than 2^32 - 1.
+/// If there are no lines, or more than 2^32 - 1.
 pub fn contains(lines: &[Block], hash: u64) -> bool {
     let place = Place::new(hash, count(lines));
     [place.first, place.second].iter().any(|&line| find(&lines[line as usize], place.tag).is_some())
 }
 
-/// Adds a key, or a further copy of it: its tag, in the lowest empty lane of its first line if more
-/// than eight lanes of that are empty, else of the emptier line, the first if both are equally
-/// empty. False if neither has an empty lane: then nothing is changed.
+/// Inserts a key, or another copy of it: writes its tag into the lowest empty lane of its first
+/// line if more than eight lanes of that line are empty. Otherwise it uses the emptier of both
+/// lines, or the first if both are equally empty. Returns false, and changes nothing, if both lines
+/// are full.
 ///
 /// # Panics
 ///
-/// If there is no line, or more than 2^32 - 1.
+/// If there are no lines, or more than 2^32 - 1.
 pub fn insert(lines: &mut [Block], hash: u64) -> bool {
     let place = Place::new(hash, count(lines));
     let [first, second] =
@@ -158,15 +159,15 @@ pub fn insert(lines: &mut [Block], hash: u64) -> bool {
     }
 }
 
-/// Removes one copy of a key: empties the lowest lane that holds its tag, of the line with the
-/// lower number if that has one, else of the other. False if neither holds it.
+/// Removes one copy of a key: empties the lowest lane that contains its tag. The line with the
+/// lower number is searched first. Returns false if neither line contains the tag.
 ///
-/// Readers beside a writer read the lines in the same order, which does not depend on which line is
-/// the key's first; see [`RemovableReader`](crate::RemovableReader).
+/// Concurrent readers read the lines in the same order, which does not depend on which line is the
+/// key's first: see [`RemovableReader`](crate::RemovableReader).
 ///
 /// # Panics
 ///
-/// If there is no line, or more than 2^32 - 1.
+/// If there are no lines, or more than 2^32 - 1.
 pub fn remove(lines: &mut [Block], hash: u64) -> bool {
     let Place { first, second, tag } = Place::new(hash, count(lines));
     for line in [first.min(second), first.max(second)] {

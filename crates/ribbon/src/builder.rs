@@ -1,5 +1,4 @@
-//! Building a sharded filter: the list of hashes, brought into the order of the shards, which are
-//! solved one by one.
+//! Builds a sharded filter: sorts the hashes by shard and solves the shards one by one.
 
 use alloc::vec::Vec;
 
@@ -16,24 +15,24 @@ use crate::sizing::{self, MAX_SLOTS};
 use crate::solve::Rows;
 use crate::threads::Threads;
 
-/// Hashes that are sorted into buckets at a time: 8 MiB.
+/// Hashes sorted into buckets at a time: 8 MiB.
 const PIECE: usize = 1 << 20;
 
-/// Keys that are hashed, or looked up, at a time.
+/// Keys hashed, or looked up, at a time.
 const CHUNK_KEYS: usize = 4_096;
 
-/// Most buckets: a piece is written to one cache line of each at a time.
+/// Maximum number of buckets: sorting writes to one cache line of each at a time.
 const MAX_BUCKETS: u32 = 256;
 
-/// How often a shard that no seed solves gets a sixteenth more slots, before its hashes are
-/// rejected. One seed fails in twenty.
+/// How often a shard that no seed solves gets 1/16 more slots before its hashes are rejected. One
+/// seed in twenty fails.
 const GROWTHS: u32 = 4;
 
-/// Collects the keys of a [`RibbonFilter`], and builds it.
+/// Collects the keys of a [`RibbonFilter`] and builds it.
 ///
-/// Memory: 8 bytes per key, up to 16 while the list grows; when building, 8 MiB per thread and
-/// twice the filter beside it. A key whose hash equals the one before it counts once; other equal
-/// keys take the memory of different ones.
+/// Memory: 8 bytes per key, and up to 16 while the list grows. Building also needs 8 MiB per thread
+/// and twice the size of the filter. A key whose hash equals the previous one is ignored. Other
+/// repeated keys use as much memory as distinct keys.
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -49,30 +48,30 @@ const GROWTHS: u32 = 4;
 pub struct RibbonFilterBuilder {
     options: RibbonOptions,
     hashes: Vec<u64>,
-    /// Sum of all hashes that were added, mixed: what the filter is verified against.
+    /// Sum of all inserted hashes, each mixed. Verification compares with it.
     sum: u64,
     failed: Option<AllocError>,
 }
 
 impl RibbonOptions {
-    /// A builder without keys. Nothing is allocated before the first.
+    /// Creates a builder without keys. Allocates nothing.
     pub fn builder(&self) -> RibbonFilterBuilder {
         RibbonFilterBuilder { options: *self, hashes: Vec::new(), sum: 0, failed: None }
     }
 }
 
 impl RibbonFilterBuilder {
-    /// What the builder was made of.
+    /// Returns the options of the builder.
     pub fn options(&self) -> &RibbonOptions {
         &self.options
     }
 
-    /// Adds a key, unless it equals the one added just before it.
+    /// Inserts a key, unless its hash equals the previous one.
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`] if the options are for the caller's hashes; nothing is added then.
-    /// Running out of memory is an error of [`finish`](Self::finish).
+    /// [`KeyError::NoHasher`] for caller-supplied hashes; nothing is inserted. If an allocation
+    /// fails, [`finish`](Self::finish) returns the error.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
@@ -80,7 +79,7 @@ impl RibbonFilterBuilder {
         Ok(())
     }
 
-    /// Adds the key with this hash, unless it equals the one added just before it.
+    /// Inserts a key by its hash, unless the hash equals the previous one.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) {
         if self.hashes.last() == Some(&hash) || self.failed.is_some() {
@@ -94,17 +93,17 @@ impl RibbonFilterBuilder {
         self.hashes.push(hash);
     }
 
-    /// Adds the keys with these hashes, as [`insert_hash`](Self::insert_hash).
+    /// Inserts keys by their hashes, like [`insert_hash`](Self::insert_hash).
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
         hashes.iter().for_each(|&hash| self.insert_hash(hash));
     }
 
-    /// Adds every key, as [`insert`](Self::insert), hashed some thousand at a time, short ones by
-    /// kernels.
+    /// Inserts all keys, like [`insert`](Self::insert). Hashes about 4,000 at a time; kernels hash
+    /// short keys.
     ///
     /// # Errors
     ///
-    /// As `insert`; nothing is added then.
+    /// The errors of `insert`; nothing is inserted.
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
         let mut hashes = Vec::new();
@@ -115,11 +114,11 @@ impl RibbonFilterBuilder {
         Ok(())
     }
 
-    /// Adds every key, as [`insert`](Self::insert).
+    /// Inserts all keys, like [`insert`](Self::insert).
     ///
     /// # Errors
     ///
-    /// As `insert`; nothing is added then.
+    /// The errors of `insert`; nothing is inserted.
     pub fn extend<K: AsRef<[u8]>>(
         &mut self,
         keys: impl IntoIterator<Item = K>,
@@ -127,12 +126,12 @@ impl RibbonFilterBuilder {
         keys.into_iter().try_for_each(|key| self.insert(key))
     }
 
-    /// Adds every key, hashed by the threads of the current rayon pool; the filter does not depend
-    /// on their number.
+    /// Inserts all keys, hashed with the threads of the current rayon pool. The filter does not
+    /// depend on the number of threads.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert); nothing is added then.
+    /// The errors of [`insert`](Self::insert); nothing is inserted.
     #[cfg(feature = "rayon")]
     pub fn par_extend<K: AsRef<[u8]> + Sync>(&mut self, keys: &[K]) -> Result<(), KeyError> {
         use rayon::prelude::*;
@@ -152,54 +151,55 @@ impl RibbonFilterBuilder {
         Ok(())
     }
 
-    /// Keys that were added, adjacent equal ones counted once.
+    /// Returns the number of inserted keys. Adjacent equal keys count once.
     pub fn len(&self) -> u64 {
         self.hashes.len() as u64
     }
 
-    /// Whether no key was added.
+    /// Returns whether no key was inserted.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// Bytes that the list of hashes holds.
+    /// Returns the memory used by the list of hashes, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         8 * self.hashes.capacity() as u64
     }
 
-    /// Builds the filter, in the calling thread. Its bytes do not depend on the order of the keys.
-    /// Without keys, everything is absent.
+    /// Builds the filter in the calling thread. Its bytes do not depend on the order of the keys.
+    /// Without keys, every key is absent.
     ///
-    /// Cost: 16 to 34 ns per key (Zen 5).
+    /// Cost: about 16 to 34 ns per key.
     ///
     /// # Errors
     ///
     /// [`RibbonError::Rate`], [`TooManyKeys`](RibbonError::TooManyKeys),
-    /// [`Alloc`](RibbonError::Alloc); for hashes of the caller's that are not well mixed
-    /// [`UnmixedHashes`](RibbonError::UnmixedHashes) or [`NoSeed`](RibbonError::NoSeed). No filter
-    /// that lacks a key is returned.
+    /// [`Alloc`](RibbonError::Alloc). For caller-supplied hashes that are not well mixed,
+    /// [`UnmixedHashes`](RibbonError::UnmixedHashes) or [`NoSeed`](RibbonError::NoSeed). A returned
+    /// filter contains every key.
     pub fn finish(self) -> Result<RibbonFilter, RibbonError> {
         self.finish_by(Threads::One, false)
     }
 
-    /// [`finish`](Self::finish), and then checks that the sum of the hashes is still what it was
-    /// when they were added, and looks up every key.
+    /// Builds the filter like [`finish`](Self::finish), then checks that the hashes in memory did
+    /// not change since they were inserted, and looks up every key.
     ///
     /// # Errors
     ///
-    /// As `finish`, and [`RibbonError::HashesChanged`] or [`RibbonError::KeysMissing`] if the
-    /// filter cannot be trusted.
+    /// The errors of `finish`, and [`RibbonError::HashesChanged`] or [`RibbonError::KeysMissing`]
+    /// if the filter must not be used.
     pub fn finish_verified(self) -> Result<RibbonFilter, RibbonError> {
         self.finish_by(Threads::One, true)
     }
 
-    /// [`finish_verified`](Self::finish_verified), or a filter that answers "maybe" to everything
-    /// and the reason: for a compaction that must not fail for its filter's sake. Such a filter has
-    /// no bytes ([`as_bytes`](RibbonFilter::as_bytes) is empty): store none for the table.
+    /// Builds the filter like [`finish_verified`](Self::finish_verified), or returns a filter that
+    /// answers "maybe" to every key, and the error. For compactions that must not fail because of a
+    /// filter. A pass-all filter has no bytes ([`as_bytes`](RibbonFilter::as_bytes) is empty), so
+    /// store no filter for the table.
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if there is no memory for 64 bytes.
+    /// [`AllocError`] if allocating 64 bytes fails.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -224,12 +224,12 @@ impl RibbonFilterBuilder {
         }
     }
 
-    /// [`finish`](Self::finish) by the threads of the current rayon pool; the bytes do not depend
-    /// on their number.
+    /// Builds the filter like [`finish`](Self::finish), with the threads of the current rayon pool.
+    /// The bytes do not depend on the number of threads.
     ///
     /// # Errors
     ///
-    /// As `finish`.
+    /// The errors of `finish`.
     #[cfg(feature = "rayon")]
     pub fn par_finish(self) -> Result<RibbonFilter, RibbonError> {
         self.finish_by(Threads::Pool, false)
@@ -255,7 +255,7 @@ impl RibbonFilterBuilder {
         Ok(filter)
     }
 
-    /// The shards one behind the other.
+    /// Concatenates the shards.
     fn assemble(&self, plan: Plan, solved: Vec<Solved>) -> Result<RibbonFilter, RibbonError> {
         let words = solved.iter().map(|solved| solved.words.len() as u64).sum();
         let meta = Meta {
@@ -306,34 +306,34 @@ impl RibbonFilterBuilder {
     }
 }
 
-/// Mixes a hash before summing, so that two corrupted hashes do not cancel.
+/// Mixes a hash before it is summed, so that two corrupted hashes do not cancel out.
 #[inline]
 fn mix(hash: u64) -> u64 {
     let product = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     product ^ (product >> 32)
 }
 
-/// How hashes become shards.
+/// How hashes are assigned to shards.
 #[derive(Clone, Copy)]
 struct Plan {
     shards: u32,
     columns: u32,
-    /// The part of the slots that have one column less.
+    /// Fraction of the slots with one column less.
     portion: f64,
-    /// A bucket is `2^bucket_bits` shards.
+    /// A bucket has `2^bucket_bits` shards.
     bucket_bits: u32,
 }
 
-/// A bucket's part of the filter; offsets are from its first word.
+/// The solved shards of a bucket. Offsets count from its first word.
 struct Solved {
     entries: Vec<Entry>,
     words: Vec<Word>,
 }
 
-/// Memory of a thread, kept from bucket to bucket.
+/// Memory of a thread, reused for every bucket.
 #[derive(Default)]
 struct Scratch {
-    /// What remains of the bucket's hashes, shard by shard.
+    /// The remainders of the bucket's hashes, sorted by shard.
     rests: Vec<u64>,
     rows: Rows,
 }
@@ -393,7 +393,7 @@ impl Plan {
         (shard(hash, self.shards).0 >> self.bucket_bits) as usize
     }
 
-    /// Brings hashes into the order of their buckets.
+    /// Sorts hashes by bucket.
     fn sort<'h>(
         &self,
         hashes: &'h mut [u64],
@@ -401,13 +401,7 @@ impl Plan {
     ) -> Result<Piece<'h>, AllocError> {
         Threads::One.refill(copy, hashes.len())?;
         copy.copy_from_slice(hashes);
-        let mut starts = alloc::vec![0; self.buckets() + 1];
-        for &hash in copy.iter() {
-            starts[self.bucket_of(hash) + 1] += 1;
-        }
-        for i in 1..starts.len() {
-            starts[i] += starts[i - 1];
-        }
+        let starts = starts(self.buckets(), copy.iter().map(|&hash| self.bucket_of(hash)));
         let mut next = starts.clone();
         for &hash in copy.iter() {
             let next = &mut next[self.bucket_of(hash)];
@@ -426,15 +420,10 @@ impl Plan {
     ) -> Result<Solved, RibbonError> {
         let first = (bucket as u32) << self.bucket_bits;
         let shards = (self.shards - first).min(1 << self.bucket_bits) as usize;
-        // Again a counting sort, by shard.
-        let mut starts = alloc::vec![0; shards + 1];
+        // Another counting sort, by shard.
         let hashes = || pieces.iter().flat_map(|piece| piece.bucket(bucket));
-        for &hash in hashes() {
-            starts[(shard(hash, self.shards).0 - first) as usize + 1] += 1;
-        }
-        for i in 1..starts.len() {
-            starts[i] += starts[i - 1];
-        }
+        let index = |&hash: &u64| (shard(hash, self.shards).0 - first) as usize;
+        let starts = starts(shards, hashes().map(index));
         Threads::One.refill(&mut scratch.rests, starts[shards])?;
         let mut next = starts.clone();
         for &hash in hashes() {
@@ -464,10 +453,20 @@ impl Plan {
     }
 }
 
-/// Some hashes in the order of their buckets.
+/// Returns where each of `count` groups starts in a counting sort, and the end of the last.
+fn starts(count: usize, groups: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut starts = alloc::vec![0; count + 1];
+    groups.for_each(|group| starts[group + 1] += 1);
+    for i in 1..starts.len() {
+        starts[i] += starts[i - 1];
+    }
+    starts
+}
+
+/// A piece of the hashes, sorted by bucket.
 struct Piece<'h> {
     hashes: &'h [u64],
-    /// Where each bucket starts, and the end.
+    /// The start of each bucket, and the end of the last.
     starts: Vec<usize>,
 }
 
@@ -477,7 +476,7 @@ impl Piece<'_> {
     }
 }
 
-/// The slots and the seed under which the shard has a solution, whose rows are left in `rows`.
+/// Returns the number of slots and the seed that solve the shard, and leaves its rows in `rows`.
 fn seed_of(rows: &mut Rows, rests: &mut [u64], shard: u32) -> Result<(u32, u8), RibbonError> {
     let rests = deduplicate(rests);
     let mut slots = sizing::slots(rests.len());
@@ -493,8 +492,8 @@ fn seed_of(rows: &mut Rows, rests: &mut [u64], shard: u32) -> Result<(u32, u8), 
     Err(RibbonError::NoSeed { shard, hashes: rests.len() as u64 })
 }
 
-/// The same without copies, if there are more than a shard holds, since one key may have been added
-/// many times.
+/// Removes duplicates if there are more hashes than a shard holds, since one key may have been
+/// inserted many times.
 fn deduplicate(rests: &mut [u64]) -> &[u64] {
     if sizing::slots(rests.len()) <= MAX_SLOTS {
         return rests;
@@ -514,7 +513,7 @@ fn deduplicate(rests: &mut [u64]) -> &[u64] {
 #[path = "../tests/unit/builder.rs"]
 mod tests;
 
-/// The options and the number of keys, without the hashes.
+/// Shows the options and the number of keys, without the hashes.
 impl core::fmt::Debug for RibbonFilterBuilder {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RibbonFilterBuilder")

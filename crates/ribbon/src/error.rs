@@ -1,13 +1,11 @@
-//! Why a filter cannot be built or opened: one variant per cause, each with the value at fault and
-//! the limit.
+//! Errors of building and opening filters. Each carries the value and the limit.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::parts::{HeaderError, UnmixedHashes};
 use blocked_bloom::{AllocError, KeyError};
 
-/// Why a filter cannot be built, or bytes are no filter. Bytes that fail must not be used to answer
-/// "absent".
+/// Why a filter could not be built or opened. Rejected bytes must not be used to answer "absent".
 ///
 /// ```
 /// use blocked_bloom_ribbon::{RibbonError, RibbonOptions};
@@ -18,64 +16,61 @@ use blocked_bloom::{AllocError, KeyError};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RibbonError {
-    /// Not a rate that a filter can have.
+    /// The false-positive rate is out of range.
     Rate {
         /// The value given.
         rate: f64,
     },
-    /// Not 0.5 or more bits per key. Below that RocksDB writes no filter.
+    /// The bits per key are below 0.5. RocksDB writes no filter in that case.
     BitsPerKey {
         /// The value given.
         bits_per_key: f64,
     },
-    /// More keys than a filter can hold.
+    /// The number of keys is too large for one filter.
     TooManyKeys {
-        /// How many were added.
+        /// Number of inserted keys.
         keys: u64,
-        /// The most.
+        /// The maximum.
         limit: u64,
     },
-    /// The hashes that the caller supplied are not well mixed.
+    /// The caller-supplied hashes are not well mixed.
     UnmixedHashes(UnmixedHashes),
-    /// A shard has more hashes than fit it, or cannot be solved under any seed: they are not well
-    /// mixed.
+    /// A shard has too many hashes, or no seed solves it: the hashes are not well mixed.
     NoSeed {
-        /// The shard.
+        /// Index of the shard.
         shard: u32,
-        /// Different hashes in it.
+        /// Number of distinct hashes in it.
         hashes: u64,
     },
-    /// Memory ran out.
+    /// An allocation failed.
     Alloc(AllocError),
-    /// Keys were given to a builder that takes hashes.
+    /// The builder takes caller-supplied hashes, but was given a key.
     Key(KeyError),
-    /// The hashes in memory are no longer those that were added: memory is failing, or was
-    /// overwritten.
+    /// The hashes in memory changed after they were inserted: memory is faulty or was overwritten.
     HashesChanged {
-        /// Sum of the mixed hashes as they were added.
+        /// Sum of the mixed hashes when they were inserted.
         expected: u64,
-        /// The same of those in memory.
+        /// Sum of the mixed hashes now.
         found: u64,
     },
-    /// The finished filter says that keys are absent which were added to it.
+    /// The finished filter answers "absent" for inserted keys.
     KeysMissing {
-        /// How many.
+        /// Number of such keys.
         missing: u64,
-        /// Of this many.
+        /// Number of inserted keys.
         keys: u64,
     },
-    /// The bytes are not a filter, the header or what follows it is damaged, or the hash is not
-    /// the expected one.
+    /// The bytes are not a filter, are damaged, or use another hash.
     Header(HeaderError),
-    /// A shard does not begin where the one before ends, or has a shape that no shard can have.
+    /// A shard does not begin where the previous one ends, or has an invalid shape.
     Shard {
-        /// Offset of its entry of the directory, in bytes.
+        /// Offset of its directory entry in bytes.
         offset: u64,
-        /// What the entry says.
+        /// Field of the entry.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         found: u64,
-        /// What it should be, or the most.
+        /// Expected value, or the maximum.
         expected: u64,
     },
 }
@@ -90,24 +85,26 @@ impl Display for RibbonError {
                 write!(f, "{bits_per_key:?} bits per key: give 0.5 or more, or write no filter")
             }
             Self::TooManyKeys { keys, limit } => {
-                write!(f, "{keys} keys, at most {limit} fit: partition them over several filters")
+                write!(
+                    f,
+                    "{keys} keys: give at most {limit}, or split the keys among several filters"
+                )
             }
             Self::UnmixedHashes(ref error) => error.fmt(f),
             Self::NoSeed { shard, hashes } => write!(
                 f,
-                "no seed solves shard {shard} of {hashes} hashes: the hashes are not well mixed"
+                "no seed solves shard {shard} with {hashes} hashes: mix all 64 bits of the hashes"
             ),
             Self::Alloc(ref error) => error.fmt(f),
             Self::Key(ref error) => error.fmt(f),
             Self::HashesChanged { expected, found } => write!(
                 f,
-                "hashes changed in memory before they were used: their sum is {found:#018x}, \
+                "hashes changed in memory before they were used: sum {found:#018x}, \
                  expected {expected:#018x}; build the filter again"
             ),
-            Self::KeysMissing { missing, keys } => write!(
-                f,
-                "the finished filter misses {missing} of {keys} keys: do not use it, build it again"
-            ),
+            Self::KeysMissing { missing, keys } => {
+                write!(f, "the finished filter lacks {missing} of {keys} keys: build it again")
+            }
             Self::Header(ref error) => error.fmt(f),
             Self::Shard { offset, field, found, expected } => {
                 write!(f, "offset {offset}: {field} {found}, expected {expected}")
@@ -117,7 +114,7 @@ impl Display for RibbonError {
 }
 
 impl RibbonError {
-    /// Where in the bytes the fault is, for those that are about bytes.
+    /// Returns the byte offset of the error, for errors of stored bytes.
     pub fn offset(&self) -> Option<u64> {
         match self {
             Self::Header(error) => Some(error.offset()),

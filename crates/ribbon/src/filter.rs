@@ -1,4 +1,4 @@
-//! A sharded filter and the bytes it lives in.
+//! A sharded filter and its bytes.
 
 use blocked_bloom::parts::{BlockBuffer, check_words, fill_with_hits};
 use blocked_bloom::{AllocError, Block, Filter, Kernel, KeyHash, LengthError};
@@ -8,14 +8,14 @@ use crate::format::Meta;
 use crate::kernel::{self, Functions};
 use crate::scheme::{Entry, Shards};
 
-/// A static filter of sharded Ribbon-64, together with its bytes: those that a builder made
-/// ([`RibbonBytes`]), or others that it was opened from, a mapped file, a `Vec<u8>`, an
-/// `Arc<[u8]>`, a `&[u8]`.
+/// A static filter of sharded Ribbon-64 with its bytes: built ([`RibbonBytes`]), or opened from any
+/// owner of bytes, such as a mapped file, a `Vec<u8>`, an `Arc<[u8]>` or a `&[u8]`.
 ///
-/// Keys cannot be added, nor filters merged: every bit depends on the equations of many keys.
+/// Keys cannot be inserted later and filters cannot be merged, since every bit depends on many
+/// keys.
 ///
-/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from
-/// what was verified, the answer is "maybe", and no contents make a lookup read outside.
+/// The owner need not return the same slice every time. If the length differs from the verified
+/// length, every answer is "maybe". No contents make a lookup read outside of the bytes.
 ///
 /// ```
 /// use blocked_bloom::{Bitmask, Filter};
@@ -40,33 +40,32 @@ pub struct RibbonFilter<B = RibbonBytes> {
 }
 
 impl<B: AsRef<[u8]>> RibbonFilter<B> {
-    /// Opens a stored filter of this hash and verifies everything: header, length, the checksum of
-    /// what follows, and the directory. Cost: reads everything once.
+    /// Opens a stored filter that uses this hash, and verifies it completely: header, length, body
+    /// checksum and directory. Cost: reads all bytes once.
     ///
     /// # Errors
     ///
-    /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first fault, and
-    /// [`HeaderError::HashMismatch`] in `Header` for another hash, seed or tag. The filter must not
-    /// be used to answer "absent" then.
+    /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first fault. Another hash, seed or
+    /// tag is [`HeaderError::HashMismatch`] in `Header`. Rejected bytes must not be used to answer
+    /// "absent".
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, RibbonError> {
         let meta = Meta::verify(bytes.as_ref(), Some(key_hash))?;
         Ok(RibbonFilter::from_verified(bytes, meta))
     }
 
-    /// Opens a stored filter of any hash and verifies all of it, as
-    /// [`from_bytes`](Self::from_bytes) does: for tools that describe filters. Before you look up a
-    /// hash, compare [`key_hash`](Filter::key_hash).
+    /// Opens a stored filter with any hash and verifies it completely, for tools that describe
+    /// filters. Compare [`key_hash`](Filter::key_hash) before you look up a hash.
     ///
     /// # Errors
     ///
-    /// [`RibbonError`], as `from_bytes` but for another hash.
+    /// The errors of [`from_bytes`](Self::from_bytes), except for another hash.
     pub fn from_bytes_any_hash(bytes: B) -> Result<Self, RibbonError> {
         let meta = Meta::verify(bytes.as_ref(), None)?;
         Ok(RibbonFilter::from_verified(bytes, meta))
     }
 
-    /// Opens a stored filter of this hash and verifies header and length only, for bytes whose
-    /// owner has checksums of its own. Cost: reads 64 bytes.
+    /// Opens a stored filter that uses this hash and verifies only its header and length, for bytes
+    /// that were verified by other means. Cost: reads 64 bytes.
     ///
     /// # Errors
     ///
@@ -76,9 +75,9 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         Ok(RibbonFilter::from_verified(bytes, meta))
     }
 
-    /// Opens a stored filter as [`from_bytes`](Self::from_bytes) does, and never fails: for bytes
-    /// that cannot be used it returns a filter that answers "maybe" to everything, plus the error
-    /// to log. The filter keeps the bytes either way.
+    /// Opens a stored filter like [`from_bytes`](Self::from_bytes), and never fails: for unusable
+    /// bytes it returns a filter that answers "maybe" to every key, plus the error to log. Either
+    /// filter keeps the bytes.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -99,50 +98,50 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         (RibbonFilter::from_verified(bytes, meta), error)
     }
 
-    /// The same filter, borrowed.
+    /// Returns the same filter with borrowed bytes.
     pub fn view(&self) -> RibbonFilter<&[u8]> {
         RibbonFilter { bytes: self.bytes.as_ref(), meta: self.meta, functions: self.functions }
     }
 
-    /// The stored filter, which is also its form in memory; the bytes that were rejected, if the
-    /// filter stands in for a damaged one.
+    /// Returns the stored filter, which is also its form in memory. A pass-all filter returns the
+    /// rejected bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 
-    /// Gives the bytes back.
+    /// Returns the owner of the bytes.
     pub fn into_inner(self) -> B {
         self.bytes
     }
 
-    /// `None` if the bytes do not have the length that was verified.
+    /// Returns `None` if the length of the bytes differs from the verified length.
     #[inline]
     fn parts(&self) -> Option<Shards<'_>> {
         self.meta.parts(self.bytes.as_ref())
     }
 
-    /// Keys that were added, adjacent equal ones counted once.
+    /// Returns the number of inserted keys. Adjacent equal keys count once.
     pub fn keys_inserted(&self) -> u64 {
         self.meta.keys
     }
 
-    /// Shards, of some 3,900 keys each; 0 if there are no keys.
+    /// Returns the number of shards, each of about 3,900 keys; 0 without keys.
     pub fn shards(&self) -> u32 {
         self.meta.shards
     }
 
-    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of
-    /// one half. 0 of a filter that answers "maybe" to everything.
+    /// Returns the number of columns of most blocks of slots, 1 to 32. An absent key passes each
+    /// with a probability of 1/2. A pass-all filter returns 0.
     pub fn columns(&self) -> u32 {
         self.meta.columns
     }
 
-    /// Bytes of the filter, in memory and stored, header included.
+    /// Returns the size of the filter in bytes, in memory and stored, including the header.
     pub fn memory_bytes(&self) -> u64 {
         self.as_bytes().len() as u64
     }
 
-    /// Bits of the stored filter for each key; 0 without keys.
+    /// Returns the stored bits per key; 0 without keys.
     pub fn bits_per_key(&self) -> f64 {
         match self.meta.keys {
             0 => 0.0,
@@ -150,8 +149,9 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         }
     }
 
-    /// The fraction of absent keys that pass, from the shapes of the shards: `2^-columns`, and
-    /// twice that in blocks with one column less. Cost: reads the directory.
+    /// Returns the expected fraction of absent keys that pass, computed from the shapes of the
+    /// shards: `2^-columns`, and twice that in blocks with one column less. Cost: reads the
+    /// directory.
     pub fn expected_false_positive_rate(&self) -> f64 {
         match self.parts() {
             None => 1.0,
@@ -163,12 +163,12 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         }
     }
 
-    /// The kernel that answers lookups.
+    /// Returns the kernel that runs lookups.
     pub fn kernel(&self) -> Kernel {
         self.functions.kernel
     }
 
-    /// The same filter, with lookups answered by `kernel`.
+    /// Sets the kernel that runs lookups.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         RibbonFilter { functions: kernel.into(), ..self }
@@ -176,15 +176,15 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
 }
 
 impl<B> RibbonFilter<B> {
-    /// Of bytes that have been verified.
+    /// Creates a filter of bytes that were verified.
     pub(crate) fn from_verified(bytes: B, meta: Meta) -> Self {
         RibbonFilter { bytes, meta, functions: Kernel::default().into() }
     }
 }
 
-/// Cost of a lookup: eight bytes of the directory, and 16 bytes for each bit of the rate, in one to
-/// three cache lines. The directory, 8 bytes for 3,900 keys, is not prefetched, but read to find
-/// the other lines.
+/// A lookup reads eight bytes of the directory, and 16 bytes per column in one to three cache
+/// lines. The directory (8 bytes per 3,900 keys) is not prefetched, because locating the other
+/// lines requires reading it.
 impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -219,7 +219,7 @@ impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     }
 }
 
-/// Same bytes, and both are filters of them or neither is; the kernel does not matter.
+/// Compares the bytes, and whether both are pass-all filters; the kernel does not matter.
 impl<B: AsRef<[u8]>, C: AsRef<[u8]>> PartialEq<RibbonFilter<C>> for RibbonFilter<B> {
     fn eq(&self, other: &RibbonFilter<C>) -> bool {
         self.meta == other.meta && self.as_bytes() == other.as_bytes()
@@ -228,7 +228,7 @@ impl<B: AsRef<[u8]>, C: AsRef<[u8]>> PartialEq<RibbonFilter<C>> for RibbonFilter
 
 impl<B: AsRef<[u8]>> Eq for RibbonFilter<B> {}
 
-/// The shape, without the bits.
+/// Shows the shape, without the bits.
 impl<B> core::fmt::Debug for RibbonFilter<B> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RibbonFilter")
@@ -238,8 +238,8 @@ impl<B> core::fmt::Debug for RibbonFilter<B> {
     }
 }
 
-/// The bytes of a filter that was built, in memory aligned to cache lines and, if the options allow
-/// it, advised to be on huge pages where it is large.
+/// The bytes of a built filter, aligned to cache lines. Large buffers are advised to use huge pages
+/// if the options allow it.
 ///
 /// ```
 /// use blocked_bloom_ribbon::RibbonOptions;
@@ -250,12 +250,12 @@ impl<B> core::fmt::Debug for RibbonFilter<B> {
 #[derive(Clone, Debug)]
 pub struct RibbonBytes {
     buffer: BlockBuffer,
-    /// At most those of the buffer.
+    /// Length of the filter, at most that of the buffer.
     len: usize,
 }
 
 impl RibbonBytes {
-    /// This many zeros.
+    /// Allocates this many zero bytes.
     pub(crate) fn zeroed(len: usize, huge_pages: bool) -> Result<Self, AllocError> {
         let blocks = u32::try_from(len.div_ceil(size_of::<Block>()));
         let blocks = blocks.map_err(|_| AllocError::new(len as u64))?;

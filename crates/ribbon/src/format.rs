@@ -10,7 +10,7 @@ use crate::scheme::{Entry, MAX_COLUMNS, Shards, Word};
 pub const MAGIC: [u8; 8] = *b"\x89BBRIBN\n";
 const VERSION: u16 = 1;
 
-/// The only scheme: Ribbon filters of 64 coefficients in shards.
+/// The only scheme: Ribbon filters with 64 coefficients, in shards.
 const SCHEME: u8 = 1;
 
 /// Offsets of the header's fields.
@@ -29,12 +29,12 @@ mod field {
     pub(super) const BODY_CHECKSUM: usize = 48;
 }
 
-/// What the header says.
+/// The fields of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) key_hash: KeyHash,
     pub(crate) keys: u64,
-    /// 1 to 32; 0 of a filter that answers "maybe" to everything, which has no stored form.
+    /// 1 to 32, or 0 for a pass-all filter, which has no stored form.
     pub(crate) columns: u32,
     pub(crate) shards: u32,
     /// At most 2^32 - 1.
@@ -42,17 +42,18 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Of a filter that answers "maybe" to everything, and stands in for one of this many keys.
+    /// Returns the fields of a pass-all filter that replaces one of this many keys.
     pub(crate) fn pass_all(key_hash: KeyHash, keys: u64) -> Self {
         Meta { key_hash, keys, columns: 0, shards: 0, words: 0 }
     }
 
-    /// Bytes of the stored filter.
+    /// Returns the size of the stored filter in bytes.
     pub(crate) fn stored_bytes(&self) -> u64 {
         HEADER_BYTES as u64 + 8 * (u64::from(self.shards) + u64::from(self.words))
     }
 
-    /// The parts of the stored filter, if there is one and it is as long as it should be.
+    /// Returns the parts of the stored filter, unless it is a pass-all filter or its length
+    /// changed.
     #[inline]
     pub(crate) fn parts<'b>(&self, bytes: &'b [u8]) -> Option<Shards<'b>> {
         if self.columns == 0 || bytes.len() as u64 != self.stored_bytes() {
@@ -63,7 +64,7 @@ impl Meta {
         Some(Shards { directory, words, columns: self.columns })
     }
 
-    /// The header before this body.
+    /// Returns the header for this body.
     pub(crate) fn header(&self, body: &[u8]) -> [u8; HEADER_BYTES] {
         let mut header = Header::new(MAGIC, VERSION);
         header.put(field::SCHEME, &[SCHEME]);
@@ -76,8 +77,8 @@ impl Meta {
         header.seal()
     }
 
-    /// Checks everything: header, length, the checksum of what follows, and the directory.
-    /// `expected` is the hash, `None` for any.
+    /// Checks header, length, body checksum and directory. `expected` is the required hash; `None`
+    /// accepts any hash.
     pub(crate) fn verify(bytes: &[u8], expected: Option<KeyHash>) -> Result<Self, RibbonError> {
         let (header, meta) = Meta::read(bytes, expected)?;
         header.check_body(field::BODY_CHECKSUM, &bytes[HEADER_BYTES..])?;
@@ -117,7 +118,7 @@ impl Meta {
         };
         let (shards, keys) = (header.u32_at(field::SHARDS), header.u64_at(field::KEYS));
         if (shards == 0) != (keys == 0) {
-            let expected = "must be 0 if no key was inserted, and only then";
+            let expected = "must be 0 if and only if there are no keys";
             return Err(HeaderError::field(field::SHARDS, "shards", shards, expected).into());
         }
         let meta = Meta { key_hash, keys, columns, shards, words };
@@ -125,8 +126,8 @@ impl Meta {
         Ok((header, meta))
     }
 
-    /// Checks that each shard begins where the one before ends, and that the last ends with the
-    /// words.
+    /// Checks that each shard begins where the previous one ends, and that the last one ends with
+    /// the words.
     fn check_directory(&self, bytes: &[u8]) -> Result<(), RibbonError> {
         let shards = self.parts(bytes).map_or(&[][..], |shards| shards.directory);
         let mut expected = 0_u64;
@@ -139,7 +140,7 @@ impl Meta {
             if u64::from(entry.offset) != expected {
                 return error("words before the shard", entry.offset.into(), expected);
             }
-            // Whole blocks.
+            // A shard has whole blocks.
             if entry.starts % 64 != 1 {
                 return error("starts modulo 64", u64::from(entry.starts % 64), 1);
             }

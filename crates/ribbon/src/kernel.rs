@@ -1,20 +1,20 @@
-//! The kernels: one [`Table`] of functions per instruction set, found by that of a [`Kernel`] of
-//! the core.
+//! The kernels: one [`Table`] of functions per instruction set, selected by a [`Kernel`] of the
+//! core.
 //!
-//! A kernel decides speed, never an answer: all give those of [`Shards::contains`] and
-//! [`Segments::contains`], and the bytes of the scalar back substitutions. A new instruction set is
-//! one file and one line of [`table`].
+//! A kernel determines speed, never an answer: all return the answers of [`Shards::contains`] and
+//! [`Segments::contains`], and the bytes of the scalar back substitutions. A new instruction set
+//! needs one file and one line of [`table`].
 
-// Each call into a table has its SAFETY text here, the kernels' own blocks have theirs.
-#![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these safe ones")]
+// Each call through a table has its SAFETY comment here. The kernels comment their own blocks.
+#![expect(unsafe_code, reason = "safe functions call the SIMD kernels, which are unsafe functions")]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod driver;
-// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not
-// provide for.
+// Big-endian machines number the lanes of a register from the other end, which `neon` does not
+// handle.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 mod portable;
@@ -29,18 +29,20 @@ use crate::solve::rocksdb::Row;
 
 /// The functions of one instruction set.
 ///
-/// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past
-/// the last. They are given how many cache lines to prefetch for each key, from the first that its
-/// equation may be in; 0 for none, otherwise the line of its last byte too. `contains_one_64` and
-/// `contains_one_128` look up one hash, by the scalar definitions where nothing is faster; what
-/// `contains_one_64` needs of [`Shards`] is passed in registers. `substitute_64` and
-/// `substitute_128` write the solution of rows to all of the words, and panic if there are fewer.
+/// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, and zeros
+/// after the last hash. `lines` is the number of cache lines to prefetch per key, beginning with the
+/// first that its equation may use; the line of its last byte is prefetched too. With 0, nothing is
+/// prefetched. `contains_one_64` and `contains_one_128` look up one hash, with the scalar
+/// definitions where nothing is faster. `contains_one_64` takes the fields of [`Shards`], so that
+/// they are passed in registers. `substitute_64` and `substitute_128` write the solution of rows to
+/// all of the words, and panic if there are too few words.
 ///
 /// # Safety
 ///
-/// All: the CPU has the instruction set, and what `is_supported` of the table's file looks for.
-/// `contains_*`: `hits.len() == hashes.len().div_ceil(64)`. `contains_64`: there is a shard, and,
-/// but for the scalar kernel, there are as many words as columns.
+/// For all functions, the CPU must support the instruction set and the features that `is_supported`
+/// of the table's file checks. For `contains_*`, `hits.len() == hashes.len().div_ceil(64)`. For
+/// `contains_64`, there must be a shard and, except for the scalar kernel, at least as many words as
+/// columns.
 struct Table {
     instructions: InstructionSet,
     contains_64: unsafe fn(&Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
@@ -51,8 +53,8 @@ struct Table {
     substitute_128: unsafe fn(&[Row], &mut [Segment], columns: u32, short: u32),
 }
 
-/// A kernel and its table, which is found once for a filter: finding it for each key took a seventh
-/// of the instructions of a lookup, and from memory these decide how many lookups the CPU overlaps.
+/// A kernel and its table. A filter looks the table up once: doing so for each key took 1/7 of the
+/// instructions of a lookup, which determine how many lookups from memory the CPU overlaps.
 #[derive(Clone, Copy)]
 pub(crate) struct Functions {
     pub(crate) kernel: Kernel,
@@ -65,15 +67,15 @@ impl From<Kernel> for Functions {
     }
 }
 
-/// The table of a kernel, whose instructions this CPU has: a `Kernel` is the proof that its
-/// instruction set is there, and what a table needs besides is detected here.
+/// Returns the table for a kernel. A `Kernel` proves that this CPU supports its instruction set;
+/// the other features of a table are detected here.
 fn table(kernel: Kernel) -> &'static Table {
     use InstructionSet::{Avx2, Avx512, Portable};
     let table = match kernel.instructions() {
         #[cfg(target_arch = "x86_64")]
         Avx512 if avx512::is_supported() => &avx512::TABLE,
         #[cfg(target_arch = "x86_64")]
-        // The core's AVX-512 comes with AVX2.
+        // The core's AVX-512 kernel implies AVX2.
         Avx512 | Avx2 if avx2::is_supported() => &avx2::TABLE,
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
         InstructionSet::Neon => &neon::TABLE,
@@ -87,17 +89,18 @@ fn table(kernel: Kernel) -> &'static Table {
     table
 }
 
-/// Lines to prefetch for each key: those of `span` bytes, if the filter outgrows the cache.
+/// Returns the cache lines to prefetch per key: those of `span` bytes if the filter exceeds the
+/// cache.
 fn lines(kernel: Kernel, bytes: usize, span: usize) -> usize {
     if bytes > kernel.prefetch_threshold() { span.div_ceil(64).max(1) } else { 0 }
 }
 
-/// Looks up every hash: hash `i` is bit `i % 64` of `hits[i / 64]`, bits past the last hash are
+/// Looks up all hashes. Hash `i` is bit `i % 64` of `hits[i / 64]`; bits after the last hash are
 /// zero.
 ///
 /// # Panics
 ///
-/// Unless there is one word per 64 hashes: a bug of this package, not an input.
+/// If there is not exactly one word per 64 hashes, which would be a bug of this package.
 #[inline]
 pub(crate) fn contains_64(
     functions: Functions,
@@ -113,17 +116,17 @@ pub(crate) fn contains_64(
     if shards.directory.is_empty() {
         return hits.fill(0);
     }
-    // Kernels read an equation beyond the words, as an unverified directory may have, at the first
-    // word.
+    // Kernels replace an equation after the last word, which an unverified directory may contain,
+    // by one at the first word.
     let is_short = shards.words.len() < shards.columns as usize;
     let table = if is_short { &scalar::TABLE } else { functions.table };
-    // SAFETY: `Functions` has functions whose instructions the CPU has, and the scalar ones need
-    // none; the number of words for the answers is asserted above, that there is a shard and,
-    // unless the table is the scalar one, a word for each column is checked above.
+    // SAFETY: the CPU supports the instructions of the table in `Functions`, and the scalar table
+    // needs none. The length of `hits` is asserted above. The checks above ensure a shard and,
+    // unless the table is the scalar one, at least as many words as columns.
     unsafe { (table.contains_64)(shards, lines, hashes, hits) }
 }
 
-/// As [`contains_64`].
+/// Looks up all hashes in a RocksDB block: see [`contains_64`].
 #[inline]
 pub(crate) fn contains_128(
     functions: Functions,
@@ -137,19 +140,20 @@ pub(crate) fn contains_128(
     if look_up_few(hashes, hits, lines, |hash| contains_one_128(functions, segments, hash)) {
         return;
     }
-    // What the functions read is where `Shape::place` leads, which is among the segments of the
-    // shape for every hash, and `Segments::of`, the only way to a `Segments`, makes none of fewer
-    // segments than its shape has.
+    // The functions read the places that `Shape::place` returns, which are within the shape's
+    // segments for every hash. `Segments::new`, the only constructor, requires at least as many
+    // segments as the shape has.
     //
-    // SAFETY: `Functions` has functions whose instructions the CPU has; the number of words for the
-    // answers is asserted above.
+    // SAFETY: the CPU supports the instructions of the table in `Functions`, and the length of
+    // `hits` is asserted above.
     unsafe { (functions.table.contains_128)(segments, lines, hashes, hits) }
 }
 
-/// Looks up few hashes one by one, and says whether these are few: up to 6, or 2 if their `lines`
-/// are prefetched. A batch prepares space for 32 keys. One by one took this part of its time: of
-/// 10,000 keys 0.14 to 0.16 for calls of 1, 0.4 for 4, 0.55 to 0.65 for 6 and 0.8 to 1.05 for 8;
-/// from memory 0.4 for 1, 0.5 to 0.7 for 2, 0.5 to 1.2 for 3 and 1.5 to 2.5 for 8 (Zen 4, AVX-512).
+/// Looks up a few hashes one by one, and returns whether it did: up to 6 hashes, or 2 if `lines`
+/// are prefetched. A batch prepares space for 32 keys. Relative to a batch, single lookups in a
+/// filter of 10,000 keys took 0.14x to 0.16x the time for 1 hash, 0.4x for 4, 0.55x to 0.65x for 6
+/// and 0.8x to 1.05x for 8. From memory they took 0.4x for 1 hash, 0.5x to 0.7x for 2, 0.5x to 1.2x
+/// for 3 and 1.5x to 2.5x for 8 (Zen 4, AVX-512).
 #[inline]
 fn look_up_few(
     hashes: &[u64],
@@ -167,22 +171,23 @@ fn look_up_few(
 /// Looks up one hash.
 #[inline]
 pub(crate) fn contains_one_64(functions: Functions, shards: &Shards<'_>, hash: u64) -> bool {
-    // SAFETY: `Functions` has functions whose instructions the CPU has, which is all that this one
-    // needs: `Shards::place` leads to no word beyond the last.
+    // SAFETY: the CPU supports the instructions of the table in `Functions`. The function needs no
+    // more, because `Shards::place` returns no place after the last word.
     unsafe {
         (functions.table.contains_one_64)(shards.directory, hash, shards.words, shards.columns)
     }
 }
 
-/// As [`contains_one_64`].
+/// Looks up one hash in a RocksDB block.
 #[inline]
 pub(crate) fn contains_one_128(functions: Functions, segments: &Segments<'_>, hash: u64) -> bool {
-    // SAFETY: as in `contains_128`.
+    // SAFETY: the CPU supports the instructions of the table in `Functions`. The function needs no
+    // more, because `Shape::place` returns only places within the shape's segments, and
+    // `Segments::new` requires all of these.
     unsafe { (functions.table.contains_one_128)(segments, hash) }
 }
 
-/// Prefetches the words of the hash's equation. Whatever the filter contains, only the directory is
-/// read.
+/// Prefetches the words of the hash's equation. For any contents, only the directory is read.
 #[inline]
 pub(crate) fn prefetch_64(shards: &Shards<'_>, hash: u64) {
     if !shards.directory.is_empty() {
@@ -190,18 +195,18 @@ pub(crate) fn prefetch_64(shards: &Shards<'_>, hash: u64) {
     }
 }
 
-/// As [`prefetch_64`].
+/// Prefetches the segments of the hash's equation.
 #[inline]
 pub(crate) fn prefetch_128(segments: &Segments<'_>, hash: u64) {
     driver::prefetch_equation(segments, hash);
 }
 
-/// Writes the solution of these rows: `columns` words for each 64 of them, one less for the first
-/// `short`.
+/// Writes the solution of the rows: `columns` words for each 64 rows, and one word less for each of
+/// the first `short` blocks.
 ///
 /// # Panics
 ///
-/// If there are not this many words: a bug of this package, not an input.
+/// If there are too few words, which would be a bug of this package.
 pub(crate) fn substitute_64(
     kernel: Kernel,
     rows: &Rows,
@@ -209,19 +214,19 @@ pub(crate) fn substitute_64(
     columns: u32,
     short: u32,
 ) {
-    // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one
-    // needs: it writes by checked indices.
+    // SAFETY: `table` returns functions whose instructions the CPU supports. The function needs no
+    // more, because it writes with checked indices.
     unsafe { (table(kernel).substitute_64)(rows, out, columns, short) }
 }
 
-/// Writes the solution of these rows, which are those of the shape, to its segments.
+/// Writes the solution of the rows of this shape to its segments.
 ///
 /// # Panics
 ///
-/// If there are not this many segments: a bug of this package, not an input.
+/// If there are too few segments, which would be a bug of this package.
 pub(crate) fn substitute_128(kernel: Kernel, rows: &[Row], out: &mut [Segment], shape: Shape) {
-    // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one
-    // needs: it writes by checked indices.
+    // SAFETY: `table` returns functions whose instructions the CPU supports. The function needs no
+    // more, because it writes with checked indices.
     unsafe { (table(kernel).substitute_128)(rows, out, shape.columns(), shape.short()) }
 }
 

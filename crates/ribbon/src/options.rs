@@ -1,16 +1,15 @@
-//! What a sharded filter is to be: a plain value that makes builders.
+//! The settings of a sharded filter. Creates builders.
 
 use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher, Sizing};
 
 use crate::error::RibbonError;
 use crate::sizing;
 
-/// What an engine decides once about its Ribbon filters. Every builder is made of one, and whoever
-/// opens the filters takes the hash from it.
+/// The settings of an engine's Ribbon filters: rate, hash and huge pages. Creates builders.
 ///
-/// An engine that has filters of both kinds makes it from the [`FilterOptions`] of the others, by
-/// [`for_filters`](Self::for_filters): of the same hash and seed, so that hashes serve both, with
-/// the rate of their sizing. The rate is checked when a filter is made.
+/// If the engine also has Bloom filters, create it from their [`FilterOptions`] with
+/// [`for_filters`](Self::for_filters): both kinds then share hash and seed, so that each key is
+/// hashed once. The rate is that of the sizing. It is checked when a filter is built.
 ///
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, KeyHash, Sizing};
@@ -36,25 +35,26 @@ pub struct RibbonOptions {
 }
 
 impl RibbonOptions {
-    /// Filters that let this fraction of absent keys pass, 2^-32 to 0.5, of keys hashed with
-    /// XXH3-64 and seed 0. For any other hash, make the options from [`FilterOptions`].
+    /// Creates options for filters that let this fraction of absent keys pass (2^-32 to 0.5). Keys
+    /// are hashed with XXH3-64 and seed 0. For another hash, use
+    /// [`for_filters`](Self::for_filters).
     pub const fn new(false_positive_rate: f64) -> Self {
         let key_hash = KeyHash::Xxh3 { seed: 0 };
         RibbonOptions { rate: false_positive_rate, key_hash, huge_pages: true }
     }
 
-    /// Filters of whole keys beside those of `options`: of the same hash and seed, and on huge
-    /// pages if those are.
+    /// Creates options with the hash, seed and huge-page setting of other filters.
     ///
-    /// The rate follows from the sizing: [`Sizing::FalsePositiveRate`] is taken as it is, and bits
-    /// per key give the rate of a Bloom filter of a million keys. A size in bytes gives no rate
-    /// that is independent of the keys, nor does a sizing out of range: then finishing a builder is
-    /// [`RibbonError::Rate`], and [`FilterOptions::with_sizing`] sets another sizing.
+    /// The rate follows from the sizing: [`Sizing::FalsePositiveRate`] is used directly, and bits
+    /// per key are converted to the rate of a Bloom filter of a million keys. A size in bytes has
+    /// no rate that is independent of the number of keys. With such a sizing, or one out of range,
+    /// finishing a builder returns [`RibbonError::Rate`]; set another sizing with
+    /// [`FilterOptions::with_sizing`].
     ///
-    /// All 64 bits of a caller's hashes must be well mixed.
+    /// Caller-supplied hashes must be well mixed in all 64 bits.
     ///
-    /// Prefixes are not taken: the filters hold whole keys, also if `options` add prefixes, or
-    /// prefixes alone. A Ribbon filter has no lookup for a scan, which must read the table.
+    /// Prefix rules are ignored: the filters contain whole keys. A Ribbon filter has no lookup for
+    /// scans, which must read the table.
     pub fn for_filters(options: &FilterOptions) -> Self {
         let rate = match options.sizing() {
             Sizing::FalsePositiveRate(rate) => rate,
@@ -66,32 +66,32 @@ impl RibbonOptions {
         RibbonOptions { rate, key_hash: options.key_hash(), huge_pages: options.huge_pages() }
     }
 
-    /// The rate that filters are made for.
+    /// Returns the target rate of the filters.
     pub fn false_positive_rate(&self) -> f64 {
         self.rate
     }
 
-    /// The hash and seed of the keys.
+    /// Returns the hash and seed of the keys.
     pub fn key_hash(&self) -> KeyHash {
         self.key_hash
     }
 
-    /// The hasher of the keys.
+    /// Returns the hasher of the keys.
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
+    /// [`KeyError::NoHasher`] for caller-supplied hashes.
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
         self.key_hash.hasher()
     }
 
-    /// Whether large filters are advised to be on huge pages.
+    /// Returns whether large filters are advised to use huge pages.
     pub(crate) fn huge_pages(&self) -> bool {
         self.huge_pages
     }
 
-    /// Bytes of a stored filter of this many keys, to within one in a thousand from 100,000 keys
-    /// on: hashes fall into shards by chance, so that the shards' rounding differs.
+    /// Returns the stored size of a filter of this many keys. The estimate is accurate to 0.1 % for
+    /// 100,000 keys or more; the exact size depends on how the hashes fall into shards.
     ///
     /// # Errors
     ///
@@ -107,11 +107,11 @@ impl RibbonOptions {
         sizing::estimated_bytes(self.rate, keys)
     }
 
-    /// The lowest rate of a filter of this many keys in at most this many bytes, as
-    /// [`estimated_bytes`](Self::estimated_bytes) counts them. `None` if they are too few for a
-    /// rate of one half, and for more keys than a filter can hold.
+    /// Returns the lowest rate at which a filter of this many keys takes at most this many bytes,
+    /// as estimated by [`estimated_bytes`](Self::estimated_bytes). Returns `None` if the bytes do
+    /// not suffice for a rate of 1/2, or if the keys are too many for a filter.
     ///
-    /// Cost: some 60 estimates.
+    /// Cost: about 60 estimates.
     ///
     /// ```
     /// # use blocked_bloom_ribbon::RibbonOptions;
@@ -127,7 +127,7 @@ impl RibbonOptions {
 }
 
 impl Default for RibbonOptions {
-    /// One absent key in a hundred passes.
+    /// Returns options with a rate of 1 %.
     fn default() -> Self {
         RibbonOptions::new(0.01)
     }

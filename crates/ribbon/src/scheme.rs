@@ -1,8 +1,8 @@
-//! The sharded filter in plain scalar Rust: which bits of which shard a hash refers to. Kernels and
-//! construction are compared with it, and `docs/format.md` is normative.
+//! The sharded filter in plain scalar Rust: the bits of a shard that belong to a hash. It is the
+//! reference for kernels and construction; `docs/format.md` is normative.
 //!
-//! A shard is a small Ribbon filter of its own: equations of 64 coefficients, blocks of 64 slots, a
-//! seed. With `n` shards:
+//! A shard is a small separate Ribbon filter with equations of 64 coefficients, blocks of 64 slots,
+//! and a seed. With `n` shards:
 //!
 //! ```text
 //! shard, rest  = (hash * n) / 2^64, (hash * n) mod 2^64
@@ -13,9 +13,9 @@
 //! result       = a with its bytes reversed              bit c belongs to column c
 //! ```
 //!
-//! `seed` and `starts` are the shard's, from its entry of the directory. A block is its columns one
-//! behind the other, each a word of 64 bits of which bit i belongs to slot i; the first `short`
-//! blocks have a column less than the filter's number.
+//! `seed` and `starts` come from the shard's entry in the directory. A block consists of its
+//! columns, each a 64-bit word whose bit i belongs to slot i. The first `short` blocks have one
+//! column less than the others.
 
 pub(crate) mod rocksdb;
 
@@ -24,23 +24,23 @@ use self::rocksdb::{COEFFICIENTS, REHASH};
 /// Slots in a block, and coefficients of an equation.
 pub(crate) const WIDTH: u32 = 64;
 
-/// Most columns, for a rate of 2^-32.
+/// Maximum number of columns, for a rate of 2^-32.
 pub(crate) const MAX_COLUMNS: u32 = 32;
 
-/// A word of the stored filter: a column of a block, or a shard's entry of the directory.
+/// A word of the stored filter: a column of a block, or a shard's directory entry.
 pub(crate) type Word = [u8; 8];
 
-/// The factor of the seed's ordinal.
+/// Multiplier of the seed's ordinal.
 pub(crate) const SEED: u64 = 0xc782_19a2_3eea_dd03;
 
-/// A shard as the directory has it.
+/// A shard's directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Words before the shard's first.
+    /// Number of words before the shard.
     pub(crate) offset: u32,
-    /// Slots in which an equation can start: the shard's slots less 63.
+    /// Number of slots in which an equation can start: the shard's slots minus 63.
     pub(crate) starts: u16,
-    /// Blocks, from the first, that have one column less.
+    /// Number of leading blocks with one column less.
     pub(crate) short: u8,
     pub(crate) seed: u8,
 }
@@ -62,17 +62,17 @@ impl Entry {
         (u64::from(self.offset) | (u64::from(self.starts) | high) << 32).to_le_bytes()
     }
 
-    /// Blocks of the shard.
+    /// Returns the number of blocks of the shard.
     pub(crate) fn blocks(self) -> u32 {
         u32::from(self.starts).div_ceil(WIDTH)
     }
 
-    /// Words of the shard, if its blocks have this many columns.
+    /// Returns the number of words of the shard, given the columns of its blocks.
     pub(crate) fn words(self, columns: u32) -> u32 {
         self.blocks() * columns - u32::from(self.short).min(self.blocks())
     }
 
-    /// The fraction of the hashes of this shard that were not added and fulfil their equations.
+    /// Returns the fraction of absent hashes of this shard that satisfy their equations.
     pub(crate) fn rate(self, columns: u32) -> f64 {
         let starts = f64::from(self.starts.max(1));
         let short = f64::from(u32::from(self.short) * WIDTH).min(starts) / starts;
@@ -80,14 +80,14 @@ impl Entry {
     }
 }
 
-/// The shard of the hash, `0 .. shards`, and what remains of the hash.
+/// Returns the shard of the hash, `0 .. shards`, and the remainder of the hash.
 #[inline(always)]
 pub(crate) const fn shard(hash: u64, shards: u32) -> (u32, u64) {
     let product = hash as u128 * shards as u128;
     ((product >> 64) as u32, product as u64)
 }
 
-/// An equation: where it starts, its coefficients, its result.
+/// Returns an equation: start, coefficients and result.
 #[inline(always)]
 pub(crate) const fn equation(rest: u64, seed: u8, starts: u16) -> (u32, u64, u64) {
     let seeded = (rest ^ (seed as u64).wrapping_mul(SEED)).wrapping_mul(REHASH);
@@ -95,7 +95,7 @@ pub(crate) const fn equation(rest: u64, seed: u8, starts: u16) -> (u32, u64, u64
     ((((seeded >> 32) * starts as u64) >> 32) as u32, a | 1, a.swap_bytes())
 }
 
-/// The words of a filter, and how they are read.
+/// The words of a filter.
 #[derive(Clone, Copy)]
 pub(crate) struct Shards<'a> {
     /// At most 2^32 - 1.
@@ -105,15 +105,14 @@ pub(crate) struct Shards<'a> {
     pub(crate) columns: u32,
 }
 
-/// An equation and where its columns are.
+/// An equation and the place of its columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Placed {
-    /// The word of column 0 in the equation's first block.
+    /// Index of the word of column 0 in the equation's first block.
     pub(crate) word: usize,
-    /// Words from there to the same column of the next block; 0 if the equation is in one block.
+    /// Distance in words to the same column of the next block; 0 if the equation is in one block.
     pub(crate) next: usize,
-    /// 0 to 32; the equation's words end at `word + next + columns`, which is not beyond the last
-    /// word.
+    /// 0 to 32. The equation's words end at `word + next + columns`, at or before the last word.
     pub(crate) columns: u32,
     /// The equation's bits in the first block and in the next.
     pub(crate) left: u64,
@@ -122,8 +121,8 @@ pub(crate) struct Placed {
 }
 
 impl Shards<'_> {
-    /// The hash's equation, or the answer where there is none: false without shards, true ("maybe")
-    /// if the directory leads beyond the last word, which a verified one does not.
+    /// Returns the hash's equation. Without shards returns `Err(false)`. If the directory, which
+    /// may be unverified, points after the last word, returns `Err(true)` ("maybe").
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> Result<Placed, bool> {
         let (shard, rest) = shard(hash, self.directory.len() as u32);
@@ -136,7 +135,7 @@ impl Shards<'_> {
         let next = if bit == 0 { 0 } else { columns };
         let end = word + u64::from(next + columns);
         let left = coefficients << bit;
-        // In two steps, since it may be by 64.
+        // In two steps, because the distance may be 64.
         let right = coefficients >> 1 >> (WIDTH - 1 - bit);
         match end <= self.words.len() as u64 {
             true => Ok(Placed {
@@ -151,8 +150,8 @@ impl Shards<'_> {
         }
     }
 
-    /// Whether the hash's equation is fulfilled in every column: true means "maybe", false means
-    /// "certainly absent", as without shards.
+    /// Returns whether the hash satisfies its equation in every column: true means "maybe", false
+    /// "certainly absent". Returns false without shards.
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         let placed = match self.place(hash) {

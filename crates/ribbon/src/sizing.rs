@@ -1,29 +1,28 @@
-//! How many shards, slots and columns a sharded filter gets.
+//! Computes the numbers of shards, slots and columns of a sharded filter.
 
 use blocked_bloom::parts::HEADER_BYTES;
 
 use crate::error::RibbonError;
 use crate::scheme::{MAX_COLUMNS, WIDTH};
 
-/// Keys that a shard is made for. With more, the 8 bytes of a directory entry, 1.6 % of a bit per
-/// key, would be shared by more keys, but there would be more slots per key, whose number grows
-/// with the shard.
+/// Keys per shard. With more, the directory entry of 8 bytes (1.6 % of a bit per key) would be
+/// shared by more keys, but slots per key grow with the size of a shard.
 pub(crate) const KEYS_PER_SHARD: u64 = 3_900;
 
-/// Most slots of a shard: 255 blocks, which `short` can count.
+/// Maximum number of slots of a shard: 255 blocks, the limit of `short`.
 pub(crate) const MAX_SLOTS: u32 = 255 * WIDTH;
 
-/// Most shards: their number is stored in 32 bits.
+/// Maximum number of shards, which is stored in 32 bits.
 const MAX_SHARDS: u64 = u32::MAX as u64;
 
-/// Keys that 2^7, 2^8, ... 2^14 slots take so that one construction in twenty fails, with 64
-/// coefficients. From RocksDB's `ribbon_config.cc`, which has them for this width too.
+/// Keys in 2^7, 2^8, ... 2^14 slots at which one construction in twenty fails, with 64
+/// coefficients. From RocksDB's `ribbon_config.cc`, which also covers this width.
 const KEYS: [f64; 8] = [120.659, 243.346, 488.168, 976.373, 1948.86, 3875.85, 7704.97, 15312.4];
 
-/// Slots of the first number of [`KEYS`].
+/// Slots of the first entry of [`KEYS`].
 const FIRST_SLOTS: f64 = 128.0;
 
-/// Shards for this many keys: none without keys.
+/// Returns the number of shards for this many keys; 0 without keys.
 ///
 /// # Errors
 ///
@@ -35,8 +34,8 @@ pub(crate) fn shards(keys: u64) -> Result<u32, RibbonError> {
     }
 }
 
-/// The number of words of all shards as it is stored, in 32 bits: up to 2^32 shards of 3,900 keys
-/// may have more.
+/// Converts the number of words of all shards to its stored form of 32 bits. With up to 2^32 shards
+/// of 3,900 keys, it may not fit.
 ///
 /// # Errors
 ///
@@ -48,28 +47,28 @@ pub(crate) fn words(words: u64, keys: u64) -> Result<u32, RibbonError> {
     })
 }
 
-/// Slots of a shard of this many keys, a multiple of 64; more than [`MAX_SLOTS`] if there are too
-/// many.
+/// Returns the number of slots for a shard of this many keys, a multiple of 64. It exceeds
+/// [`MAX_SLOTS`] if there are too many keys.
 pub(crate) fn slots(keys: usize) -> u32 {
     let slots = libm::ceil(exact_slots(keys as f64)).min(f64::from(MAX_SLOTS + 1));
     (slots as u32).next_multiple_of(WIDTH)
 }
 
-/// Slots by the table.
+/// Interpolates the number of slots in the table.
 fn exact_slots(keys: f64) -> f64 {
     let keys = keys.max(KEYS[0]);
-    // Beyond the table its last step is continued.
+    // Above the table, its last step is continued.
     let above = KEYS[1..KEYS.len() - 1].partition_point(|&most| most < keys);
     let (lower, upper) = (KEYS[above], KEYS[above + 1]);
     let power = FIRST_SLOTS * (1_u32 << above) as f64;
     power + power * (keys - lower) / (upper - lower)
 }
 
-/// The columns of a rate, and the part of the slots that have one less.
+/// Returns the columns for a rate, and the fraction of the slots with one column less.
 ///
 /// # Errors
 ///
-/// [`RibbonError::Rate`] unless it is 2^-32 to one half.
+/// [`RibbonError::Rate`] outside 2^-32 to 1/2.
 pub(crate) fn columns(rate: f64) -> Result<(u32, f64), RibbonError> {
     for columns in 1..=MAX_COLUMNS {
         let least = libm::exp2(-f64::from(columns));
@@ -80,21 +79,21 @@ pub(crate) fn columns(rate: f64) -> Result<(u32, f64), RibbonError> {
     Err(RibbonError::Rate { rate })
 }
 
-/// Blocks with one column less, of a shard with this many slots in which an equation can start:
-/// enough that the rate is not above the one that was wanted.
+/// Returns the number of blocks with one column less, for a shard with this many starts. The number
+/// is rounded down, so that the rate does not exceed the target.
 pub(crate) fn short_blocks(starts: u32, portion: f64) -> u32 {
     (portion * f64::from(starts) / f64::from(WIDTH)) as u32
 }
 
-/// Bytes of a stored filter of this many keys, if every shard has the mean number.
+/// Returns the size of a stored filter if every shard has the mean number of keys.
 pub(crate) fn estimated_bytes(rate: f64, keys: u64) -> Result<u64, RibbonError> {
     let (columns, portion) = columns(rate)?;
     let shards = shards(keys)?;
     if shards == 0 {
         return Ok(HEADER_BYTES as u64);
     }
-    // Rounding up to whole blocks adds half a block on average where shards differ by more than a
-    // block, as they do from some hundred keys each.
+    // Rounding up to whole blocks adds half a block on average if shards differ by more than one
+    // block, which is the case from about 1,000 keys per shard upwards.
     let mean = keys as f64 / f64::from(shards);
     let slots = match exact_slots(mean) {
         slots if mean < 1_000.0 => libm::ceil(slots / f64::from(WIDTH)) * f64::from(WIDTH),
@@ -105,14 +104,14 @@ pub(crate) fn estimated_bytes(rate: f64, keys: u64) -> Result<u64, RibbonError> 
     Ok(HEADER_BYTES as u64 + (f64::from(shards) * 8.0 * (words + 1.0)) as u64)
 }
 
-/// The lowest rate, 2^-32 to one half, whose filters of this many keys take at most this many
-/// bytes.
+/// Returns the lowest rate, 2^-32 to 1/2, at which a filter of this many keys takes at most this
+/// many bytes.
 pub(crate) fn lowest_rate(keys: u64, bytes: u64) -> Option<f64> {
     let fits = |columns: f64| {
         let rate = libm::exp2(-columns);
         estimated_bytes(rate, keys).is_ok_and(|needed| needed <= bytes).then_some(rate)
     };
-    // The most columns that fit, where a fraction is a column that only part of the slots has.
+    // Finds the most columns that fit. A fraction is a column that only some slots have.
     let (mut lowest, mut least, mut most) = (fits(1.0)?, 1.0, f64::from(MAX_COLUMNS));
     if let Some(rate) = fits(most) {
         return Some(rate);
@@ -131,7 +130,7 @@ pub(crate) fn lowest_rate(keys: u64, bytes: u64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// At every size the rate fits, and a rate that is a hundredth lower does not.
+    /// At every size the returned rate fits, and a rate 1 % lower does not.
     #[test]
     fn the_lowest_rate_fits_and_a_lower_one_does_not() {
         for keys in [1_000, 100_000, 10_000_000_u64] {
@@ -147,8 +146,8 @@ mod tests {
         assert_eq!(lowest_rate(u64::MAX, u64::MAX), None);
     }
 
-    /// As many words as an entry's offset can count, and no more: with 32 GiB of them no filter is
-    /// built in a test.
+    /// As many words as an entry's offset can count are accepted, and no more. Tests cannot build a
+    /// filter of 32 GiB.
     #[test]
     fn words_up_to_the_last() {
         let most = u64::from(u32::MAX);
@@ -157,7 +156,7 @@ mod tests {
         for over in [most + 1, 2 * most, 1 << 35] {
             let error = words(over, 1 << 30).unwrap_err();
             let RibbonError::TooManyKeys { keys, limit } = error else { panic!("{error}") };
-            // That many keys have as many words each.
+            // The limit has as many words per key.
             assert_eq!(keys, 1 << 30);
             let words_of_limit = limit as f64 * over as f64 / (1_u64 << 30) as f64;
             assert!((words_of_limit / most as f64 - 1.0).abs() < 1e-6, "{limit}");

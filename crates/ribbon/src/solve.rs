@@ -1,5 +1,5 @@
-//! Solving the equations of a shard, as `rocksdb` does those of a block, but in any order of the
-//! keys: all rows of a shard are 50 KB.
+//! Solves the equations of a shard, like `rocksdb` those of a block, but in any order of the keys:
+//! all rows of a shard take 50 KB.
 
 pub(crate) mod rocksdb;
 
@@ -10,7 +10,7 @@ use blocked_bloom::AllocError;
 use crate::scheme::{MAX_COLUMNS, WIDTH, Word, equation};
 use crate::threads::Threads;
 
-/// The rows of a shard, by slot: 0 coefficients where there is none.
+/// The rows of a shard, by slot. A slot without a row has 0 coefficients.
 #[derive(Default)]
 pub(crate) struct Rows {
     pub(crate) coefficients: Vec<u64>,
@@ -18,7 +18,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Adds all equations under this seed to this many empty rows. False if they contradict each
+    /// Inserts all equations with this seed into empty rows. Returns false if they contradict each
     /// other, so that another seed is needed.
     pub(crate) fn add_all(
         &mut self,
@@ -33,8 +33,8 @@ impl Rows {
         Ok(rests.iter().all(|&rest| {
             let (start, mut coefficients, result) = equation(rest, seed, starts);
             let (mut slot, mut result) = (start as usize, result as u32);
-            // No slot is beyond the rows: an equation starts at least 63 slots before the last, and
-            // a sum of equations ends where one of them does.
+            // `slot` stays within the rows: an equation starts at least 63 slots before the last,
+            // and a sum of equations ends where one of them ends.
             loop {
                 let there = rows[slot];
                 if there == 0 {
@@ -54,13 +54,13 @@ impl Rows {
     }
 }
 
-/// The scalar definition of back substitution: from the last slot to the first, each column's bit
-/// is what makes its row hold.
+/// The scalar definition of back substitution: from the last slot to the first, chooses each
+/// column's bit so that its row is satisfied.
 ///
-/// Always inlined, so that it is compiled for the instruction set of the caller.
+/// Always inlined, so that it is compiled for the caller's instruction set.
 #[inline(always)]
 pub(crate) fn substitute(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
-    // The bits of each column in the 64 slots that follow.
+    // The bits of each column in the next 64 slots.
     let mut state = [0_u64; MAX_COLUMNS as usize];
     let mut end = out.len();
     let blocks = rows.coefficients.chunks_exact(WIDTH as usize);

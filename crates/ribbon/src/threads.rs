@@ -1,23 +1,22 @@
-//! Whether work is done by the calling thread or by those of the current rayon pool, for everything
-//! that can be shared among them.
+//! Selects the calling thread or the threads of the current rayon pool.
 
 use alloc::vec::Vec;
 
 use blocked_bloom::AllocError;
 
-/// Who does the work.
+/// The threads that do the work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
     /// The calling thread.
     One,
-    /// The threads of the current rayon pool: only for methods `par_*`.
+    /// The threads of the current rayon pool. Only the methods `par_*` use it.
     #[cfg(feature = "rayon")]
     Pool,
 }
 
 impl Threads {
-    /// Makes the list one of this many defaults. With one thread most of the time is the first use
-    /// of each page of memory, a fifth of the construction of a block.
+    /// Fills the list with this many defaults. With one thread, most of the time is the first use
+    /// of each page of memory, which is 20 % of the construction of a block.
     pub(crate) fn refill<T: Clone + Default + Send>(
         self,
         list: &mut Vec<T>,

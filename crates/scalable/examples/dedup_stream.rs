@@ -1,15 +1,15 @@
-//! Deduplicates a stream of unknown length: prints what its filter has certainly not seen before,
-//! and to standard error what that took.
+//! Deduplicates a stream of unknown length: prints the lines that are certainly new, and statistics
+//! to standard error.
 //!
 //! ```text
 //! cargo run --release -p blocked-bloom-scalable --example dedup_stream
-//!     invented URLs of a crawl, counted against a HashSet
+//!     generated URLs of a crawl, compared with a HashSet
 //! cargo run --release -p blocked-bloom-scalable --example dedup_stream -- - < urls
-//!     lines of standard input; the new ones are printed
+//!     lines of standard input; new lines are printed
 //! ```
 //!
-//! A new line is dropped with the probability of a false positive, under 0.1 %; a repeated one is
-//! never printed. The URLs test both.
+//! A new line is dropped with the probability of a false positive, below 0.1 %. A repeated line is
+//! never printed. The run with URLs checks both.
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "an example for the command line")]
 
 use std::collections::HashSet;
@@ -22,21 +22,21 @@ use blocked_bloom::Bitmask;
 use blocked_bloom_scalable::ScalableOptions;
 use clap::Parser;
 
-/// Prints the lines that were certainly not there before
+/// Prints the lines that are certainly new
 #[derive(Parser)]
 struct Args {
-    /// File of lines, or - for standard input; without one, invented URLs are counted against a
+    /// File of lines, or - for standard input; without it, generated URLs are compared with a
     /// HashSet
     file: Option<PathBuf>,
-    /// Share of new lines that may be dropped, however long the stream gets
+    /// Maximum fraction of new lines that may be dropped, for any length of the stream
     #[arg(long, default_value_t = 0.001)]
     rate: f64,
 }
 
-/// Lines looked up at once: enough for the batch kernel, few enough to keep them waiting.
+/// Lines looked up at once: enough for the batch kernel, and few enough to keep in memory.
 const BATCH: usize = 4_096;
 
-/// Calls `new` for each line that was certainly not there before.
+/// Calls `new` for each line that is certainly new.
 fn deduplicate(
     lines: impl Iterator<Item = io::Result<Vec<u8>>>,
     rate: f64,
@@ -81,7 +81,7 @@ fn print_new_lines(file: &Path, rate: f64) -> Result<(), Box<dyn Error>> {
     Ok(output.flush()?)
 }
 
-/// A crawl finds two links on each page: one to a page near by, often known, and one anywhere.
+/// A crawl finds two links per page: a nearby page, which is often known, and any other page.
 fn invented_urls(rate: f64) -> Result<(), Box<dyn Error>> {
     let mut state = 1_u64;
     let urls = (0..500_000_u64).flat_map(|page| {
@@ -116,7 +116,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => invented_urls(args.rate),
     };
     match done {
-        // Whoever reads the lines has seen enough.
+        // The reader closed the pipe.
         Err(error) if error.downcast_ref().map(io::Error::kind) == Some(ErrorKind::BrokenPipe) => {
             Ok(())
         }

@@ -1,43 +1,43 @@
-//! Why a growing filter cannot be made, added to or merged.
+//! Errors of building growing filters, inserting into them and merging them.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::{AllocError, KeyError, KeyHash, ParamsError};
 
-/// Why a growing filter cannot be made, added to or merged. Nothing was lost: what was in it still
-/// is.
+/// Why a growing filter could not be built, inserted into or merged. Its keys are all still
+/// present.
 ///
 /// ```
 /// use blocked_bloom_scalable::{ScalableError, ScalableOptions};
 /// let error = ScalableOptions::new(0.01, 1_000).with_growth(1).build().unwrap_err();
 /// assert!(matches!(error, ScalableError::GrowthOutOfRange { growth: 1 }));
-/// assert_eq!(error.to_string(), "growth by a factor of 1: give 2 to 16");
+/// assert_eq!(error.to_string(), "growth factor 1: give 2 to 16");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ScalableError {
-    /// The false-positive rate is not above 0 and under 1, or a link that keeps it cannot be sized.
+    /// The false-positive rate is not between 0 and 1, or no next link can keep it.
     Params(ParamsError),
-    /// No memory for the next link. The key was not added.
+    /// Allocating the next link failed. The key was not inserted.
     Alloc(AllocError),
-    /// A key was given to a filter of the caller's hashes, or the last link holds prefixes, which
-    /// no filter of this crate does. It was not added.
+    /// The filter takes caller-supplied hashes, but was given a key. Or the first link contains
+    /// prefixes, which growing filters do not support. Nothing was inserted.
     Key(KeyError),
-    /// Not 2 to 16.
+    /// The growth factor is outside 2 to 16.
     GrowthOutOfRange {
         /// The value given.
         growth: u32,
     },
-    /// Not 0.05 to 0.95.
+    /// The tightening ratio is outside 0.05 to 0.95.
     TighteningOutOfRange {
         /// The value given.
         tightening: f64,
     },
-    /// Two filters of different hash or seed cannot be merged.
+    /// Filters with different hashes or seeds cannot be merged.
     HashMismatch {
-        /// Identity of the receiving filter.
+        /// Hash of the receiving filter.
         left: KeyHash,
-        /// Identity of the other.
+        /// Hash of the other filter.
         right: KeyHash,
     },
 }
@@ -49,13 +49,13 @@ impl Display for ScalableError {
             Self::Alloc(error) => error.fmt(f),
             Self::Key(error) => error.fmt(f),
             Self::GrowthOutOfRange { growth } => {
-                write!(f, "growth by a factor of {growth}: give 2 to 16")
+                write!(f, "growth factor {growth}: give 2 to 16")
             }
             Self::TighteningOutOfRange { tightening } => {
-                write!(f, "a tightening ratio of {tightening}: give 0.05 to 0.95")
+                write!(f, "tightening ratio {tightening:?}: give 0.05 to 0.95")
             }
             Self::HashMismatch { left, right } => {
-                write!(f, "cannot merge a filter of {left} with one of {right}")
+                write!(f, "cannot merge filters with different hashes: {left} and {right}")
             }
         }
     }

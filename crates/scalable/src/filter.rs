@@ -1,5 +1,4 @@
-//! A chain of filters, each larger and stricter than the one before: how it is made, and what is
-//! known of it.
+//! A chain of filters, each larger and stricter than the one before: construction and properties.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -13,26 +12,26 @@ use blocked_bloom::{
 use crate::error::ScalableError;
 use crate::options::ScalableOptions;
 
-/// A Bloom filter for an unknown number of keys: it grows, and keeps its false-positive rate.
+/// A Bloom filter for an unknown number of keys: it grows and keeps its false-positive rate.
 ///
-/// A chain of blocked filters ("links"), after Almeida, Baquero, Preguiça and Hutchison, "Scalable
-/// Bloom Filters", Information Processing Letters 101 (2007). When the last link has the keys it
-/// was sized for, the next is made for [twice](ScalableOptions::with_growth) as many, and for 15 %
-/// of the rate that the links so far leave of the target. So the rates of all links, and with them
-/// the chance that any of them is wrong, never sum to more than the target.
+/// It is a chain of blocked filters ("links"), after Almeida, Baquero, Preguiça and Hutchison,
+/// "Scalable Bloom Filters", Information Processing Letters 101 (2007). When the last link is full,
+/// the next one is sized for [twice](ScalableOptions::with_growth) as many keys, and for 15 % of
+/// the rate that the existing links leave of the target. So the sum of the links' rates, and with
+/// it the rate of the chain, never exceeds the target.
 ///
-/// A key is added only if no link may have it, so repeated keys cost no memory; and the keys that
-/// are counted are distinct.
+/// A key is inserted only if no link may contain it. Repeated keys therefore cost no memory, and
+/// only distinct keys are counted.
 ///
-/// Price: a filter of the same rate that was sized for the number of keys needs one cache line for
-/// a lookup instead of one for each link, and less memory: the chain takes 1.4 to 1.8 times as much
-/// when its last link is full, 3.3 to 4.1 times when that has just been added. `docs/growing.md`
-/// has the figures.
+/// Cost: a filter of the same rate that is sized for the number of keys reads one cache line per
+/// lookup instead of one per link, and uses less memory. The chain uses 1.4 to 1.8 times as much
+/// when its last link is full, and 3.3 to 4.1 times as much after a new link was added.
+/// `docs/growing.md` has the figures.
 ///
-/// `ScalableBloomFilter` owns its links and can be added to;
+/// `ScalableBloomFilter` owns its links and accepts keys.
 /// `ScalableBloomFilter<Stored<LinkBytes<B>>>` was opened by
-/// [`from_bytes`](ScalableBloomFilter::from_bytes), and its links lie in the bytes that `B` holds.
-/// Both are looked up alike.
+/// [`from_bytes`](ScalableBloomFilter::from_bytes), and its links borrow the bytes in `B`. Both
+/// have the same lookups.
 ///
 /// ```
 /// use blocked_bloom_scalable::ScalableOptions;
@@ -50,25 +49,25 @@ use crate::options::ScalableOptions;
 /// ```
 #[derive(Clone)]
 pub struct ScalableBloomFilter<D = BlockBuffer> {
-    /// The options, except that the keys are those of the last link, and the rate is a sum after a
+    /// The options, with two changes: `items` belongs to the last link, and `rate` is a sum after a
     /// union.
     pub(crate) shape: ScalableOptions,
     pub(crate) kernel: Kernel,
-    /// Whether links to come are advised to be on huge pages.
+    /// Whether new links are advised to use huge pages.
     pub(crate) huge_pages: bool,
-    /// Keys go into the last one.
+    /// Keys are inserted into the last link.
     pub(crate) links: Vec<BloomFilter<D>>,
 }
 
 impl ScalableOptions {
-    /// An empty filter. Allocates nothing yet.
+    /// Creates an empty filter. Allocates nothing.
     ///
     /// # Errors
     ///
-    /// [`ScalableError::Params`] if the rate is out of its range or out of reach of the first link,
-    /// or the link would be too large; [`ScalableError::GrowthOutOfRange`];
-    /// [`ScalableError::TighteningOutOfRange`]. A target of 10^-5 is kept for over 40 links, one of
-    /// 10^-6 for 30; then adding fails.
+    /// [`ScalableError::Params`] if the rate is out of range, cannot be reached by the first link,
+    /// or needs a link that is too large; [`ScalableError::GrowthOutOfRange`];
+    /// [`ScalableError::TighteningOutOfRange`]. A target of 10^-5 can be kept for over 40 links,
+    /// and one of 10^-6 for 30. Insertions that need more links fail.
     pub fn build(self) -> Result<ScalableBloomFilter, ScalableError> {
         let shape = self.checked()?;
         let filter = ScalableBloomFilter::from_links(shape, Vec::new());
@@ -76,19 +75,19 @@ impl ScalableOptions {
         Ok(filter)
     }
 
-    /// A growing filter whose first link is `first`. The link is then for the options' number of
-    /// keys, whatever rate it was sized for, and later links share what it leaves of the options'
+    /// Creates a growing filter that continues `first`. Its first link counts as sized for the
+    /// options' number of keys, whatever its rate, and later links share the rest of the options'
     /// rate.
     ///
-    /// For filters that are expected not to grow, whose one link gets more of the rate than
-    /// [`build`](Self::build) gives it; and, with a borrowed link, to store a plain filter as a
-    /// growing one. Copies no block.
+    /// Use it for filters that rarely grow, to use more of the rate in one link than
+    /// [`build`](Self::build) does. With a borrowed link, it can store a plain filter as a growing
+    /// one. Copies no block.
     ///
     /// # Errors
     ///
-    /// [`ScalableError::HashMismatch`] unless the filter is of the options' hash,
-    /// [`ScalableError::Key`] if it holds prefixes, and those of [`build`](Self::build) for options
-    /// out of range.
+    /// [`ScalableError::HashMismatch`] if the filter's hash differs from that of the options,
+    /// [`ScalableError::Key`] if it contains prefixes, and the errors of [`build`](Self::build) for
+    /// options out of range.
     ///
     /// ```
     /// use blocked_bloom::{Filter, FilterOptions, Sizing};
@@ -127,15 +126,15 @@ impl<D> ScalableBloomFilter<D> {
         ScalableBloomFilter { shape, kernel: Kernel::default(), huge_pages: true, links }
     }
 
-    /// Whether links that are made from now on are advised to be on huge pages, as they are unless
-    /// this says otherwise. On small pages a new link of 2 MiB and more is not written, and a page
-    /// of 4 KiB, not of 2 MiB, is cleared when it is first used.
+    /// Sets whether new links are advised to use huge pages (the default). With small pages, a new
+    /// link of 2 MiB or more is not written at once: the system clears each page of 4 KiB, instead
+    /// of 2 MiB, when it is first used.
     #[must_use]
     pub fn with_huge_pages(self, huge_pages: bool) -> Self {
         ScalableBloomFilter { huge_pages, ..self }
     }
 
-    /// The same filter, with batches answered by `kernel`.
+    /// Sets the kernel that runs batches.
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Self {
         self.kernel = kernel;
@@ -143,43 +142,43 @@ impl<D> ScalableBloomFilter<D> {
         self
     }
 
-    /// The links, the one that receives keys last.
+    /// Returns the links. The last one receives new keys.
     pub fn links(&self) -> &[BloomFilter<D>] {
         &self.links
     }
 
-    /// Keys that were certainly new when they were added: the distinct keys, less the false
-    /// positives among them. After a union, the sum.
+    /// Returns the number of keys that were certainly new when inserted: the distinct keys, except
+    /// for false positives. After a union it is the sum of both.
     pub fn keys_inserted(&self) -> u64 {
         self.links.iter().fold(0, |sum, link| sum.saturating_add(link.keys_inserted()))
     }
 
-    /// By how much each link is larger than the one before: see [`ScalableOptions::with_growth`].
+    /// Returns the growth factor: see [`ScalableOptions::with_growth`].
     pub fn growth(&self) -> u32 {
         self.shape.growth
     }
 
-    /// New keys until the next link is made; without links, those that the first will be for.
+    /// Returns how many new keys fit before the next link is created. Without links, returns the
+    /// size of the first.
     pub fn capacity_left(&self) -> u64 {
         let used = self.links.last().map_or(0, BloomFilter::keys_inserted);
         self.shape.items.saturating_sub(used)
     }
 
-    /// The rate that is never exceeded, however many distinct keys are added: that of the
-    /// [options](ScalableOptions), or after unions the sum.
+    /// Returns the rate that the filter never exceeds for any number of distinct keys: the target
+    /// of the [options](ScalableOptions), or the sum of the targets after a union.
     pub fn false_positive_rate(&self) -> f64 {
         self.shape.rate
     }
 }
 
 impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
-    /// Shape of the next link, with the keys that it will be for: what a further new key costs when
-    /// no [capacity](Self::capacity_left) is left.
+    /// Returns the shape of the next link, and the number of keys it is sized for. It is created by
+    /// the first new key when no [capacity](Self::capacity_left) is left.
     ///
     /// # Errors
     ///
-    /// [`ParamsError`] if no link can keep what the others leave of the rate: then adding fails
-    /// too.
+    /// [`ParamsError`] if no link can keep the rest of the rate. Insertions then fail too.
     pub fn next_link(&self) -> Result<Params, ParamsError> {
         let ScalableOptions { rate, tightening, growth, items, .. } = self.shape;
         let used = self.links.iter().map(BloomFilter::expected_false_positive_rate).sum::<f64>();
@@ -193,14 +192,14 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         sizing.params(items)
     }
 
-    /// The current rate that the probe scheme predicts for the keys in each link: the chance that
-    /// at least one link says "maybe" to an absent key.
+    /// Returns the current rate, as predicted from the number of keys in each link: the probability
+    /// that at least one link answers "maybe" for an absent key.
     pub fn expected_false_positive_rate(&self) -> f64 {
         self.chain_rate(BloomFilter::expected_false_positive_rate)
     }
 
-    /// The current rate, from the bits: the chance that at least one link says "maybe" to an absent
-    /// key. Cost: reads every block.
+    /// Returns the current rate, as estimated from the bits: the probability that at least one link
+    /// answers "maybe" for an absent key. Cost: reads every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
         self.chain_rate(BloomFilter::estimated_false_positive_rate)
     }
@@ -209,16 +208,16 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         1.0 - self.links.iter().map(|link| 1.0 - rate(link)).product::<f64>()
     }
 
-    /// Bytes of the blocks of all links.
+    /// Returns the size of all links' blocks in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.links.iter().map(BloomFilter::memory_bytes).sum()
     }
 
-    /// Copies the links into a filter that can be added to.
+    /// Copies the links into a filter that accepts keys.
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if there is no memory for the copies.
+    /// [`AllocError`] if allocating the copies fails.
     pub fn to_filter(&self) -> Result<ScalableBloomFilter, AllocError> {
         let links = self.links.iter().map(BloomFilter::to_filter).collect::<Result<_, _>>()?;
         let ScalableBloomFilter { shape, kernel, huge_pages, .. } = *self;
@@ -226,7 +225,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     }
 }
 
-/// Same hash, target, growth and links; neither the kernel nor where the bytes are matters.
+/// Compares hash, target, growth and links; kernel and storage do not matter.
 impl<D, E> PartialEq<ScalableBloomFilter<E>> for ScalableBloomFilter<D>
 where
     D: AsRef<[Block]>,
@@ -237,7 +236,7 @@ where
     }
 }
 
-/// The shape, without the bits.
+/// Shows the shape, without the bits.
 impl<D: AsRef<[Block]>> fmt::Debug for ScalableBloomFilter<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScalableBloomFilter")

@@ -1,5 +1,5 @@
-//! Adding: a key goes into the newest link, and only if no link may have it. Whatever fails loses
-//! nothing.
+//! Insertion: a key is inserted into the last link, and only if no link may contain it. A failed
+//! insertion loses nothing.
 
 use alloc::vec::Vec;
 
@@ -10,33 +10,33 @@ use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;
 use crate::query::{CHUNK_HASHES, SHORT_BATCH, Unanswered, look_up};
 
-/// Up to this many hashes of a call are added one by one, which takes less time than allocating the
-/// answers.
+/// Up to this many hashes are inserted one by one, which takes less time than allocating the answers
+/// of a batch.
 const MAX_SINGLE_INSERTS: usize = 4;
 
 impl ScalableBloomFilter {
-    /// Adds a key. Returns true if it was certainly not there before, as `HashSet` does; false if
-    /// it may have been: then nothing changes.
+    /// Inserts a key. Returns true if it was certainly absent before, like `HashSet`. Returns false
+    /// if it may have been present; nothing changes in that case.
     ///
-    /// Cost: a cache line for each link. When a link is full, the next is allocated and cleared, at
-    /// most [`growth`](crate::ScalableOptions::with_growth) times as large.
+    /// Cost: one cache line per link. When the last link is full, the next one is allocated and
+    /// cleared. It is at most [`growth`](crate::ScalableOptions::with_growth) times as large.
     ///
     /// # Errors
     ///
-    /// [`ScalableError::Alloc`] if there is no memory for the next link, [`ScalableError::Params`]
-    /// if none can keep what is left of the rate, [`ScalableError::Key`] if the filter is of the
-    /// caller's hashes. The key was not added then, and all others still are.
+    /// [`ScalableError::Alloc`] if allocating the next link fails, [`ScalableError::Params`] if no
+    /// link can keep the rest of the rate, [`ScalableError::Key`] for caller-supplied hashes. The
+    /// key is not inserted, and all others are still present.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, ScalableError> {
         let hasher = self.hasher()?;
         self.insert_hash(hasher.hash(key))
     }
 
-    /// Adds the key with this hash, as [`insert`](Self::insert).
+    /// Inserts a key by its hash, like [`insert`](Self::insert).
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, ScalableError> {
         if self.contains_hash(hash) {
             return Ok(false);
@@ -52,8 +52,8 @@ impl ScalableBloomFilter {
     fn grow(&mut self) -> Result<(), ScalableError> {
         let params = self.next_link()?;
         let error = AllocError::new(size_of::<BloomFilter>() as u64);
-        // Exact, since there are few links, one or two in small filters, and each is much larger
-        // than its entry.
+        // Exact, since chains are short (one or two links in small filters) and each link is much
+        // larger than its entry.
         self.links.try_reserve_exact(1).map_err(|_| error)?;
         let blocks = BlockBuffer::zeroed(params.blocks(), self.huge_pages)?;
         let link = BloomFilter::from_blocks(blocks, params.probes(), self.shape.key_hash)?;
@@ -62,8 +62,8 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// Has the allocator move the blocks of links of less than 2 MiB, and moves the list of links:
-    /// for programs whose allocator knows which memory is fragmented
+    /// Reallocates the blocks of links below 2 MiB, and the list of links, for programs whose
+    /// allocator knows which memory is fragmented
     /// ([`BlockBuffer::reallocate`](blocked_bloom::parts::BlockBuffer::reallocate)).
     pub fn reallocate(&mut self) {
         self.links.iter_mut().for_each(BloomFilter::reallocate);
@@ -74,25 +74,26 @@ impl ScalableBloomFilter {
         }
     }
 
-    /// Adds every key.
+    /// Inserts all keys.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert). Keys before the one that failed were added; adding them all
-    /// again does no harm.
+    /// The errors of [`insert`](Self::insert). Keys before the failing one were inserted. The whole
+    /// batch may be inserted again.
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), ScalableError> {
         self.insert_batch_new(keys, &mut Bitmask::new())
     }
 
-    /// Adds every key. `new` then has one bit per key, 1 if it was certainly not there before, nor
-    /// earlier in the batch.
+    /// Inserts all keys. Sets one bit of `new` per key, which is 1 if the key was certainly absent
+    /// before, including from the batch so far.
     ///
-    /// Cost: keys are looked up in the links by the batch kernel, some thousand at a time.
+    /// Cost: the batch kernel looks keys up in the links, about 1,000 at a time.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert). Keys before the one that failed were added, `new` is empty;
-    /// adding them all again does no harm, but no longer tells which were new.
+    /// The errors of [`insert`](Self::insert). Keys before the failing one were inserted, and `new`
+    /// is empty. The whole batch may be inserted again, but then `new` no longer reports the first
+    /// insertions.
     ///
     /// ```
     /// use blocked_bloom::Bitmask;
@@ -112,12 +113,12 @@ impl ScalableBloomFilter {
         self.insert_keys_new(keys, new, KeyHasher::hash_batch_into)
     }
 
-    /// Adds integers, whose keys are their little-endian bytes, as
+    /// Inserts integers, whose keys are their little-endian bytes, like
     /// [`insert_batch_new`](Self::insert_batch_new).
     ///
     /// # Errors
     ///
-    /// As [`insert_batch_new`](Self::insert_batch_new).
+    /// The errors of [`insert_batch_new`](Self::insert_batch_new).
     pub fn insert_u64s_new(
         &mut self,
         keys: &[u64],
@@ -126,21 +127,21 @@ impl ScalableBloomFilter {
         self.insert_keys_new(keys, new, KeyHasher::hash_u64s)
     }
 
-    /// Adds every hash.
+    /// Inserts all hashes.
     ///
     /// # Errors
     ///
-    /// As [`insert_batch`](Self::insert_batch).
+    /// The errors of [`insert_batch`](Self::insert_batch).
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), ScalableError> {
         self.insert_hashes_new(hashes, &mut Bitmask::new())
     }
 
-    /// Adds every hash, and says which were certainly new, as
+    /// Inserts all hashes and reports which were certainly new, like
     /// [`insert_batch_new`](Self::insert_batch_new).
     ///
     /// # Errors
     ///
-    /// As [`insert_batch_new`](Self::insert_batch_new).
+    /// The errors of [`insert_batch_new`](Self::insert_batch_new).
     pub fn insert_hashes_new(
         &mut self,
         hashes: &[u64],
@@ -174,7 +175,7 @@ impl ScalableBloomFilter {
         })
     }
 
-    /// Adds hashes, and says which were new.
+    /// Inserts hashes and reports which were new.
     fn add(&mut self, hashes: &[u64], new: &mut [u64]) -> Result<(), ScalableError> {
         if let ([word], ..=MAX_SINGLE_INSERTS) = (&mut *new, hashes.len()) {
             *word = 0;
@@ -185,7 +186,7 @@ impl ScalableBloomFilter {
         }
         let mut in_link = Bitmask::new();
         for (hashes, new) in hashes.chunks(CHUNK_HASHES).zip(new.chunks_mut(CHUNK_HASHES / 64)) {
-            // A single link says itself which of the hashes were new.
+            // A single link reports which hashes were new.
             if self.links.len() == 1 && self.capacity_left() > 0 {
                 new.fill(0);
             } else {
@@ -208,9 +209,9 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// Adds those of up to `N` hashes, at most [`CHUNK_HASHES`], whose bit in `words` is zero: no
-    /// link has them, or none was looked up since there is one link, with capacity left. The words
-    /// then say which were new.
+    /// Inserts the hashes whose bit in `words` is zero, then sets the bits of the new ones. Takes
+    /// up to `N` hashes, at most [`CHUNK_HASHES`]. A zero bit means that no link has the hash, or
+    /// that there is only one link, which has capacity left and was not looked up.
     fn add_missing<const N: usize>(
         &mut self,
         hashes: &[u64],
@@ -238,13 +239,13 @@ impl ScalableBloomFilter {
             if fit == count {
                 return Ok(());
             }
-            // A hash that did not fit may equal an earlier one, and so be in the filter by now.
+            // A hash that did not fit may equal an earlier one, which is now in the filter.
             look_up(&self.links, hashes, there);
         }
     }
 }
 
-/// Writes the words of a mask of `len` bits, which is left empty if that fails.
+/// Writes the words of a mask of `len` bits. Leaves the mask empty if `write` fails.
 fn write_new(
     mask: &mut Bitmask,
     len: usize,

@@ -1,4 +1,4 @@
-//! The union of two chains: one chain with the links of both. Links are not OR-ed together: they
+//! The union of two chains: one chain with the links of both. Links are not merged bit by bit: they
 //! have different sizes, and two of the same size would be overfull.
 
 use blocked_bloom::{AllocError, BloomFilter};
@@ -7,19 +7,18 @@ use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
-    /// Adds everything that is in `other`, by taking over its links. No bit changes, no memory is
-    /// copied.
+    /// Inserts all keys of `other` by taking over its links. No bit changes and no block is copied.
     ///
-    /// The target becomes the sum of both targets, at most 1, since every link of both may be
-    /// wrong; the memory adds up too. Keys that are in both are counted, and stored, twice. Further
-    /// keys go into this filter's last link; what capacity `other` had left in its last one is
-    /// given up, and growth and tightening stay this filter's. Where the keys are still at hand,
-    /// adding them again is tighter.
+    /// The target becomes the sum of both targets, at most 1, since any link of either filter may
+    /// return a false positive. Memory adds up too. Keys in both filters are stored and counted
+    /// twice. New keys are inserted into this filter's last link; spare capacity of `other`'s last
+    /// link is lost. Growth and tightening stay those of this filter. If the keys are available,
+    /// inserting them again uses less memory.
     ///
     /// # Errors
     ///
     /// [`ScalableError::HashMismatch`], or [`ScalableError::Alloc`] if the list of links cannot
-    /// grow. This filter is then unchanged, `other` is gone: clone it to keep it.
+    /// grow. This filter is then unchanged and `other` is dropped; clone it to keep it.
     pub fn union_with(&mut self, other: ScalableBloomFilter) -> Result<(), ScalableError> {
         let (left, right) = (self.shape.key_hash, other.shape.key_hash);
         if left != right {
@@ -28,7 +27,7 @@ impl ScalableBloomFilter {
         let bytes = (other.links.len() as u64).saturating_mul(size_of::<BloomFilter>() as u64);
         self.links.try_reserve(other.links.len()).map_err(|_| AllocError::new(bytes))?;
         if self.links.is_empty() {
-            // Further keys go into the last link, whichever filter it came from.
+            // The last link of `other` becomes the last link and receives new keys.
             self.shape.items = other.shape.items;
         }
         let kernel = self.kernel;

@@ -1,10 +1,10 @@
-//! What a growing filter is to be: its rate, its first size, and how it grows.
+//! The settings of a growing filter: rate, first size, growth and hash.
 
 use blocked_bloom::{FilterOptions, KeyHash, ParamsError, Sizing};
 
 use crate::error::ScalableError;
 
-/// What a growing filter is to be.
+/// The settings of a growing filter.
 ///
 /// ```
 /// use blocked_bloom_scalable::ScalableOptions;
@@ -32,7 +32,7 @@ pub struct ScalableOptions {
     /// 2 to 16.
     #[cfg_attr(feature = "serde", serde(default = "growth"))]
     pub(crate) growth: u32,
-    /// Keys that the last link is for; without links, that the first will be for. At least 1.
+    /// Number of keys that the last link is sized for; without links, the first. At least 1.
     pub(crate) items: u64,
 }
 
@@ -45,11 +45,12 @@ const fn growth() -> u32 {
 }
 
 impl ScalableOptions {
-    /// Filters whose rate stays at or under `false_positive_rate`, above 0 and under 1, and whose
-    /// first link is for `first_items` keys (0 counts as 1). Keys are hashed with XXH3-64 and seed
-    /// 0.
+    /// Creates options for filters whose rate never exceeds `false_positive_rate` (above 0, below
+    /// 1), and whose first link is sized for `first_items` keys (0 counts as 1). Keys are hashed
+    /// with XXH3-64 and seed 0.
     ///
-    /// A guess too low costs links and memory, one too high the memory of the first link.
+    /// A low estimate of `first_items` costs links and memory, a high one the memory of the first
+    /// link.
     pub fn new(false_positive_rate: f64, first_items: u64) -> Self {
         ScalableOptions {
             key_hash: KeyHash::default(),
@@ -60,10 +61,9 @@ impl ScalableOptions {
         }
     }
 
-    /// Filters beside those of `options`, of the same hash and seed, so that a key is hashed once
-    /// for all of them. The rate is that of [`Sizing::FalsePositiveRate`]; for another sizing, the
-    /// one that `first_items` keys get. Nothing else is taken: no probes, no prefixes, no limit of
-    /// memory.
+    /// Creates options with the hash and seed of other filters, so that a key is hashed once for
+    /// all of them. The rate is that of [`Sizing::FalsePositiveRate`], or for another sizing the
+    /// rate of a filter of `first_items` keys. Probes, prefix rule and memory limit are ignored.
     ///
     /// # Errors
     ///
@@ -86,32 +86,33 @@ impl ScalableOptions {
         Ok(Self::new(rate, first_items).with_key_hash(options.key_hash()))
     }
 
-    /// Hashes keys with another seed, or leaves hashing to the caller.
+    /// Sets the hash: another seed, or caller-supplied hashes.
     #[must_use]
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         ScalableOptions { key_hash, ..self }
     }
 
-    /// Sets by how much each link is larger than the one before: 2 by default, up to 16.
+    /// Sets the growth factor, the size of each link relative to the one before: 2 to 16, by
+    /// default 2.
     ///
-    /// With 4 there are half as many links to look up in, and up to 3/4 instead of 1/2 of the
-    /// memory is not in use yet.
+    /// With 4, a lookup reads half as many links, and up to 3/4 of the memory is unused instead of
+    /// 1/2.
     #[must_use]
     pub fn with_growth(self, growth: u32) -> Self {
         ScalableOptions { growth, ..self }
     }
 
-    /// Sets which part of the remaining rate each link leaves to later links: 0.85 by default, 0.05
-    /// to 0.95.
+    /// Sets the fraction of the remaining rate that each link leaves to later links: 0.05 to 0.95,
+    /// by default 0.85.
     ///
-    /// A lower ratio makes the first links smaller and later ones larger: 0.5 needs less memory up
-    /// to four links, 0.9 from ten links on.
+    /// A lower ratio makes the first links smaller and later ones larger: 0.5 needs less memory for
+    /// up to four links, 0.9 for ten or more.
     #[must_use]
     pub fn with_tightening(self, tightening: f64) -> Self {
         ScalableOptions { tightening, ..self }
     }
 
-    /// The same options, if every number is in its range.
+    /// Returns the options if every number is in range.
     pub(crate) fn checked(self) -> Result<Self, ScalableError> {
         if !(self.rate > 0.0 && self.rate < 1.0) {
             return Err(ParamsError::RateOutOfRange { rate: self.rate }.into());

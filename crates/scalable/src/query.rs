@@ -1,22 +1,22 @@
-//! Queries of a chain: a key may be there if any link says so.
+//! Lookups in a chain: a key may be present if any link may contain it.
 
 use blocked_bloom::parts::{check_words, fill_with_hits};
 use blocked_bloom::{Block, BloomFilter, Filter, KeyHash, LengthError};
 
 use crate::filter::ScalableBloomFilter;
 
-/// Hashes of a batch that are looked up together: up to 10 KiB of stack.
+/// Hashes of a batch looked up together: up to 10 KiB of stack.
 pub(crate) const CHUNK_HASHES: usize = 1_024;
 
-/// Batches up to this length have smaller buffers: clearing those for [`CHUNK_HASHES`] takes 0.2
-/// us, as long as looking up one key in ten links.
+/// Batches up to this length use smaller buffers. Clearing the buffers for [`CHUNK_HASHES`] takes
+/// 0.2 us, as much time as looking up one key in ten links.
 pub(crate) const SHORT_BATCH: usize = 64;
 
-/// Longest batch whose lines are prefetched in all links at once: see [`prefetch`].
+/// Maximum length of batches whose blocks are prefetched in all links at once: see [`prefetch`].
 const MAX_PREFETCHED: usize = 16;
 
-/// A key may have been added if any link says so. Cost of a lookup: a cache line for each link, the
-/// newest first, until one may have the key; `docs/growing.md` has the figures.
+/// A lookup reads one cache line per link, the newest link first, until a link may contain the key.
+/// `docs/growing.md` has the figures.
 impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -34,7 +34,7 @@ impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
         self.links.iter().rev().for_each(|link| prefetch_in(link, hash));
     }
 
-    /// The hash and seed that the filter was made with.
+    /// Returns the hash and seed chosen when the filter was created.
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.shape.key_hash
@@ -46,8 +46,8 @@ impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
     }
 }
 
-/// Looks up every hash; there is one word per 64. If the owner of the blocks panics, "maybe" is
-/// left of what was not looked up.
+/// Looks up all hashes; `words` has one word per 64. If the owner of the blocks panics, the answer
+/// for the remaining hashes is "maybe".
 pub(crate) fn look_up<D: AsRef<[Block]>>(
     links: &[BloomFilter<D>],
     hashes: &[u64],
@@ -55,7 +55,7 @@ pub(crate) fn look_up<D: AsRef<[Block]>>(
 ) {
     if let ([hash], [word]) = (hashes, &mut *words) {
         *word = 1;
-        // For one hash, clearing buffers would take longer than the lookups.
+        // For one hash, clearing buffers would take more time than the lookups.
         if links.len() > 1 {
             prefetch(links, hashes);
         }
@@ -74,10 +74,9 @@ pub(crate) fn look_up<D: AsRef<[Block]>>(
     }
 }
 
-/// Prefetches what is looked up in the links that are too large for the cache, whose lines then
-/// come from memory at the same time instead of one after the other: a call for one key in ten
-/// links of 23 MB takes 0.6 to 0.7 of the time, one for 64 keys that are there would take up to
-/// twice as long (Zen 5).
+/// Prefetches in the links that exceed the cache, so that their blocks are loaded in parallel
+/// instead of one after the other. A call for one key in ten links of 23 MB takes 0.6 to 0.7 times
+/// as much time as without. A call for 64 present keys would take up to twice as much (Zen 5).
 fn prefetch<D: AsRef<[Block]>>(links: &[BloomFilter<D>], hashes: &[u64]) {
     let fits =
         |link: &BloomFilter<D>| link.memory_bytes() <= link.kernel().prefetch_threshold() as u64;
@@ -94,12 +93,12 @@ fn prefetch_in<D: AsRef<[Block]>>(link: &BloomFilter<D>, hash: u64) {
     link.prefetch_hash(hash);
 }
 
-/// Looks up to `N` hashes up, at most [`CHUNK_HASHES`], in one link after the other, the newest
-/// first, which has about half of all keys. Once half of the hashes are answered "maybe", the
-/// others are gathered, and only these are looked up in the remaining links.
+/// Looks up `N` hashes or fewer (at most [`CHUNK_HASHES`]) in one link after the other. The newest
+/// link, which contains about half of all keys, is first. Once half of the hashes are answered
+/// "maybe", the others are gathered, and only these are looked up in the remaining links.
 ///
-/// Gathering after every link costs absent keys up to twice the time; looking up every hash in
-/// every link costs present keys ten times as much. The answers are written last.
+/// Gathering after every link would cost absent keys up to twice the time. Looking up every hash in
+/// every link would cost present keys ten times the time. The answers are written last.
 fn look_up_some<const N: usize, D: AsRef<[Block]>>(
     links: &[BloomFilter<D>],
     hashes: &[u64],
@@ -133,7 +132,7 @@ fn look_up_some<const N: usize, D: AsRef<[Block]>>(
     words.copy_from_slice(hits);
 }
 
-/// Hashes that no link has answered "maybe" yet, and where they stand in their batch.
+/// Hashes that no link has answered with "maybe" yet, and their indices in the batch.
 pub(crate) struct Unanswered<const N: usize> {
     pub(crate) hashes: [u64; N],
     pub(crate) places: [u16; N],
@@ -144,11 +143,11 @@ impl<const N: usize> Unanswered<N> {
         Unanswered { hashes: [0; N], places: [0; N] }
     }
 
-    /// Takes the hashes whose bit is zero; returns how many.
+    /// Collects the hashes whose bit is zero, and returns their number.
     pub(crate) fn gather(&mut self, hashes: &[u64], words: &[u64]) -> usize {
         let mut count = 0;
         for (i, &hash) in hashes.iter().enumerate() {
-            // Written whether or not it stays, so that there is no branch to mispredict.
+            // Written unconditionally, so that there is no branch to mispredict.
             (self.hashes[count], self.places[count]) = (hash, i as u16);
             count += usize::from(words[i / 64] >> (i % 64) & 1 == 0);
         }

@@ -1,5 +1,5 @@
 //! The stored form of a growing filter: the container of `docs/format.md` with the magic `89 42 42
-//! 47 52 4f 57 0a`. Its links are ordinary stored filters with the checks of such.
+//! 47 52 4f 57 0a`. Its links are ordinary stored filters with the same checks.
 
 use alloc::vec::Vec;
 use core::error::Error;
@@ -15,23 +15,23 @@ use crate::options::ScalableOptions;
 pub const MAGIC: [u8; 8] = *b"\x89BBGROW\n";
 const VERSION: u16 = 1;
 
-/// Where the header has which hash the keys have.
+/// Offset of the hash in the header.
 const HASH: usize = 10;
 
-/// Where the header has the checksum of the checksums that end the headers of the links.
+/// Offset of the checksum over the header checksums of all links.
 const LINKS_CHECKSUM: usize = 40;
 
-/// Where the header of a link has its numbers of probes, blocks and additions, and its own
-/// checksum, which is the last of it.
+/// Offsets in the header of a link: probes, blocks, number of keys, and its own checksum, the last
+/// field.
 const LINK_PROBES: usize = 12;
 const LINK_BLOCKS: usize = 24;
 const LINK_KEYS: usize = 32;
 const LINK_CHECKSUM: usize = 56;
 
-/// The bytes of one link of a stored filter: a part of those that `B` holds.
+/// The bytes of one link of a stored filter: a part of the bytes in `B`.
 ///
-/// If their owner lends fewer or more than were opened, there are none, and the link answers
-/// "maybe".
+/// If the length of the owner's bytes changes after opening, the slice is empty and the link
+/// answers "maybe".
 ///
 /// ```
 /// use std::sync::Arc;
@@ -49,7 +49,7 @@ const LINK_CHECKSUM: usize = 56;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LinkBytes<B> {
-    /// Of the whole filter.
+    /// The bytes of the whole filter.
     stored: Stored<B>,
     start: usize,
     end: usize,
@@ -65,8 +65,8 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for LinkBytes<B> {
     }
 }
 
-/// Cold: otherwise a conditional move chooses the bytes, and the address of what is looked up in
-/// them waits for it.
+/// Cold, so that the compiler branches. A conditional move would make the address of the block wait
+/// for this check.
 #[cold]
 fn empty_slice() -> &'static [u8] {
     &[]
@@ -75,18 +75,18 @@ fn empty_slice() -> &'static [u8] {
 type Link<B> = BloomFilter<Stored<LinkBytes<B>>>;
 
 impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
-    /// Opens a stored growing filter of this hash and verifies all of it: a `&[u8]`, an
-    /// `Arc<[u8]>`, a `bytes::Bytes`, each of which is cheap to clone. Every link has a clone, so
-    /// that a `Vec<u8>` is better borrowed, or made an `Arc<[u8]>`. If the owner of the bytes lends
-    /// fewer or more later, every answer is "maybe".
+    /// Opens a stored growing filter that uses this hash, and verifies it completely. Every link
+    /// keeps a clone of `bytes`, so pass a type that is cheap to clone: `&[u8]`, `Arc<[u8]>` or
+    /// `bytes::Bytes`, rather than a `Vec<u8>`. If the length of the owner's bytes changes later,
+    /// every answer is "maybe".
     ///
-    /// Cost: reads everything once. Allocates a list of the links, and copies no block.
+    /// Cost: reads all bytes once. Allocates a list of links and copies no block.
     ///
     /// # Errors
     ///
-    /// [`ScalableFormatError`] says what was found, where, and what was expected. Every truncation,
-    /// extension and flipped bit is an error, and so is another hash, seed or tag
-    /// ([`HeaderError::HashMismatch`]). Such bytes must not be used to answer "absent".
+    /// [`ScalableFormatError`] names the value found, its offset and the expected value. Every
+    /// truncation, extension and flipped bit is an error, and so is another hash, seed or tag
+    /// ([`HeaderError::HashMismatch`]). Rejected bytes must not be used to answer "absent".
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -104,25 +104,25 @@ impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
         Self::open(bytes, Some(key_hash), BloomFilter::from_bytes)
     }
 
-    /// Opens a stored growing filter of any hash and verifies all of it, as
-    /// [`from_bytes`](Self::from_bytes) does: for tools that describe filters, and for callers that
-    /// look up by key. Before you look up a hash, compare [`key_hash`](blocked_bloom::Filter::key_hash).
+    /// Opens a stored growing filter with any hash and verifies it completely, for tools that
+    /// describe filters and callers that look up by key. Compare
+    /// [`key_hash`](blocked_bloom::Filter::key_hash) before you look up a hash.
     ///
     /// # Errors
     ///
-    /// [`ScalableFormatError`], as `from_bytes` but for another hash.
+    /// The errors of [`from_bytes`](Self::from_bytes), except for another hash.
     pub fn from_bytes_any_hash(bytes: B) -> Result<Self, ScalableFormatError> {
         Self::open(bytes, None, BloomFilter::from_bytes)
     }
 
-    /// Opens a stored growing filter of this hash whose blocks are known to be undamaged: a file of
-    /// one's own that is mapped. Verifies lengths and headers, that of each link too, and not the
-    /// blocks: damaged bits there may make inserted keys "absent". Cost: reads 64 bytes for the
-    /// filter and for each link. Allocates a list of the links.
+    /// Opens a stored growing filter that uses this hash without verifying its blocks, for bytes
+    /// that were verified by other means. Verifies lengths and headers, including those of the
+    /// links. Damaged blocks may make inserted keys absent. Cost: reads 64 bytes for the filter and
+    /// for each link. Allocates a list of links.
     ///
     /// # Errors
     ///
-    /// Those of [`from_bytes`](Self::from_bytes), but for the checksums of blocks.
+    /// The errors of [`from_bytes`](Self::from_bytes), except for the checksums of blocks.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -144,18 +144,19 @@ impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
     ///
     /// # Errors
     ///
-    /// [`ScalableFormatError`], as `from_bytes_trusted` but for another hash.
+    /// The errors of `from_bytes_trusted`, except for another hash.
     pub fn from_bytes_trusted_any_hash(bytes: B) -> Result<Self, ScalableFormatError> {
         Self::open(bytes, None, BloomFilter::from_bytes_trusted)
     }
 
-    /// `expected` is the hash, `None` for any. Each link must have that of the first header.
+    /// Opens a stored filter. `expected` is the required hash; `None` accepts any hash. Each link
+    /// must have the hash of the first header.
     fn open(
         bytes: B,
         expected: Option<KeyHash>,
         open_link: fn(LinkBytes<B>, KeyHash) -> Result<Link<B>, FormatError>,
     ) -> Result<Self, ScalableFormatError> {
-        // What is opened is what was measured, even if the owner lends other bytes later.
+        // The slice that was measured is the one that is opened; the owner may lend others later.
         let stored = parts::stored(bytes);
         let bytes = stored.bytes().unwrap_or_default();
         let header = Header::read(bytes, MAGIC, VERSION)?;
@@ -188,15 +189,15 @@ impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
 }
 
 impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
-    /// The filter of these [`stored_headers`](Self::stored_headers) and links, for those who read
-    /// it in pieces, each link into the memory where it stays. That the blocks of a link are the
-    /// ones that followed its header, and undamaged, is for the caller to see.
+    /// Assembles a filter from its [`stored_headers`](Self::stored_headers) and links, for callers
+    /// that read each link directly into its final memory. The caller must ensure that the blocks
+    /// of each link are undamaged and belong to its header.
     ///
     /// # Errors
     ///
-    /// Those of [`from_bytes`](ScalableBloomFilter::from_bytes) for the first header; links of
-    /// another number or hash; other headers of links than it was stored with; and a link with
-    /// other blocks in number, probes or additions than its header says.
+    /// The errors of [`from_bytes`](ScalableBloomFilter::from_bytes) for the first header. Also an
+    /// error: a wrong number of links, a link with another hash, headers of other links, and a link
+    /// whose number of blocks, probes or keys differs from its header.
     ///
     /// ```
     /// use blocked_bloom::parts::BlockBuffer;
@@ -206,7 +207,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     /// filter.insert("apple")?;
     /// let (headers, stored) = (filter.stored_headers(), filter.to_bytes());
     ///
-    /// // The blocks of the only link, which begin behind two headers.
+    /// // The blocks of the only link, which follow two headers.
     /// let mut blocks = BlockBuffer::zeroed(stored.len() as u32 / 64 - 2, true)?;
     /// blocks.as_flattened_mut().copy_from_slice(&stored[128..]);
     /// let link = &filter.links()[0];
@@ -223,7 +224,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         let (first, of_links) = headers.split_first().unwrap_or((&[0; HEADER_BYTES], &[]));
         let header = Header::read(first, MAGIC, VERSION)?;
         let shape = decode(&header, None)?;
-        let (count, allowed) = (header.u32_at(12), "must be that of the links that were read");
+        let (count, allowed) = (header.u32_at(12), "must be the number of links passed");
         if [links.len(), of_links.len()] != [count as usize; 2] {
             return Err(HeaderError::field(12, "number of links", count, allowed).into());
         }
@@ -238,7 +239,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
                 && header[LINK_BLOCKS..][..4] == blocks.to_le_bytes()
                 && header[LINK_KEYS..][..8] == link.keys_inserted().to_le_bytes();
             if !is_of_header {
-                let expected = "must be the blocks that the header of their link says";
+                let expected = "must agree with the header of the link";
                 return Err(HeaderError::field(LINK_BLOCKS, "blocks", blocks, expected).into());
             }
         }
@@ -247,9 +248,9 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
 }
 
 impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
-    /// The stored form, as `docs/format.md` describes it. Cost: two passes over the blocks.
+    /// Returns the stored form that `docs/format.md` describes. Cost: two passes over the blocks.
     ///
-    /// Allocates as `Vec` does; `write_to` needs no second copy of the blocks.
+    /// Allocates like `Vec`. `write_to` does not copy the blocks.
     pub fn to_bytes(&self) -> Vec<u8> {
         let headers = self.stored_headers();
         let mut bytes = Vec::from(headers[0]);
@@ -260,7 +261,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         bytes
     }
 
-    /// Writes the stored form. Returns the number of bytes.
+    /// Writes the stored form and returns the number of bytes.
     ///
     /// # Errors
     ///
@@ -276,9 +277,9 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         Ok((headers.len() * HEADER_BYTES) as u64 + self.memory_bytes())
     }
 
-    /// The headers of the stored form, for those who send it in pieces: that of the filter, and one
-    /// for each of the [`links`](Self::links), which is followed by the blocks of the link. Cost:
-    /// reads the blocks, for their checksums.
+    /// Returns the headers of the stored form, to send it in pieces: the header of the filter, then
+    /// one per [link](Self::links). In the stored form, each link's header is followed by its
+    /// blocks. Cost: reads all blocks to compute their checksums.
     pub fn stored_headers(&self) -> Vec<[u8; HEADER_BYTES]> {
         let ScalableOptions { key_hash, rate, tightening, growth, items } = self.shape;
         let mut header = Header::new(MAGIC, VERSION);
@@ -298,8 +299,8 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     }
 }
 
-/// Bytes of the stored filter that begins here, as its header gives them, or all if there are not
-/// as many: right if the header is.
+/// Returns the length of the stored filter at the start of `rest`, as its unverified header says,
+/// but at most all of `rest`.
 fn link_length(rest: &[u8]) -> usize {
     let blocks = rest.get(LINK_BLOCKS..).and_then(|rest| rest.first_chunk());
     let blocks = blocks.map_or(0, |&bytes| u32::from_le_bytes(bytes));
@@ -307,8 +308,8 @@ fn link_length(rest: &[u8]) -> usize {
     usize::try_from(bytes).map_or(rest.len(), |bytes| bytes.min(rest.len()))
 }
 
-/// Checks the fields of a header by themselves, in the order of the document. `expected` is the
-/// hash, `None` for any.
+/// Checks the fields of a header, in the order of the document. `expected` is the required hash;
+/// `None` accepts any hash.
 fn decode(header: &Header, expected: Option<KeyHash>) -> Result<ScalableOptions, HeaderError> {
     let key_hash = header.key_hash_at(HASH, 16, expected)?;
     let number = |offset: usize| f64::from_bits(header.u64_at(offset));
@@ -331,7 +332,7 @@ fn decode(header: &Header, expected: Option<KeyHash>) -> Result<ScalableOptions,
     Ok(ScalableOptions { key_hash, rate, tightening, growth, items })
 }
 
-/// Why bytes are not a growing filter. None of these bytes may be used to answer "absent".
+/// Why bytes are not a valid growing filter. They must not be used to answer "absent".
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -347,24 +348,24 @@ fn decode(header: &Header, expected: Option<KeyHash>) -> Result<ScalableOptions,
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ScalableFormatError {
-    /// The header, the length or a checksum is wrong, or the hash is not the expected one.
+    /// The header, the length or a checksum is wrong, or the hash is another one.
     Header(HeaderError),
     /// A link is damaged or cut off.
     Link {
-        /// Which, from 0.
+        /// Index of the link, from 0.
         link: u32,
-        /// Where it begins.
+        /// Offset of the link.
         start: u64,
-        /// What is wrong with it; its offset counts from there.
+        /// Error of the link; its offset is relative to `start`.
         error: FormatError,
     },
-    /// No memory for the list of links.
+    /// Allocating the list of links failed.
     Alloc(AllocError),
 }
 
 impl ScalableFormatError {
-    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes
-    /// end or should have ended, whichever comes first.
+    /// Returns the byte offset of the invalid field. For a wrong length, returns the actual or the
+    /// expected end, whichever comes first.
     pub fn offset(&self) -> u64 {
         match self {
             Self::Header(error) => error.offset(),
@@ -379,7 +380,7 @@ impl Display for ScalableFormatError {
         match self {
             Self::Header(error) => error.fmt(f),
             Self::Link { link, start, error } => {
-                write!(f, "link {link}, which begins at {start}: {error}")
+                write!(f, "link {link} at offset {start}: {error}")
             }
             Self::Alloc(error) => error.fmt(f),
         }

@@ -1,5 +1,4 @@
-//! A link that there is no memory for, by an allocator that gives no more than 16 MiB at once,
-//! whatever the machine has.
+//! Allocation of a link fails: the allocator refuses requests above 16 MiB.
 
 #![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
 
@@ -10,18 +9,18 @@ use blocked_bloom_scalable::{ScalableError, ScalableOptions};
 
 struct Bounded;
 
-// SAFETY: `System` does the work, or none is done, which null says.
+// SAFETY: `System` does the work, or nothing is allocated and the result is null.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() > 16 << 20 {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -37,7 +36,7 @@ fn lacks_memory<T>(result: Result<T, ScalableError>) -> bool {
     matches!(result, Err(ScalableError::Alloc(_)))
 }
 
-/// 1.8 GB for a first link, 30 MB for a second: rejected, and nothing else happened.
+/// 1.8 GB for a first link, or 30 MB for a second: rejected without any other effect.
 #[test]
 fn reports_a_failed_link_allocation() {
     let mut filter = ScalableOptions::new(0.01, 1_000_000_000).build().unwrap();
@@ -50,7 +49,7 @@ fn reports_a_failed_link_allocation() {
     assert!(lacks_memory(filter.insert_batch_new(&["apple"], &mut new)) && new.is_empty());
     assert!(lacks_memory(filter.insert_hashes(&[7])));
     assert!(filter == empty && filter.links().is_empty() && !filter.contains("apple"));
-    // So is a further one; what was added stays.
+    // So is another attempt. Inserted keys stay.
     let options = ScalableOptions::new(0.01, 1_000_000).with_growth(16);
     let mut filter = options.build().unwrap();
     let mut hashes = (0..).map(hash);

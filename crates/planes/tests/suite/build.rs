@@ -1,4 +1,4 @@
-//! Builders write what the definition writes, however rows come to them.
+//! Builders write the bytes that the definition writes, for every way of appending rows.
 
 use std::num::NonZeroU32;
 
@@ -50,7 +50,7 @@ fn pieces_are_whole_groups_and_add_up() {
         let group = builder.append(row.iter().copied()).unwrap();
         assert_eq!(group.is_some(), i % 512 == 511);
         stored.extend(group.unwrap_or_default());
-        // 80 bits are two words.
+        // 80 bits take two words.
         assert!(builder.memory_bytes() <= 512 * 16);
     }
     stored.extend(builder.finish().unwrap());
@@ -100,7 +100,7 @@ fn threads_write_the_same_bytes() {
     }
 }
 
-/// Both threads of a pool make groups: the first that reads a row of one waits for the other.
+/// Both threads of a pool build groups: the first that reads a row waits for the other.
 #[cfg(feature = "rayon")]
 #[test]
 fn threads_of_the_pool_take_part() {
@@ -133,7 +133,7 @@ fn threads_of_the_pool_take_part() {
     assert_eq!((meeting.0.lock().unwrap().len(), builder.rows()), (2, 16 * 512));
 }
 
-/// A row whose items panic is not appended, and leaves nothing behind.
+/// A row whose items panic is not appended and leaves no bits.
 #[test]
 fn a_panic_among_the_items_appends_nothing() {
     let options = options((1, 80, 2), 512);
@@ -165,7 +165,7 @@ fn group_sizes_that_cannot_be_are_errors() {
     assert!(
         options.with_group_rows(512).is_ok() && options.with_group_rows(MAX_GROUP_ROWS).is_ok()
     );
-    // The default keeps a group at 32 MiB.
+    // The default limits a group to 32 MiB.
     let rows = |blocks, bits| PlanesOptions::new(Shape::new(blocks, bits, 1).unwrap()).group_rows();
     assert_eq!(
         [rows(1, 16), rows(1, 256), rows(1, 512), rows(1 << 17, 512)],
@@ -173,7 +173,7 @@ fn group_sizes_that_cannot_be_are_errors() {
     );
 }
 
-/// Rows of 4 KiB in groups of 65,536: a whole group would be 256 MiB.
+/// Rows of 4 KiB in groups of 65,536 rows: a whole group would take 256 MiB.
 #[test]
 fn memory_and_bytes_follow_the_rows() {
     let shape = Shape::new(64, 512, 4).unwrap();
@@ -184,14 +184,13 @@ fn memory_and_bytes_follow_the_rows() {
         builder.append([row << 40]).unwrap();
         assert!((row * 4096..=2 * row * 4096).contains(&builder.memory_bytes()), "{row}");
     }
-    // Planes of 16 bytes and a checksum of 8; three records.
+    // Planes of 16 bytes, each with a checksum of 8 bytes, and three records.
     let stored = builder.finish().unwrap();
     assert_eq!(stored.len(), 64 * 512 * 24 + 3 * 64);
     assert_eq!(Planes::from_bytes_any_hash(&stored).unwrap().rows(), 100);
 }
 
-/// Rows that are taken from other planes are those that were appended there, without those that
-/// were deleted.
+/// Rows copied from other planes equal the rows appended there. Deleted rows have no items.
 #[test]
 fn rows_of_other_planes_are_the_same_rows() {
     for (i, shape) in SHAPES.into_iter().enumerate() {
@@ -232,7 +231,7 @@ fn rows_of_planes_that_do_not_fit_are_errors() {
     assert_eq!((builder.rows(), wider.rows()), (0, 0));
 }
 
-/// Whatever is stored of them tells options apart: planes of others are not those that are meant.
+/// Every stored setting takes part in the equality of options.
 #[test]
 fn options_are_equal_if_all_that_is_stored_is() {
     let plain = options((1, 80, 2), 512);
@@ -248,7 +247,7 @@ fn options_are_equal_if_all_that_is_stored_is() {
     }
 }
 
-/// Words by the definition, byte by byte.
+/// The definition of words, byte by byte.
 #[test]
 fn texts_are_divided_as_the_definition_says() {
     let text = TextRows::new(NonZeroU32::MIN);

@@ -1,4 +1,4 @@
-//! Where the bytes are: planes of any owner answer alike, also of one that lends other bytes later.
+//! Planes answer alike for every owner of bytes, including one that lends other bytes later.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::naive::{Model, Random, options, rows, sample};
 
 const ROWS: usize = 1_300;
 
-/// An owner of several versions of its bytes, who is told from outside which to lend.
+/// An owner of several versions of its bytes. The test selects the version to lend.
 struct Owner {
     versions: Vec<Vec<u8>>,
     lent: Rc<Cell<usize>>,
@@ -30,8 +30,8 @@ impl AsMut<[u8]> for Owner {
     }
 }
 
-/// Planes of 1,300 rows without items, of which two were deleted, so that only other bytes can be
-/// why a row is found.
+/// Planes of 1,300 rows without items. Two rows are deleted. A row can match only if the bytes
+/// change.
 fn empty_rows() -> Vec<u8> {
     let empty = vec![Vec::new(); ROWS];
     let mut model = Model::from_rows(options((1, 40, 2), 512).with_liveness(), &empty);
@@ -74,7 +74,7 @@ fn bytes_of_another_length_answer_maybe() {
         assert_eq!(planes.delete(5), Err(error));
         assert_eq!(planes.as_bytes(), before);
     }
-    // What was lent meanwhile leaves nothing behind.
+    // Answers from other bytes are not kept.
     lent.set(0);
     planes.query(&queries[0], &mut hits);
     assert_eq!((hits.len(), hits.count_hits()), (ROWS, 0));
@@ -169,7 +169,7 @@ fn planes_of_another_hash_are_refused() {
     }
 }
 
-/// A row of 2^19 planes takes 32 MiB: so much that no memory is used again.
+/// A row of 2^19 planes takes 32 MiB, too large for the allocator to reuse memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn planes_are_not_on_huge_pages_if_the_filters_of_the_store_are_not() {
@@ -185,7 +185,7 @@ fn planes_are_not_on_huge_pages_if_the_filters_of_the_store_are_not() {
     let [advised, not_advised] = [true, false].map(make);
     let starts = |planes: &[Planes; 4]| planes.each_ref().map(|planes| planes.as_bytes().as_ptr());
     crate::huge_pages::check_advice(&starts(&advised), &starts(&not_advised));
-    // Nothing of it is stored.
+    // The setting is not stored.
     assert_eq!(advised[0].as_bytes(), not_advised[0].as_bytes());
     assert_eq!(advised[0].layout(), not_advised[0].layout());
 }

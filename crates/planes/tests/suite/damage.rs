@@ -1,4 +1,4 @@
-//! Damaged planes are an error, and never rule out a row that has what is looked up.
+//! Damaged planes are an error, and never rule out a row that has the queried item.
 
 use std::num::NonZeroU32;
 
@@ -8,7 +8,7 @@ use blocked_bloom_planes::{Planes, PlanesError, PlanesLayout, PlanesOptions, Que
 
 use crate::naive::{Model, Random, options, record, rows};
 
-/// How many damaged copies were an error, opened and were harmless, and opened and lost a row.
+/// Counts of damaged copies: rejected, opened without harm, and opened with a lost row.
 #[derive(Debug, Default, PartialEq)]
 struct Counts {
     refused: usize,
@@ -48,7 +48,7 @@ impl Case {
                 Ok(planes) if self.loses_a_row(planes) => &mut counts.wrong,
                 Ok(_) => &mut counts.harmless,
             } += 1;
-            // What is not verified may answer anything, but not panic.
+            // Without verification any answer is allowed, but no panic.
             if let Ok(planes) = Planes::from_bytes_trusted(&bytes[..], KeyHash::default()) {
                 self.loses_a_row(planes);
             }
@@ -124,14 +124,14 @@ fn check_every_change(case: Case) {
         bytes
     });
     assert!(all_refused(case.run("several bytes at random", mutated)));
-    // Planes are verified one by one: between two of them nothing tells files of the same options,
-    // rows and tag apart. With tags all are errors, as the next test shows.
+    // Planes are verified one by one, so files with the same options, rows and tag are
+    // interchangeable between two planes. The next test shows that tags prevent it.
     let spliced = (1..bytes.len()).map(|at| [&bytes[..at], &case.other[at..]].concat());
     let counts = case.run("spliced with one of the same tag", spliced);
     assert!(counts.refused > 4_000);
 }
 
-/// Planes that have a tag each cannot be taken for one another.
+/// Planes with different tags cannot be exchanged.
 #[test]
 fn spliced_planes_with_tags_are_errors() {
     let (one, other) = (options((1, 40, 2), 512).with_tag(1), options((1, 40, 2), 512).with_tag(2));
@@ -146,7 +146,7 @@ fn spliced_planes_with_tags_are_errors() {
     }
 }
 
-/// Records whose checksums were mended: an error, or planes that answer without a panic.
+/// Changed records with valid checksums are an error, or open without a panic.
 #[test]
 fn mended_records_never_panic() {
     let without = options((1, 40, 2), 512).with_liveness();
@@ -170,8 +170,7 @@ fn mended_records_of(options: PlanesOptions) {
     assert!(counts.refused > 10_000 && counts.wrong == 0, "{counts:?}");
 }
 
-/// Each field out of its range, in a record whose checksum fits, is an error that names it and says
-/// where it is.
+/// An out-of-range field in a record with a valid checksum is an error that names field and offset.
 #[test]
 fn records_with_a_field_out_of_range_are_errors_that_name_it() {
     let without = options((1, 40, 2), 512);
@@ -210,7 +209,7 @@ fn records_with_a_field_out_of_range_are_errors_that_name_it() {
     }
 }
 
-/// A release that reads up to version 2 says so.
+/// A later version is an error that names the supported versions.
 #[test]
 fn records_of_a_later_version_are_errors() {
     let record = record(&with_text(options((1, 40, 2), 512)), 0, true);

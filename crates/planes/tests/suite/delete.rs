@@ -1,4 +1,4 @@
-//! Deleted rows satisfy no query, in memory and in files.
+//! Deleted rows match no query, in memory and in files.
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_planes::{Planes, PlanesError, PlanesLayout, Query};

@@ -1,4 +1,4 @@
-//! Planes of filters of the core answer as the filters do, bit for bit.
+//! Planes built from filters of the core answer as the filters do, bit for bit.
 
 use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_planes::{Planes, PlanesError, PlanesOptions, Query, Shape};
@@ -18,7 +18,7 @@ fn filters(count: usize, blocks: u64, probes: u32, key_hash: KeyHash) -> Vec<Blo
     filled.collect()
 }
 
-/// Every answer of every filter, for hashes that some have.
+/// Compares every answer of every filter, for hashes that are present in some filters.
 fn compare(filters: &[BloomFilter], planes: &Planes, seed: u64) -> usize {
     let blocks = filters[0].params().blocks();
     let mut random = Random(u64::from(blocks));
@@ -67,7 +67,7 @@ fn stand_ins_and_filters_of_prefixes_may_have_everything() {
     planes.query(&Query::all([1, 2, 3]), &mut hits);
     assert_eq!([0, 20, 42].map(|row| hits.get(row)), [Some(true); 3]);
 
-    // Nothing else.
+    // No other row does.
     let only = vec![BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap(); 3];
     let planes = Planes::from_filters(&only).unwrap();
     planes.query(&Query::all([1, 2, 3]), &mut hits);
@@ -100,7 +100,7 @@ fn filters_that_differ_are_errors() {
         Planes::from_filters(&[small.clone(), others.clone()]).unwrap_err(),
         PlanesError::HashMismatch { found: caller, expected: KeyHash::default() }
     );
-    // Nothing is appended by an error; a view is taken as well as a filter.
+    // An error appends nothing. A view is accepted like a filter.
     let mut builder = PlanesOptions::new(expected).builder().unwrap();
     assert!(builder.append_filter(&large).is_err() && builder.append_filter(&others).is_err());
     assert_eq!(builder.rows(), 0);

@@ -1,5 +1,4 @@
-//! Bytes and answers that never change. A line is never updated: bytes that change break
-//! everybody's files.
+//! Bytes and answers that never change. Never update a line: changed bytes break existing files.
 
 use std::num::NonZeroU32;
 
@@ -72,7 +71,7 @@ fn the_same_items_give_the_same_file() {
     assert!(planes.as_bytes() == WHOLE);
 }
 
-/// 552 rows: a group of 512 with planes of 64 bytes, and one of 40 with planes of 8.
+/// 552 rows: a group of 512 rows with planes of 64 bytes, and one of 40 rows with planes of 8.
 #[test]
 fn a_file_with_a_short_last_group_opens_and_is_written_again() {
     let options = options((1, 64, 4), 512).with_short_last_group().with_tag(0x50);
@@ -90,7 +89,7 @@ fn a_file_with_a_short_last_group_opens_and_is_written_again() {
     }
 }
 
-/// Three lines a row, of which the last has one.
+/// Three lines a row. The last row has one line.
 const LOG: [&str; 10] = [
     "GET /api/v1 node-1",
     "GET /api/v2 node-2",

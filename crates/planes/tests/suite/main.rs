@@ -1,5 +1,5 @@
-//! The tests of the package: one binary, a module for each area. `naive` is the scalar definition
-//! that all of them compare with.
+//! The tests of the package: one binary with a module per area. `naive` is the scalar definition
+//! with which all of them compare.
 
 mod build;
 mod bytes;

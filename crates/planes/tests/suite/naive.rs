@@ -1,5 +1,5 @@
-//! The definition of planes, written to be read: a row is a list of `bool`s, a file is written and
-//! read bit by bit as `docs/planes.md` says. Shares with the crate only XXH3, by the core.
+//! A readable definition of planes: a row is a list of `bool`s, and files are written and read bit
+//! by bit, as `docs/planes.md` says. It shares only XXH3 with the crate, through the core.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use blocked_bloom::{KeyHash, KeyHasher};
 use blocked_bloom_planes::{Planes, PlanesOptions, Shape};
 
-/// Numbers that look like random ones.
+/// A generator of pseudo-random numbers.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// The bits of a hash in a row, in integers that cannot overflow.
+/// The bits of a hash in a row, computed in integers that cannot overflow.
 pub(crate) fn bits(shape: Shape, hash: u64) -> BTreeSet<usize> {
     let (n, m) = (u128::from(shape.blocks()), u128::from(shape.block_bits()));
     let (lo, mut product) = (u128::from(hash) % (1 << 32), u128::from(hash) >> 32);
@@ -73,7 +73,7 @@ impl Model {
         bits(self.options.shape(), hash).into_iter().all(|bit| self.rows[row][bit])
     }
 
-    /// The rows of a range that have all of these hashes and of each list one.
+    /// The rows of a range that have all of these hashes and one of each list.
     pub(crate) fn query(&self, all: &[u64], any: &[Vec<u64>], rows: Range<usize>) -> Vec<bool> {
         let holds = |row: usize| {
             let has = |&hash: &u64| self.has_bits_of(row, hash);
@@ -115,7 +115,7 @@ impl Model {
     }
 }
 
-/// The record that says this many rows, and whether these are all.
+/// The record for this many rows. `complete` marks the closing record.
 pub(crate) fn record(options: &PlanesOptions, rows: u64, complete: bool) -> [u8; 64] {
     let shape = options.shape();
     let (hash, seed) = match options.key_hash() {
@@ -140,7 +140,7 @@ pub(crate) fn record(options: &PlanesOptions, rows: u64, complete: bool) -> [u8;
     record.extend(options.group_rows().to_le_bytes());
     record.extend(options.tag().to_le_bytes());
     record.extend(rows.to_le_bytes());
-    // Lines of a row and 1 for words; nothing of both in version 1.
+    // Lines of a row, and 1 for words. Both are 0 in version 1.
     let lines = options.text().map_or(0, |text| text.lines().get());
     record.extend(lines.to_le_bytes());
     record.extend([u8::from(lines > 0), 0, 0, 0]);
@@ -167,7 +167,7 @@ pub(crate) fn options((blocks, bits, probes): (u32, u32, u32), group_rows: u32) 
     options.with_group_rows(group_rows).unwrap()
 }
 
-/// Rows of up to eight hashes, of which many are in several rows.
+/// Rows of up to eight hashes. Many hashes are in several rows.
 pub(crate) fn rows(count: usize, seed: u64) -> Vec<Vec<u64>> {
     let mut random = Random(seed);
     let common = random.hashes(40);
@@ -183,7 +183,7 @@ pub(crate) fn rows(count: usize, seed: u64) -> Vec<Vec<u64>> {
     (0..count).map(|_| row()).collect()
 }
 
-/// Rows, their model, and their planes.
+/// Rows, their model and their planes.
 pub(crate) fn sample(
     options: PlanesOptions,
     count: usize,

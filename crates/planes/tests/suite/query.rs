@@ -5,7 +5,7 @@ use blocked_bloom_planes::{Planes, PlanesError, Query};
 
 use crate::naive::{Model, Random, SHAPES, options, rows, sample};
 
-/// Queries of each kind: items that rows have, alone and together, and others.
+/// Queries of each kind: items that rows have, alone and combined, and absent items.
 fn queries(rows: &[Vec<u64>], random: &mut Random) -> Vec<(Vec<u64>, Vec<Vec<u64>>)> {
     let mut queries = vec![(vec![], vec![]), (vec![], vec![vec![]]), (vec![random.next()], vec![])];
     for _ in 0..12 {
@@ -52,7 +52,7 @@ fn answers_are_those_of_the_definition() {
     }
 }
 
-/// Windows of a group, and what is left of them at its end: groups of more rows than a window has.
+/// Groups of more rows than a window, including the partial window at the end.
 #[test]
 fn groups_of_several_windows() {
     let mut random = Random(2);
@@ -127,8 +127,7 @@ fn accepts_any_alignment() {
     }
 }
 
-/// Rows that are alike keep lines alive, so that planes are read whole to the last; rows of no item
-/// end them at once.
+/// Equal rows keep all lines alive, so planes are read to the end. Rows without items end at once.
 #[test]
 fn planes_are_read_as_long_as_rows_are_left() {
     let items: Vec<u64> = Random(5).hashes(12);
@@ -154,8 +153,8 @@ fn planes_are_read_as_long_as_rows_are_left() {
     }
 }
 
-/// A few rows among many without items have the first items of the query, each one item more than
-/// the one before: where few lines have rows left, these are followed plane by plane.
+/// A few rows among many empty rows have the first items of the query, each one item more than the
+/// row before. When few lines have rows left, they are evaluated line by line.
 #[test]
 fn few_lines_are_followed_to_the_last_plane() {
     let items: Vec<u64> = Random(6).hashes(12);

@@ -1,4 +1,4 @@
-//! Reading by ranges: what is located is enough, and what is not the located bytes is an error.
+//! Range reads: the located bytes suffice, and other bytes are an error.
 
 use blocked_bloom::Bitmask;
 use blocked_bloom::parts::HeaderError;
@@ -48,7 +48,7 @@ fn one_column_needs_the_planes_of_its_probes() {
         let groups = (0..layout.groups()).map(|group| layout.locate(query, group).unwrap());
         groups.flat_map(|at| at.planes).map(|at| at.length).sum()
     };
-    // 40,000 rows are two groups of 16,384 and one of 7,232, which takes 7,680.
+    // 40,000 rows: two groups of 16,384 rows and one of 7,232, padded to 7,680.
     let plane = (2_048 + 8) * 2 + 960 + 8;
     assert_eq!(requested(&Query::all([0x1111_2222_3333_4444])), 2 * plane);
     assert_eq!(requested(&Query::all([0x1111_2222_3333_4444, 0x9999_8888_7777_6666])), 4 * plane);
@@ -72,7 +72,7 @@ fn rejects_bytes_of_another_location() {
     assert!(matches!(error(&exchanged), PlanesError::PlaneChecksum { group: 1, .. }));
     let short = [&loaded[0][1..], loaded[1], loaded[2], loaded[3]];
     assert_eq!(error(&short), PlanesError::PlaneLength { found: 71, expected: 72 });
-    // The same planes of another group, and of planes with another tag or seed.
+    // The same planes of another group, and planes with another tag or seed.
     let elsewhere = layout.locate(&query, 0).unwrap();
     assert!(matches!(error(&load(file, &elsewhere)), PlanesError::PlaneChecksum { group: 1, .. }));
     let tagged = Model::from_rows(options.with_tag(1), &rows).encode();
@@ -139,7 +139,7 @@ fn a_layout_needs_its_length() {
     assert_eq!(whole.layout(), &layout(file));
 }
 
-/// Rows of which there cannot be this many lead to no offset that overflows.
+/// An impossible number of rows does not make an offset overflow.
 #[test]
 fn rejects_more_rows_than_can_be_counted() {
     let options = options((3, 500, 6), 512);

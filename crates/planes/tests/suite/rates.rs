@@ -1,4 +1,4 @@
-//! The false-positive rate that rows show is the predicted one.
+//! Measured false-positive rates match the predicted rates.
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_planes::{Planes, Query, Shape};
@@ -36,8 +36,8 @@ const CASES: [(u32, u32, u32, usize, u32); 22] = [
 fn measured_rates_are_within_three_standard_errors_of_the_prediction() {
     for (case, (blocks, bits, probes, items, group_rows)) in CASES.into_iter().enumerate() {
         let shape = Shape::new(blocks, bits, probes).unwrap();
-        // Few rows and few queries are independent of each other by themselves; together they are
-        // counted by their own spread.
+        // Few rows and few queries are independent by themselves. Together, the spread is
+        // computed from their own counts.
         let (rows, queries) = (8_192, 2_000);
         let mut random = Random(case as u64);
         let rows: Vec<Vec<u64>> = (0..rows).map(|_| random.hashes(items)).collect();
@@ -51,8 +51,8 @@ fn measured_rates_are_within_three_standard_errors_of_the_prediction() {
             by_query.push(hits.count_hits() as f64 / count as f64);
             hits.hits().for_each(|row| by_row[row] += 1.0 / f64::from(queries));
         }
-        // A query with probes of the same bit finds more rows, a full row is found by more queries:
-        // both vary.
+        // A query whose probes share a bit matches more rows, and a full row matches more
+        // queries, so both vary.
         let variance = |rates: &[f64]| {
             let mean = rates.iter().sum::<f64>() / rates.len() as f64;
             let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();

@@ -1,4 +1,4 @@
-//! Shapes: limits, and what sizing chooses.
+//! Limits of shapes, and the choices of the sizing functions.
 
 use blocked_bloom::Sizing;
 use blocked_bloom_planes::{MAX_PLANES, Shape, ShapeError};
@@ -45,8 +45,8 @@ fn bits_per_item_are_what_a_row_gets() {
             let most = wanted + shape.blocks();
             assert!((wanted..most).contains(&shape.planes()), "{items}, {bits}: {shape}");
             assert_eq!(shape.blocks(), wanted.div_ceil(512));
-            // No other number of probes is better by more than a tenth, and no smaller one is as
-            // good.
+            // No number of probes has a rate better by more than 10 %, and no smaller number is
+            // as good.
             let rate = |probes| {
                 let other = Shape::new(shape.blocks(), shape.block_bits(), probes).unwrap();
                 other.false_positive_rate(items.max(1))
@@ -76,12 +76,11 @@ fn a_rate_is_reached_by_no_more_planes_than_necessary() {
     }
 }
 
-/// For one block the chance is a sum over all ways in which bits can be set: counted for small
+/// The rate of one block is a sum over all sets of bits, which this test enumerates for small
 /// numbers.
 #[test]
 fn the_rate_of_small_blocks_is_that_of_counting() {
-    // All sequences of `balls` bits and of `probes` bits among four; the rate scales with nothing
-    // else.
+    // All sequences of `balls` bits and of `probes` bits among four positions.
     let (bits, probes, balls) = (16_usize, 2_usize, 3_u32);
     let mut passed = 0_u64;
     for set in 0..bits.pow(balls) {
@@ -97,11 +96,11 @@ fn the_rate_of_small_blocks_is_that_of_counting() {
         }
     }
     let counted = passed as f64 / bits.pow(balls + probes as u32) as f64;
-    // Three items of one probe each, looked up by two probes, is what no shape has: three items of
-    // one probe are compared.
+    // No shape looks up items of one probe with two probes, so three items of one probe are
+    // compared.
     let one = Shape::new(1, 16, 1).unwrap().false_positive_rate(3);
     assert!((one - (1.0 - (15.0_f64 / 16.0).powi(3))).abs() < 1e-8);
-    // Two probes and one item, then two: sequences of two and of four bits.
+    // Two probes with one item, then with two: sequences of two and of four bits.
     let mut passed = [0_u64; 2];
     for (items, passed) in (1..).zip(&mut passed) {
         for set in 0..bits.pow(2 * items) {
@@ -128,7 +127,7 @@ fn the_rate_with_512_bits_is_that_of_the_core() {
         let params = Sizing::MaxBytes(64 + 64 * blocks).params(items).unwrap();
         let core = params.with_probes(probes).unwrap().false_positive_rate_at(items);
         let here = Shape::new(blocks as u32, 512, probes).unwrap().false_positive_rate(items);
-        // The core's has the second order of what is exact here.
+        // The core uses a second-order approximation of this exact value.
         assert!((here / core - 1.0).abs() < 0.002, "{blocks}, {items}: {here}, {core}");
     }
 }

@@ -1,5 +1,5 @@
-//! Unit tests of `src/evaluate.rs`, which includes this file: what a query prefetches is what it
-//! reads next.
+//! Unit tests of `src/evaluate.rs`, which includes this file: a query prefetches exactly the lines
+//! that it reads next.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::watch::{Event, events, note};
 
-/// Memory of some groups, each plane on its own lines, in windows of which every line may be read.
+/// Memory of several groups. Each plane has its own lines, and every line of a window may be read.
 struct Memory {
     groups: Vec<Vec<[u8; 64]>>,
     planes: u32,
@@ -35,8 +35,8 @@ impl Memory {
     }
 }
 
-/// Of every plane that is read in every window, each line from the second 4 KiB on is prefetched
-/// once while the line 4 KiB before it is read, in whatever group that is; nothing else is.
+/// While a line is read, the line 4 KiB ahead in the same plane is prefetched once, in any group.
+/// Nothing else is prefetched.
 #[test]
 fn windows_prefetch_what_is_read_next() {
     for (groups, plane_words) in [(1, 2_048), (3, 1_024), (5, 512), (9, 64), (80, 8)] {
@@ -47,8 +47,8 @@ fn windows_prefetch_what_is_read_next() {
             let mut answers = vec![0; words];
             let read = |plane, window: &Window| {
                 let found = memory.window(plane, window);
-                // The first plane is asked for twice in each window: to be read, and to be
-                // prefetched.
+                // Each window requests the first plane twice: once to read it, once to prefetch
+                // it.
                 if plane == 0 {
                     note(Event::Window);
                 }
@@ -62,7 +62,7 @@ fn windows_prefetch_what_is_read_next() {
                 let step = WINDOW_WORDS.min(plane_words - first % plane_words).min(words - first);
                 expected.extend([Event::Window; 2]);
                 for line in 0..step / LINE_WORDS {
-                    // Of the window that is 4 KiB further on, as far as it goes.
+                    // The window 4 KiB ahead, as far as it exists.
                     let later = first + PREFETCH_WORDS;
                     let start = later - later % plane_words % WINDOW_WORDS;
                     let word = start + line * LINE_WORDS;
@@ -78,7 +78,7 @@ fn windows_prefetch_what_is_read_next() {
                 .into_iter()
                 .filter(|event| match event {
                     Event::Window => true,
-                    // Behind the last row an address of nothing.
+                    // After the last row, an empty slice.
                     Event::Line(line) => memory.groups.iter().any(|group| {
                         let start = group.as_ptr().addr() / 64;
                         (start..start + group.len()).contains(line)

@@ -1,11 +1,11 @@
-//! What unit tests see of the code that they run: which cache lines are prefetched.
+//! Records which cache lines the tested code prefetches.
 
 use std::cell::RefCell;
 use std::vec::Vec;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A cache line is prefetched: its address over 64.
+    /// A cache line is prefetched: its address divided by 64.
     Line(usize),
     /// A window of the answers begins.
     Window,
@@ -15,7 +15,7 @@ std::thread_local! {
     static SEEN: RefCell<Option<Vec<Event>>> = const { RefCell::new(None) };
 }
 
-/// What this thread does in `work`, in order.
+/// Returns the events of this thread during `work`, in order.
 pub(crate) fn events(work: impl FnOnce()) -> Vec<Event> {
     SEEN.set(Some(Vec::new()));
     work();
@@ -30,7 +30,7 @@ pub(crate) fn note(event: Event) {
     });
 }
 
-/// In place of [`blocked_bloom::parts::prefetch`].
+/// Replaces [`blocked_bloom::parts::prefetch`].
 pub(crate) fn prefetch<T>(memory: &[T], offset: usize) {
     note(Event::Line(memory.as_ptr().addr().wrapping_add(offset) / 64));
     blocked_bloom::parts::prefetch(memory, offset);

@@ -1,4 +1,4 @@
-//! AVX2: a line in two registers, the places of four keys computed at a time.
+//! AVX2: a line in two registers; computes the places of four keys at a time.
 
 #[cfg(target_arch = "x86")]
 use core::arch::x86::*;
@@ -19,7 +19,7 @@ pub(super) const TABLE: Table = Table {
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The CPU must support AVX2 and the instructions of `bits`: see [`Table`].
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("avx2");
@@ -35,7 +35,7 @@ unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &m
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The CPU must support AVX2 and the instructions of `bits`: see [`Table`].
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 unsafe fn insert<const LINES: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
     ran!("avx2");
@@ -50,7 +50,7 @@ unsafe fn insert<const LINES: usize>(lines: &mut [Block], hashes: &[u64]) -> usi
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The CPU must support AVX2 and the instructions of `bits`: see [`Table`].
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 unsafe fn remove<const LINES: usize>(
     lines: &mut [Block],
@@ -68,7 +68,7 @@ unsafe fn remove<const LINES: usize>(
     )
 }
 
-/// [`Place::of`](crate::tags::Place::of) of eight hashes.
+/// Computes [`Place::new`](crate::tags::Place::new) of eight hashes.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 pub(super) fn places(hashes: &[u64; KEYS], count: u32) -> Places {
@@ -81,11 +81,11 @@ pub(super) fn places(hashes: &[u64; KEYS], count: u32) -> Places {
     }
 }
 
-/// First lines, second lines and tags of four hashes, each in words of 64 bits.
+/// Returns first lines, second lines and tags of four hashes, each in 64-bit words.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn places_of_four(hashes: &[u64; 4], count: u32) -> (__m256i, __m256i, __m256i) {
-    // SAFETY: four words; the load has no alignment to respect.
+    // SAFETY: the array has the 32 bytes that the load reads; the load allows any alignment.
     let hashes = unsafe { _mm256_loadu_si256(hashes.as_ptr().cast()) };
     let count = _mm256_set1_epi64x(count.into());
     // The highest 16 bits of each hash, in all four lanes of its word.
@@ -103,7 +103,7 @@ fn places_of_four(hashes: &[u64; 4], count: u32) -> (__m256i, __m256i, __m256i) 
     (first, _mm256_add_epi64(_mm256_sub_epi64(sum, first), wraps), tags)
 }
 
-/// The low halves of eight words of 64 bits.
+/// Returns the low halves of eight 64-bit words.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn words(low: __m256i, high: __m256i) -> [u32; KEYS] {
@@ -113,7 +113,7 @@ fn words(low: __m256i, high: __m256i) -> [u32; KEYS] {
     ));
     let in_order = _mm256_permute4x64_epi64::<0b11_01_10_00>(both);
     let mut words = [0; KEYS];
-    // SAFETY: eight words of 32 bits; the store has no alignment to respect.
+    // SAFETY: `words` has the 32 bytes that the store writes; the store allows any alignment.
     unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), in_order) };
     words
 }
@@ -122,24 +122,24 @@ fn words(low: __m256i, high: __m256i) -> [u32; KEYS] {
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn store(words: __m256i) -> [u64; 4] {
     let mut stored = [0; 4];
-    // SAFETY: four words; the store has no alignment to respect.
+    // SAFETY: `stored` has the 32 bytes that the store writes; the store allows any alignment.
     unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast(), words) };
     stored
 }
 
-/// Lanes 0 to 15 of a line, and 16 to 31.
+/// Loads lanes 0 to 15 and 16 to 31 of a line.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn load(line: &Block) -> [__m256i; 2] {
     let start = line.as_ptr().cast::<__m256i>();
-    // SAFETY: the first 32 of the reference's 64 bytes; the load has no alignment to respect.
+    // SAFETY: reads the first 32 of the reference's 64 bytes; the load allows any alignment.
     let low = unsafe { _mm256_loadu_si256(start) };
-    // SAFETY: the other 32; `wrapping_add` stays inside the 64.
+    // SAFETY: reads the last 32 of the reference's 64 bytes; the load allows any alignment.
     let high = unsafe { _mm256_loadu_si256(start.wrapping_add(1)) };
     [low, high]
 }
 
-/// Whether a lane of one of the lines equals the tag.
+/// Returns whether a lane of one of the lines equals the tag.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn contains_tag(first: &Block, second: &Block, tags: u64) -> bool {
@@ -151,13 +151,13 @@ fn contains_tag(first: &Block, second: &Block, tags: u64) -> bool {
     _mm256_movemask_epi8(_mm256_or_si256(first, second)) != 0
 }
 
-/// A bit for each lane, set if it equals the tag.
+/// Returns one bit per lane, set if the lane equals the tag.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn equal(line: &Block, tags: u64) -> u32 {
     let tags = _mm256_set1_epi64x(tags as i64);
     let [low, high] = load(line);
-    // Packing keeps the halves of registers apart: the words 0 and 2 have lanes 0 to 15.
+    // Packing keeps register halves apart, so words 0 and 2 contain lanes 0 to 15.
     let bytes = _mm256_packs_epi16(_mm256_cmpeq_epi16(low, tags), _mm256_cmpeq_epi16(high, tags));
     _mm256_movemask_epi8(_mm256_permute4x64_epi64::<0b11_01_10_00>(bytes)) as u32
 }

@@ -1,6 +1,6 @@
-//! AVX-512: a line in one register, the places of eight keys computed at a time. Adding and
-//! removing are AVX2's, which AVX-512 contains: additions to a filter of a million keys took 4.7 ns
-//! with a line in one register and 3.6 with it in two, removals 3.9 to 5.1 with either (AMD EPYC,
+//! AVX-512: a line in one register; computes the places of eight keys at a time. Insertion and
+//! removal use AVX2, which AVX-512 includes: insertions into a filter of a million keys took 4.7 ns
+//! with a line in one register and 3.6 ns with two, removals 3.9 to 5.1 ns with either (AMD EPYC,
 //! Zen 5).
 
 use core::arch::x86_64::*;
@@ -16,7 +16,7 @@ pub(super) const TABLE: Table =
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The CPU must support AVX-512 F, BW, DQ and VL: see [`Table`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("avx512");
@@ -30,11 +30,11 @@ unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &m
     );
 }
 
-/// [`Place::of`](crate::tags::Place::of) of eight hashes.
+/// Computes [`Place::new`](crate::tags::Place::new) of eight hashes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn places(hashes: &[u64; KEYS], count: u32) -> Places {
-    // SAFETY: eight words; the load has no alignment to respect.
+    // SAFETY: the array has the 64 bytes that the load reads; the load allows any alignment.
     let hashes = unsafe { _mm512_loadu_si512(hashes.as_ptr().cast()) };
     let count = _mm512_set1_epi64(count.into());
     // The highest 16 bits of each hash, in all four lanes of its word.
@@ -45,16 +45,16 @@ pub(super) fn places(hashes: &[u64; KEYS], count: u32) -> Places {
     let multiplier = _mm512_set1_epi64(MULTIPLIER.into());
     let product = _mm512_mul_epu32(_mm512_srli_epi64::<48>(tags), multiplier);
     let sum = _mm512_srli_epi64::<32>(_mm512_mul_epu32(product, count));
-    // Below zero the difference is a large number, and the sum with the count the smaller one.
+    // A negative difference is a large unsigned number; adding the count makes it the smaller one.
     let difference = _mm512_sub_epi64(sum, first);
     let second = _mm512_min_epu64(difference, _mm512_add_epi64(difference, count));
     let (first, second) = (_mm512_cvtepi64_epi32(first), _mm512_cvtepi64_epi32(second));
     let mut places = Places { first: [0; KEYS], second: [0; KEYS], tags: [0; KEYS] };
-    // SAFETY: eight words of 32 bits; the store has no alignment to respect.
+    // SAFETY: the array has the 32 bytes that the store writes; the store allows any alignment.
     unsafe { _mm256_storeu_si256(places.first.as_mut_ptr().cast(), first) };
-    // SAFETY: eight words of 32 bits; the store has no alignment to respect.
+    // SAFETY: the array has the 32 bytes that the store writes; the store allows any alignment.
     unsafe { _mm256_storeu_si256(places.second.as_mut_ptr().cast(), second) };
-    // SAFETY: eight words of 64 bits; the store has no alignment to respect.
+    // SAFETY: the array has the 64 bytes that the store writes; the store allows any alignment.
     unsafe { _mm512_storeu_si512(places.tags.as_mut_ptr().cast(), tags) };
     places
 }
@@ -62,11 +62,11 @@ pub(super) fn places(hashes: &[u64; KEYS], count: u32) -> Places {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn load(line: &Block) -> __m512i {
-    // SAFETY: the 64 bytes of the reference; the load has no alignment to respect.
+    // SAFETY: reads the 64 bytes of the reference; the load allows any alignment.
     unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
 }
 
-/// Whether a lane of one of the lines equals the tag.
+/// Returns whether a lane of one of the lines equals the tag.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn contains_tag(first: &Block, second: &Block, tags: u64) -> bool {

@@ -1,9 +1,8 @@
-//! What all batches have in common: places of eight keys at a time, their lines prefetched some
-//! iterations before they are needed, and what is done with the lanes that were found. Comparing
-//! lanes is each instruction set's own.
+//! The loops that all kernels share: compute the places of eight keys, prefetch their lines some
+//! iterations in advance, and act on the lanes found. Each instruction set compares lanes itself.
 //!
-//! All functions are always inlined, so that the closures are compiled for the instruction set of
-//! the caller.
+//! All functions are always inlined, so that the closures are compiled for the caller's instruction
+//! set.
 
 use core::hint::select_unpredictable;
 use core::ops::Deref;
@@ -12,35 +11,35 @@ use blocked_bloom::Block;
 
 use crate::tags::{KEEP_EMPTY, LANES, Place};
 
-/// Keys an iteration: their hashes fill an AVX-512 register.
+/// Keys per iteration: their hashes fill an AVX-512 register.
 pub(super) const KEYS: usize = 8;
 
-/// Iterations between the prefetch of a line and its use: 32 keys, 64 lines, as many as the core
-/// prefetches. Twice as many cost additions to a filter of a million keys 40 % more and queries 3
-/// %; at 100 million keys both take the same, and half as many make removals from a filter of a
-/// million keys 30 % slower (AMD EPYC, Zen 5).
+/// Iterations between the prefetch of a line and its use: 32 keys, or 64 lines, as many as the core
+/// prefetches. Twice the distance makes insertions into a filter of a million keys 40 % slower and
+/// queries 3 %, and changes nothing at 100 million keys. Half the distance makes removals from a
+/// filter of a million keys 30 % slower (AMD EPYC, Zen 5).
 ///
-/// Places wait in a ring, since both the prefetch and the use need them. With the core's
-/// `PrefetchAhead`, which is given hashes and computes each place a second time, 64 keys ahead,
-/// queries took 1.1 to 1.2 times as long from a million keys on, additions and removals 1.1 to 1.3
-/// times (Zen 5, AVX2 and AVX-512).
+/// Places are kept in a ring, since both the prefetch and the use need them. The core's
+/// `PrefetchAhead` takes hashes, computes each place twice, and works 64 keys ahead. Above a
+/// million keys it takes 1.1 to 1.2 times the time for queries and 1.1 to 1.3 times for insertions
+/// and removals (Zen 5, AVX2 and AVX-512).
 const DISTANCE: usize = 4;
 
-/// The places of eight keys. Aligned to cache lines, since a load waits for a store that crosses
-/// one.
+/// The places of eight keys. Aligned to cache lines, since a load stalls on a store that crosses a
+/// cache line.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Places {
     pub(super) first: [u32; KEYS],
     pub(super) second: [u32; KEYS],
-    /// Each tag four times in a word: a load alone broadcasts 64 bits, and 16 bits need more.
+    /// Each tag four times in a word, because one load can broadcast 64 bits but not 16.
     pub(super) tags: [u64; KEYS],
 }
 
 impl Places {
     const EMPTY: Places = Places { first: [0; KEYS], second: [0; KEYS], tags: [0; KEYS] };
 
-    /// By the scalar definition.
+    /// Computes the places with the scalar definition.
     #[inline(always)]
     pub(super) fn scalar(hashes: &[u64; KEYS], lines: u32) -> Self {
         let mut places = Places::EMPTY;
@@ -53,8 +52,8 @@ impl Places {
     }
 }
 
-/// Eight hashes from `start` on, filled up with the last hash where fewer are left, and how many
-/// are real.
+/// Returns eight hashes beginning at `start`, and how many of them are real. If fewer than eight
+/// are left, the last hash is repeated.
 #[inline(always)]
 fn eight(hashes: &[u64], start: usize) -> ([u64; KEYS], usize) {
     let rest = &hashes[start..];
@@ -66,9 +65,9 @@ fn eight(hashes: &[u64], start: usize) -> ([u64; KEYS], usize) {
     (keys, rest.len())
 }
 
-/// Calls `visit` with the places of every eight hashes, the index of the first, and how many are
-/// real, until it returns false. The lines of later hashes were prefetched, `LINES`
-/// cache lines for each line.
+/// Calls `visit` for every eight hashes with their places, the index of the first, and how many are
+/// real, until it returns false. Prefetches the lines of later hashes: `LINES` cache lines per
+/// line.
 #[inline(always)]
 pub(super) fn for_each_eight<const LINES: usize, L: Deref<Target = [Block]>>(
     mut lines: L,
@@ -120,8 +119,8 @@ fn prefetch<const LINES: usize>(lines: &[Block], places: &Places) {
     }
 }
 
-/// Tests every hash: `either(first, second, tags)` says whether a lane of one of both lines equals
-/// the tag.
+/// Tests every hash. `either(first, second, tags)` returns whether a lane of either line equals the
+/// tag.
 #[inline(always)]
 pub(super) fn contains<const LINES: usize>(
     lines: &[Block],
@@ -138,7 +137,7 @@ pub(super) fn contains<const LINES: usize>(
             u64::from(either(first, second, places.tags[i])) << i
         };
         let mut bits = 0;
-        // A loop of known length is unrolled.
+        // The compiler unrolls a loop of known length.
         if real == KEYS {
             for i in 0..KEYS {
                 bits |= test(i);
@@ -153,8 +152,8 @@ pub(super) fn contains<const LINES: usize>(
     });
 }
 
-/// Adds the hashes in order up to the first whose two lines are full, and returns how many.
-/// `equal(line, tags)` gives a bit for each lane, set if it equals the tag.
+/// Inserts hashes in order until both lines of a hash are full, and returns their number.
+/// `equal(line, tags)` returns one bit per lane, set if the lane equals the tag.
 #[inline(always)]
 pub(super) fn insert<const LINES: usize>(
     lines: &mut [Block],
@@ -176,7 +175,7 @@ pub(super) fn insert<const LINES: usize>(
     inserted
 }
 
-/// Adds a tag to its first or its second line. False if both are full.
+/// Inserts a tag into its first or its second line. Returns false if both are full.
 #[inline(always)]
 pub(super) fn insert_one(
     lines: &mut [Block],
@@ -186,10 +185,10 @@ pub(super) fn insert_one(
 ) -> bool {
     let in_first = equal(&lines[first as usize], 0);
     let in_second = equal(&lines[second as usize], 0);
-    // Without a branch: where the first line has about 24 tags, none could be predicted, and in a
-    // filter at its load that is most of the time. Additions to one of a million keys take 3.6 ns
-    // with AVX2 where a branch takes 10; to an empty one that fits the cache 3.8 where a branch
-    // takes 2.9 (AMD EPYC, Zen 5). Prefetching the second line only where the first has no space
+    // Without a branch: when the first line has about 24 tags, which is usual in a full filter, the
+    // branch cannot be predicted. Insertions into a filter of a million keys take 3.6 ns with AVX2,
+    // and 10 ns with a branch. Into an empty filter that fits the cache they take 3.8 ns, and 2.9
+    // ns with a branch (AMD EPYC, Zen 5). Prefetching the second line only if the first is full
     // took 4.5 ns.
     let free = in_first.count_ones();
     let keep = (free > KEEP_EMPTY) | (free >= in_second.count_ones());
@@ -201,7 +200,7 @@ pub(super) fn insert_one(
     empty != 0
 }
 
-/// Removes a copy of each hash in order, writes which were there, and returns how many.
+/// Removes one copy of each hash in order, writes which were present, and returns their number.
 #[inline(always)]
 pub(super) fn remove<const LINES: usize>(
     lines: &mut [Block],
@@ -225,8 +224,8 @@ pub(super) fn remove<const LINES: usize>(
     removed
 }
 
-/// Removes a copy of a tag from the line with the lower number, or from the other. False if neither
-/// has it.
+/// Removes one copy of a tag from the line with the lower number, or else from the other line.
+/// Returns false if neither contains it.
 #[inline(always)]
 pub(super) fn remove_one(
     lines: &mut [Block],
@@ -245,7 +244,7 @@ pub(super) fn remove_one(
     true
 }
 
-/// Writes a lane, 0 to 31.
+/// Writes lane 0 to 31.
 #[inline(always)]
 fn set(line: &mut Block, lane: u32, tag: u16) {
     line.as_chunks_mut().0[lane as usize % LANES] = tag.to_le_bytes();

@@ -1,5 +1,5 @@
-//! NEON: a line in four registers. Adding and removing are the portable ones: NEON has no
-//! instruction that gathers a bit of each lane.
+//! NEON: a line in four registers. Insertion and removal use the portable kernel, since NEON has no
+//! instruction that collects one bit per lane.
 
 use core::arch::aarch64::*;
 
@@ -13,7 +13,7 @@ pub(super) const TABLE: Table =
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The CPU must support NEON: see [`Table`].
 #[target_feature(enable = "neon")]
 unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("neon");
@@ -27,7 +27,7 @@ unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &m
     );
 }
 
-/// Whether a lane of one of the lines equals the tag.
+/// Returns whether a lane of one of the lines equals the tag.
 #[inline]
 #[target_feature(enable = "neon")]
 fn contains_tag(first: &Block, second: &Block, tags: u64) -> bool {
@@ -35,11 +35,11 @@ fn contains_tag(first: &Block, second: &Block, tags: u64) -> bool {
     vmaxvq_u16(vorrq_u16(equal(first, tags), equal(second, tags))) != 0
 }
 
-/// Of lanes `i`, `8 + i`, `16 + i` and `24 + i` together: all ones if one of them equals the tag.
+/// Compares lanes `i`, `8 + i`, `16 + i` and `24 + i` together: all ones if one equals the tag.
 #[inline]
 #[target_feature(enable = "neon")]
 fn equal(line: &Block, tags: uint16x8_t) -> uint16x8_t {
-    // SAFETY: the 64 bytes of the reference; the load is of bytes and has no alignment to respect.
+    // SAFETY: reads the 64 bytes of the reference; loads of bytes allow any alignment.
     let lanes = unsafe { vld1q_u8_x4(line.as_ptr()) };
     let is = |lanes| vceqq_u16(vreinterpretq_u16_u8(lanes), tags);
     vorrq_u16(vorrq_u16(is(lanes.0), is(lanes.1)), vorrq_u16(is(lanes.2), is(lanes.3)))

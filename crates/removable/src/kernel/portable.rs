@@ -1,5 +1,5 @@
-//! Plain Rust without a branch that depends on a lane, which the compiler vectorises with what the
-//! target always has: eight lanes a register for SSE2 and WebAssembly, else four lanes a word.
+//! Plain Rust without a branch that depends on a lane. The compiler vectorises it with the target's
+//! baseline: eight lanes per register with SSE2 and WebAssembly, otherwise four lanes per word.
 
 use blocked_bloom::Block;
 
@@ -37,7 +37,7 @@ fn remove<const LINES: usize>(lines: &mut [Block], hashes: &[u64], found: &mut [
     driver::remove::<LINES>(lines, hashes, found, |keys| Places::scalar(keys, count), equal)
 }
 
-/// Whether a lane of one of the hash's lines equals its tag, or there are no lines.
+/// Returns whether a lane of one of the hash's lines equals its tag, or there are no lines.
 #[inline]
 pub(crate) fn contains_one(lines: &[Block], hash: u64) -> bool {
     let Place { first, second, tag } = Place::new(hash, lines.len() as u32);
@@ -47,14 +47,14 @@ pub(crate) fn contains_one(lines: &[Block], hash: u64) -> bool {
     }
 }
 
-/// Adds the hash. False if both lines are full.
+/// Inserts the hash. Returns false if both lines are full.
 #[inline]
 pub(crate) fn insert_one(lines: &mut [Block], hash: u64) -> bool {
     let Place { first, second, tag } = Place::new(hash, lines.len() as u32);
     driver::insert_one(lines, [first, second], tag.into(), equal)
 }
 
-/// Removes a copy of the hash. False if there is none.
+/// Removes one copy of the hash. Returns false if it is absent.
 #[inline]
 pub(crate) fn remove_one(lines: &mut [Block], hash: u64) -> bool {
     let Place { first, second, tag } = Place::new(hash, lines.len() as u32);
@@ -65,14 +65,14 @@ pub(crate) fn remove_one(lines: &mut [Block], hash: u64) -> bool {
 fn contains_tag(first: &Block, second: &Block, tags: u64) -> bool {
     let (first, second) = (first.as_chunks().0, second.as_chunks().0);
     let lanes = first.iter().zip(second);
-    // All ones in a lane that is equal.
+    // All ones in each equal lane.
     lanes.fold(0_u16, |any, (&first, &second)| {
         let is = |lane| u16::from(u16::from_le_bytes(lane) == tags as u16).wrapping_neg();
         any | is(first) | is(second)
     }) != 0
 }
 
-/// A bit for each lane, set if it equals the tag.
+/// Returns one bit per lane, set if the lane equals the tag.
 #[inline(always)]
 fn equal(line: &Block, tags: u64) -> u32 {
     let (lanes, _) = line.as_chunks();

@@ -1,5 +1,5 @@
-//! The tag scheme one key at a time: runs everywhere, and is what the other kernels are compared
-//! with. Prefetches nothing.
+//! The tag scheme, one key at a time. It runs everywhere, does not prefetch, and is the reference
+//! for the other kernels.
 
 use blocked_bloom::Block;
 

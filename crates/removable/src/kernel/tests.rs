@@ -1,5 +1,4 @@
-//! Which kernel each operation runs in, and that what it prefetches are the lines that it reads
-//! some keys later.
+//! Tests which kernel each operation runs in, and that it prefetches the lines that it reads later.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,7 +15,7 @@ fn hashes(count: u64) -> Vec<u64> {
     (0..count).map(|key| KeyHasher::default().hash(key.to_le_bytes())).collect()
 }
 
-/// The kernels of a lookup and of an addition or removal, found by other means than `table`'s.
+/// The kernels of a lookup and of an insertion or removal, determined without `table`.
 fn expected(kernel: Kernel) -> [&'static [&'static str]; 2] {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     if !(std::is_x86_feature_detected!("bmi1") && std::is_x86_feature_detected!("popcnt"))
@@ -33,8 +32,8 @@ fn expected(kernel: Kernel) -> [&'static [&'static str]; 2] {
     }
 }
 
-/// The cache lines of both lines of each hash, and of the last again to fill eight; of two each
-/// where they straddle.
+/// The cache lines of both lines of each hash: two per line if lines straddle cache lines. The last
+/// hash is repeated to fill eight.
 fn read(memory: &[Block], hashes: &[u64]) -> Vec<usize> {
     let start = memory.as_ptr().addr();
     let last = hashes[hashes.len() - 1];
@@ -53,8 +52,8 @@ fn read(memory: &[Block], hashes: &[u64]) -> Vec<usize> {
     read
 }
 
-/// Every operation runs in the loops of its kernel; where the filter outgrows the cache it
-/// prefetches what it reads, in the order of the keys, else nothing.
+/// Every operation runs in the loops of its kernel. If the filter exceeds the cache, it prefetches
+/// the lines that it reads, in the order of the keys. Otherwise it prefetches nothing.
 #[test]
 fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
     for kernel in Kernel::supported() {
@@ -70,8 +69,8 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
                     let blocks = &mut bytes.as_flattened_mut()[shift..][..64 * count];
                     let blocks: &mut [Block] = blocks.as_chunks_mut().0;
                     let prefetched = |ran: &[Event], kernels: &[&str]| {
-                        // The scalar kernel prefetches nothing, nor do calls that the CPU overlaps
-                        // by itself.
+                        // The scalar kernel does not prefetch, and neither do calls of up to eight
+                        // keys.
                         outgrows && !kernels.is_empty() && {
                             assert!(keys <= 8 || !lines(ran).is_empty(), "{about}");
                             keys > 8
@@ -84,7 +83,7 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
                         true => assert_eq!(lines(&found), read(blocks, &hashes), "{about}"),
                         false => assert!(lines(&found).is_empty(), "{about}"),
                     }
-                    // Memory that is written is never shifted.
+                    // Memory that is written is always aligned.
                     if straddles {
                         continue;
                     }
@@ -106,7 +105,7 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
     }
 }
 
-/// Each eight keys are prefetched four iterations before they are worked on, and each once.
+/// The lines of eight keys are prefetched four iterations before they are used, and only once.
 #[test]
 fn lines_are_prefetched_some_iterations_before_they_are_read() {
     let memory = vec![[0_u8; 64]; 1_000];
@@ -130,7 +129,8 @@ fn lines_are_prefetched_some_iterations_before_they_are_read() {
     }
 }
 
-/// As the core's loops: 64 keys ahead, in order, each once. One key is prefetched by hand.
+/// Readers prefetch like the core: 64 keys ahead, in order, each key once. `prefetch_hash`
+/// prefetches one key.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[test]
 fn readers_prefetch_what_they_read() {
@@ -151,7 +151,7 @@ fn readers_prefetch_what_they_read() {
         }
         let expected: Vec<usize> =
             hashes.iter().flat_map(|&hash| both(filter.lines(), hash)).collect();
-        // Nothing is copied, so that the lines stay where they were.
+        // Nothing is copied, so the lines keep their addresses.
         let writer = filter.into_writer();
         let reader = writer.reader();
         let by_hand = lines(&events(|| hashes.iter().for_each(|&hash| reader.prefetch_hash(hash))));

@@ -1,5 +1,5 @@
-//! A campaign of damage: whatever is done to stored bytes, they are refused, unless checksums were
-//! mended; then they answer as a naive reading of what they say. Nothing panics.
+//! Damaged bytes are rejected. If the checksums are recomputed, the filter answers as a naive
+//! reader of the same bytes does. Nothing panics.
 
 use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
@@ -14,8 +14,7 @@ fn stored(keys: u64, added: usize) -> Vec<u8> {
     filter.to_bytes()
 }
 
-/// What is opened must answer as its bytes say, whoever wrote them. Returns whether the lines were
-/// verified.
+/// An opened filter must answer as its bytes say. Returns whether the lines were verified.
 fn check(bytes: &[u8]) -> bool {
     let verified = RemovableFilter::from_bytes_any_hash(bytes);
     if let Ok(view) = RemovableFilter::from_bytes_trusted_any_hash(bytes) {
@@ -84,7 +83,7 @@ fn overwritten_swapped_and_foreign_bytes_are_refused() {
     assert!(blocked_bloom::BloomFilter::from_bytes_any_hash(&good).is_err());
 }
 
-/// Whoever mends the checksums gets a filter of what the bytes say, or a field's error.
+/// With recomputed checksums, opening returns a filter of these bytes, or the error of a field.
 #[test]
 fn mended_damage_is_read_as_it_stands() {
     let good = stored(300, 280);
@@ -103,7 +102,7 @@ fn mended_damage_is_read_as_it_stands() {
         opened += u32::from(check(&bytes));
     }
     assert!((50..2_900).contains(&opened), "{opened} opened");
-    // A header that announces more lines than could be allocated is an error of its length.
+    // A header with more lines than can be allocated is an error of the length.
     let mut bytes = good;
     bytes[24..28].fill(0xff);
     seal(&mut bytes);

@@ -1,4 +1,4 @@
-//! What is added is there until it is removed as often; what fails changes nothing.
+//! A key is present until it was removed as often as inserted. A failed call changes nothing.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions}
 use crate::common::{Random, kernels};
 use crate::naive::Naive;
 
-/// 64 copies of a key fit, 32 where its two lines are the same; each is removed by itself.
+/// 64 copies of a key fit, or 32 if both of its lines are the same. Each is removed separately.
 #[test]
 fn copies_of_a_key() {
     let mut one_line = 0;
@@ -40,12 +40,12 @@ fn copies_of_a_key() {
             assert!(filter.is_empty());
         }
     }
-    // One key in as many as there are lines: 67 of 200 expected.
+    // One key in `n` has one line: 67 of 200 are expected.
     assert!((40..=95).contains(&one_line), "{one_line}");
 }
 
-/// Random additions and removals of few keys, several copies of each, against a multiset; from time
-/// to time stored and read back.
+/// Random insertions and removals of few keys with several copies, compared with a multiset. The
+/// filter is stored and reopened from time to time.
 #[test]
 fn a_multiset_says_what_must_be_there() {
     for (lines, keys, seed) in [(1, 20, 1), (2, 40, 2), (3, 50, 3), (40, 1_000, 4)] {
@@ -104,7 +104,7 @@ fn a_batch_that_does_not_fit_is_added_up_to_there() {
         let options = RemovableOptions::new(64).with_slack(0.0);
         let options = options.with_key_hash(KeyHash::Caller { tag: 1 });
         let empty = options.empty_filter().unwrap().with_kernel(kernel);
-        // One key, which 64 or 32 copies of fit, then another that has space where the first has
+        // The first key fits 64 or 32 times. The second key still has space when the first has
         // none.
         let naive = Naive::new(2);
         let apart = (1..).map(|i| Random(i).next());
@@ -122,7 +122,7 @@ fn a_batch_that_does_not_fit_is_added_up_to_there() {
         expected.insert_hashes(&batch[..32]).unwrap();
         assert_eq!(filter, expected);
         assert_eq!(filter.keys_inserted(), 32);
-        // By keys, the number counts from the start of all of them.
+        // In a batch of keys, `inserted` counts from the start of the batch.
         let mut filter = RemovableOptions::new(2_000).empty_filter().unwrap().with_kernel(kernel);
         let mut keys: Vec<u32> = (0..1_500).collect();
         keys.extend([7; 64]);
@@ -158,7 +158,7 @@ fn sizes_follow_keys_and_slack() {
         assert!(matches!(error, RemovableError::SlackOutOfRange { .. }), "{error}");
     }
     let text = RemovableOptions::new(1).with_slack(1.5).empty_filter().unwrap_err().to_string();
-    assert_eq!(text, "a slack of 1.5: give 0 to 0.9");
+    assert_eq!(text, "slack 1.5: give 0 to 0.9");
     let most = (u64::from(u32::MAX)) * 28;
     let error = RemovableError::KeysOutOfRange { keys: most + 1, most };
     assert_eq!(lines(most + 1, 0.125), Err(error));
@@ -213,7 +213,7 @@ fn larger_filters_are_made_from_the_keys() {
     assert!((5..=7).contains(&rebuilt));
     assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
     assert_eq!(filter.keys_inserted(), 5_000);
-    // At least as many keys as there are hashes.
+    // Sized for at least as many keys as there are hashes.
     let filter = RemovableFilter::from_hashes(&RemovableOptions::new(1), &hashes).unwrap();
     assert_eq!(filter.lines().len(), 5_000_usize.div_ceil(28));
     let error = RemovableFilter::from_hashes(&options, &[7; 65]).unwrap_err();
@@ -247,7 +247,7 @@ fn filters_tell_what_they_are() {
     assert!(format!("{filter:?}").contains("lines: 36"));
 }
 
-/// Keys that panic when they are read: what was done before stays, and is counted.
+/// Keys whose `as_ref` panics: earlier changes stay, and are counted.
 #[test]
 fn a_key_that_panics_leaves_a_filter_that_counts_its_tags() {
     struct Key([u8; 4], bool);
@@ -264,7 +264,7 @@ fn a_key_that_panics_leaves_a_filter_that_counts_its_tags() {
         let mut filter = RemovableOptions::new(6_000).empty_filter().unwrap();
         let caught = catch_unwind(AssertUnwindSafe(|| filter.insert_batch(&keys(panics))));
         assert!(caught.is_err());
-        // Opening counts the tags.
+        // Opening the stored filter checks the count.
         let opened = RemovableFilter::from_bytes_any_hash(filter.to_bytes()).unwrap();
         assert_eq!(filter.keys_inserted(), opened.keys_inserted());
         assert!((0..opened.keys_inserted() as u32).all(|key| filter.contains(key.to_le_bytes())));
@@ -285,12 +285,12 @@ fn a_key_that_panics_leaves_a_filter_that_counts_its_tags() {
 
 #[test]
 fn errors_say_which_key_it_was() {
-    // One line: what is taken does not depend on the keys.
+    // With one line, `taken` does not depend on the keys.
     let mut filter = RemovableOptions::new(32).with_slack(0.0).empty_filter().unwrap();
     let hashes = Random(1).hashes(40);
     let text = |result: Result<(), RemovableError>| result.unwrap_err().to_string();
-    let full =
-        "both of its lines are full, with 32 of 32 lanes taken; make a larger filter from the keys";
+    let full = "both of its lines are full, and 32 of 32 lanes are in use; build a larger filter from the \
+         keys";
     assert_eq!(
         text(filter.insert_hashes(&hashes)),
         format!("no space for the key at index 32 of the batch: {full}")
@@ -301,7 +301,7 @@ fn errors_say_which_key_it_was() {
         text(filter.into_writer().insert("a").map(drop)),
         format!("no space for the key: {full}")
     );
-    // From the start of all keys, not of those that are hashed at a time.
+    // Counts from the start of the batch, not of a chunk of hashes.
     let mut filter = RemovableOptions::new(1_500).with_slack(0.0).empty_filter().unwrap();
     let keys: Vec<[u8; 4]> = (0..3_000_u32).map(u32::to_le_bytes).collect();
     let error = filter.insert_batch(&keys).unwrap_err();
@@ -339,7 +339,7 @@ fn options_take_hash_and_huge_pages_from_those_of_filters() {
     assert_eq!(RemovableOptions::new(7), RemovableOptions::for_filters(&Default::default(), 7));
 }
 
-/// Filters are so large that no memory is used again.
+/// The filters are too large for the allocator to reuse memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn copies_are_not_on_huge_pages_if_the_original_must_not_be() {
@@ -358,13 +358,13 @@ fn copies_are_not_on_huge_pages_if_the_original_must_not_be() {
     crate::huge_pages::check_advice(&starts(&advised), &starts(&not_advised));
 }
 
-/// True says that no copy of the key was there, also to the writer beside readers.
+/// True means that no copy of the key was present, also for the concurrent writer.
 #[test]
 fn reports_new_keys() {
     let mut filter = RemovableOptions::new(1_000).empty_filter().unwrap();
     let hashes = Random(21).hashes(1_000);
     let new = hashes.iter().filter(|&&hash| filter.insert_hash(hash).unwrap()).count();
-    // Some are taken for present by chance.
+    // Some keys are false positives.
     assert!((990..=1_000).contains(&new), "{new}");
     assert_eq!(filter.insert("apple"), Ok(true));
     assert_eq!(filter.insert("apple"), Ok(false));

@@ -1,5 +1,5 @@
-//! The stored form: the document's table and the code agree, every check is made, and views of it
-//! are the filter.
+//! The stored form: the table in the document matches the code, every check is made, and a view
+//! equals the filter.
 
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Filter, FormatError, KeyHash, KeyHasher};
@@ -15,7 +15,7 @@ fn stored(keys: u64) -> Vec<u8> {
     filter.to_bytes()
 }
 
-/// Makes both checksums fit.
+/// Recomputes both checksums.
 pub(crate) fn seal(bytes: &mut [u8]) {
     let hash = |bytes: &[u8]| KeyHasher::default().hash(bytes).to_le_bytes();
     let sum = hash(&bytes[64..]);
@@ -24,7 +24,7 @@ pub(crate) fn seal(bytes: &mut [u8]) {
     bytes[56..64].copy_from_slice(&sum);
 }
 
-/// Rows of the table below the title, as cells.
+/// The cells of the table below the title.
 fn rows<'a>(document: &'a str, title: &str) -> Vec<Vec<&'a str>> {
     let section = document.split(&format!("\n## {title}\n")).nth(1).expect("the section");
     let section = section.split("\n#").next().unwrap();
@@ -66,7 +66,7 @@ fn the_document_matches_the_code() {
     assert_eq!(bytes.len(), 64 + 64 * 5);
 }
 
-/// Each check, in the order of the document: the damage, the error, its offset.
+/// Each check in the order of the document: the damage, the error and its offset.
 #[test]
 fn every_check_has_its_error() {
     type Damage = fn(&mut Vec<u8>);
@@ -98,7 +98,7 @@ fn every_check_has_its_error() {
             assert_eq!(error.offset(), offset);
         }
     }
-    // As many keys as there may be, but not as there are: only reading the lines shows it.
+    // A possible but wrong number of keys: only reading the lines detects it.
     for keys in [0, 89, 91, 160_u64] {
         let mut bytes = stored(90);
         bytes[32..40].copy_from_slice(&keys.to_le_bytes());
@@ -106,7 +106,7 @@ fn every_check_has_its_error() {
         assert_eq!(field(&RemovableFilter::from_bytes_any_hash(&bytes).unwrap_err()), Some(32));
         let trusted = RemovableFilter::from_bytes_trusted_any_hash(&bytes).unwrap();
         assert_eq!(trusted.keys_inserted(), keys);
-        // A copy counts for itself, so that removing cannot count below zero.
+        // A copy counts its own tags, so removals cannot make the count negative.
         let mut copy = trusted.to_filter().unwrap();
         assert_eq!(copy.keys_inserted(), 90);
         Random(3).hashes(90).iter().for_each(|&hash| assert!(copy.remove_hash(hash)));

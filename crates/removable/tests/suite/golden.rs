@@ -1,10 +1,9 @@
-//! Pins the bytes. A change here breaks the files of everyone who stored a filter: never update a
-//! line, add a tag scheme.
+//! Pins the stored bytes. A change breaks existing files: never update a line, add a tag scheme.
 //!
-//! `tests/golden/goldens.txt` has a line for each filter: keys that it is for, slack, hash, what
-//! was done (keys added, those removed again), and the length and XXH3-64 of the stored bytes. Keys
-//! are the integers from 0 as 8 little-endian bytes. Where `tests/golden/NAME.tags` exists, it has
-//! those very bytes.
+//! `tests/golden/goldens.txt` has one line per filter: number of keys, slack, hash, operations
+//! (keys inserted, keys removed again), and the length and XXH3-64 of the stored bytes. Keys are
+//! the integers from 0 as 8 little-endian bytes. If `tests/golden/NAME.tags` exists, it contains
+//! the same bytes.
 
 use blocked_bloom::{Filter, KeyHash, KeyHasher};
 use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
@@ -17,8 +16,7 @@ struct Golden {
     keys: u64,
     slack: f64,
     key_hash: KeyHash,
-    /// Keys `0 .. added` are added, then each third of them removed, then key 0 added this many
-    /// times.
+    /// Inserts keys `0 .. added`, removes every third of them, then inserts key 0 this many times.
     added: u64,
     copies: u64,
 }

@@ -1,5 +1,5 @@
-//! Every kernel gives the answers of the definition and leaves its lines, for every length, number
-//! of lines and alignment.
+//! Every kernel returns the answers of the definition and leaves its lines, for every length,
+//! number of lines and alignment.
 
 use blocked_bloom::{Bitmask, Block, Filter, Kernel, KeyHash, LengthError};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions, tags};
@@ -7,7 +7,7 @@ use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions,
 use crate::common::{Random, kernels};
 use crate::naive::Naive;
 
-/// An empty filter of exactly this many lines.
+/// An empty filter with exactly this many lines.
 fn empty(lines: usize, kernel: Kernel) -> RemovableFilter {
     let options = RemovableOptions::new(lines as u64 * 32).with_slack(0.0);
     let options = options.with_key_hash(KeyHash::Caller { tag: 1 });
@@ -16,13 +16,13 @@ fn empty(lines: usize, kernel: Kernel) -> RemovableFilter {
     filter
 }
 
-/// Hashes of which some share lines, and some lines and tags.
+/// Hashes: some share lines, and some share lines and tags.
 fn hashes(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random(seed);
     let mut hashes: Vec<u64> = Vec::with_capacity(count);
     for i in 0..count {
         let hash = match i % 4 {
-            // Tags 0 and 1 are the same.
+            // Tags 0 and 1 are the same tag.
             1 => random.next() & 0x0001_ffff_ffff_ffff,
             2 if random.next().is_multiple_of(2) => hashes[random.next() as usize % i],
             _ => random.next(),
@@ -32,7 +32,7 @@ fn hashes(count: usize, seed: u64) -> Vec<u64> {
     hashes
 }
 
-/// Present and random, alternately.
+/// Present and random hashes, alternately.
 fn queries(present: &[u64], count: usize) -> Vec<u64> {
     let mut random = Random(9);
     let pick = |i: usize| match i % 2 {
@@ -60,7 +60,8 @@ fn check(filter: RemovableFilter<&[Block]>, naive: &Naive, hashes: &[u64], hits:
     assert_eq!((found, expected), (words.len() + 1, words.len()));
 }
 
-/// Adds and removes through every kernel what the naive lines get; returns these.
+/// Inserts and removes the same hashes with every kernel and in the naive lines; returns the
+/// latter.
 fn filled(lines: usize, seed: u64) -> (Naive, Vec<u64>, RemovableFilter) {
     let hashes = hashes(lines * 28, seed);
     let mut naive = Naive::new(lines);
@@ -77,7 +78,7 @@ fn filled(lines: usize, seed: u64) -> (Naive, Vec<u64>, RemovableFilter) {
 fn queries_of_every_length_and_number_of_lines() {
     let kernels = kernels();
     let mut hits = Bitmask::new();
-    // 20,011 lines, 1.3 MB, outgrow what any kernel takes to fit the cache: they are prefetched.
+    // 20,011 lines (1.3 MB) exceed every kernel's prefetch threshold, so lines are prefetched.
     for lines in [1, 2, 3, 7, 64, 1_000, 20_011] {
         let (naive, present, filter) = filled(lines, lines as u64);
         let hashes = queries(&present, 200);
@@ -103,7 +104,7 @@ fn every_alignment_of_a_buffer_that_ends_at_its_allocation() {
         let stored = filter.to_bytes();
         let hashes = queries(&present, 150);
         for offset in offsets {
-            // Exactly as long as needed: a sanitizer sees a kernel that reads past the last line.
+            // Exactly as long as needed, so that a sanitizer detects a read past the last line.
             let mut bytes = Vec::with_capacity(offset + stored.len());
             bytes.resize(offset, 0xff);
             bytes.extend_from_slice(&stored);
@@ -136,8 +137,8 @@ fn long_batches_and_the_edges_of_every_range() {
     }
 }
 
-/// Batches of every length, into lines that fill up and empty again: the lines, the number added,
-/// and the bits of what was removed.
+/// Batches of every length, into lines that fill up and empty again. Compares the lines, the number
+/// inserted, and the bits of the removed hashes.
 #[test]
 fn every_kernel_adds_and_removes_as_the_definition() {
     let kernels = kernels();
@@ -161,7 +162,7 @@ fn every_kernel_adds_and_removes_as_the_definition() {
                 assert!(filter.lines().as_flattened() == naive.bytes(), "{kernel}, {length}");
                 assert_eq!(filter.keys_inserted(), naive.len());
                 rest = later;
-                // Every length once, then long ones, of which there are few to compare.
+                // Every length once, then a few long ones.
                 length = if length < 70 { length + 1 } else { all.len() / 3 };
             }
             (rest, length) = (&all[..], 0);
@@ -211,7 +212,7 @@ fn keys_are_the_hashes_of_their_bytes() {
         let mut by_hash = by_key.clone();
         let hasher = by_key.hasher().unwrap();
         let hashes: Vec<u64> = keys.iter().map(|key| hasher.hash(key)).collect();
-        // The empty key comes 75 times, of which 64 fit.
+        // The empty key occurs 75 times; 64 copies fit.
         let (a, b) = (by_key.insert_batch(&keys), by_hash.insert_hashes(&hashes));
         assert_eq!(a, b);
         assert_eq!(by_key, by_hash);
@@ -228,8 +229,7 @@ fn keys_are_the_hashes_of_their_bytes() {
     }
 }
 
-/// A tag in one lane alone, and a line full of tags that differ from it by little: no lane is
-/// overlooked, and none mistaken.
+/// A tag in only one lane, among tags that differ from it slightly: no lane is missed or mistaken.
 #[test]
 fn every_lane_of_both_lines_is_compared() {
     let lines = 5;

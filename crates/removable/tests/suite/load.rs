@@ -1,13 +1,13 @@
-//! How full a filter gets, what churn does to it, and how many absent keys pass: the figures of
-//! docs/removable.md, in small. In large: `cargo run --release -p blocked-bloom-removable --example
-//! churn`.
+//! How full a filter gets, what churn does to it, and how many absent keys pass: small versions of
+//! the figures in docs/removable.md. Large ones: `cargo run --release -p blocked-bloom-removable
+//! --example churn`.
 
 use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_removable::{RemovableError, RemovableOptions};
 
 use crate::common::Random;
 
-/// Keys come until one is refused.
+/// Inserts keys until one is rejected.
 #[test]
 fn the_first_refusal_is_above_nine_tenths() {
     for seed in 0..5 {
@@ -24,7 +24,7 @@ fn the_first_refusal_is_above_nine_tenths() {
     }
 }
 
-/// A filter is for as many keys as it was made for, also where it is small.
+/// A filter holds as many keys as it was sized for, also if it is small.
 #[test]
 fn all_keys_of_a_small_filter_fit_nearly_always() {
     for keys in [1, 28, 56, 84, 112, 280, 896, 1_000] {
@@ -37,8 +37,7 @@ fn all_keys_of_a_small_filter_fit_nearly_always() {
     }
 }
 
-/// At its full number of keys, additions and removals change nothing about it: nothing is refused,
-/// nothing lost.
+/// With its full number of keys, churn causes no rejection and loses no key.
 #[test]
 fn churn_at_full_load_refuses_nothing_and_loses_nothing() {
     let keys = 28_000;

@@ -1,7 +1,7 @@
-//! A second reader and writer of lines, in arithmetic and data that share nothing with the crate:
-//! lists of tags, found by the text of `docs/format.md`.
+//! A second reader and writer of lines that shares no code with the crate: lists of tags, following
+//! `docs/format.md`.
 
-/// Lines as lists of 32 tags, 0 where a lane is empty.
+/// Lines as lists of 32 tags; 0 is an empty lane.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Naive(pub(crate) Vec<[u16; 32]>);
 
@@ -10,7 +10,7 @@ impl Naive {
         Naive(vec![[0; 32]; lines])
     }
 
-    /// The lines behind the header of stored bytes.
+    /// The lines after the header of stored bytes.
     pub(crate) fn from_stored(bytes: &[u8]) -> Self {
         let line = |line: &[u8]| {
             std::array::from_fn(|i| u16::from(line[2 * i]) + 256 * u16::from(line[2 * i + 1]))

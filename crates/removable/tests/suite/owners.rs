@@ -1,5 +1,5 @@
-//! Filters in bytes that somebody else owns: an owner that lends others than were opened, and bytes
-//! that are damaged. None may say "absent".
+//! Filters in bytes of another owner: one that lends other bytes than were opened, and damaged
+//! bytes. None may answer "absent".
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions}
 
 use crate::common::{Random, kernels};
 
-/// Lends a prefix of its bytes, this many.
+/// Lends a prefix of its bytes, of this length.
 struct Owner<'a> {
     bytes: &'a [u8],
     lent: &'a Cell<usize>,
@@ -31,7 +31,7 @@ fn stored() -> Vec<u8> {
     filter.to_bytes()
 }
 
-/// Every lookup of these keys, in batches of every kind and one by one.
+/// Every lookup of these keys: batches of every kind, and single keys.
 macro_rules! answers {
     ($filter:expr, $keys:expr) => {{
         let (filter, keys): (_, &[u64]) = ($filter, $keys);
@@ -53,7 +53,7 @@ macro_rules! answers {
             }
         });
         assert!(masks.iter().all(|mask| *mask == masks[0]));
-        // Bits past the last key are zero here too.
+        // Bits after the last key are zero here too.
         let mut words = [(); 4].map(|()| vec![5; keys.len().div_ceil(64)]);
         filter.contains_hashes_into(&hashes, &mut words[0]).unwrap();
         filter.contains_batch_into(&bytes, &mut words[1]).unwrap();
@@ -70,7 +70,7 @@ macro_rules! answers {
     }};
 }
 
-/// What a filter says of itself when it says "maybe" to everything.
+/// The properties of a pass-all filter.
 macro_rules! check_passes_all {
     ($filter:expr) => {{
         let filter = $filter;
@@ -83,7 +83,7 @@ macro_rules! check_passes_all {
         assert_eq!(filter.expected_false_positive_rate(), 1.0);
         assert!(filter.lines().is_empty());
         assert_eq!(filter.to_filter().unwrap_err(), RemovableError::PassAll);
-        // Nobody takes the stored form for a filter without keys.
+        // The stored form cannot be mistaken for a filter without keys.
         let stored = filter.to_bytes();
         assert!(RemovableFilter::from_bytes_any_hash(&stored).is_err());
         assert!(RemovableFilter::from_bytes_trusted_any_hash(&stored).is_err());
@@ -121,7 +121,7 @@ fn an_owner_that_lends_fewer_or_more_bytes_makes_every_answer_maybe() {
     }
 }
 
-/// Another length every time: what is verified is what is used.
+/// The length differs every time: the verified slice is the one that is used.
 #[test]
 fn an_owner_that_lends_other_bytes_while_it_is_opened() {
     struct Changing<'a>(&'a [u8], Cell<usize>, [usize; 4]);
@@ -178,7 +178,7 @@ fn damaged_bytes_open_as_a_filter_that_passes_all() {
             assert_eq!(filter.keys_inserted(), 0);
             assert!(Arc::ptr_eq(&filter.into_inner(), &shared));
         }
-        // Of another hash.
+        // Another hash.
         let expected = KeyHash::Xxh3 { seed: 3 };
         let (filter, error) = RemovableFilter::open_or_pass_all(&good, expected);
         let found = KeyHash::default();

@@ -1,5 +1,5 @@
-//! The writer and its readers: the lines and answers of the owned filter, and no key missed while
-//! others come and go. Orders that this machine does not show are for loom: tests/loom.
+//! The writer and its readers: the lines and answers of the owned filter, and no key is missed
+//! while others come and go. tests/loom covers memory orders that this machine does not show.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -8,7 +8,7 @@ use blocked_bloom_removable::{RemovableError, RemovableOptions};
 
 use crate::common::Random;
 
-/// The same calls leave the same lines, refusals included.
+/// The same calls leave the same lines, including rejections.
 #[test]
 fn a_writer_does_what_the_filter_does() {
     for (keys, slack) in [(20, 0.0), (60, 0.0), (1_000, 0.0), (3_000, 0.125)] {
@@ -19,7 +19,7 @@ fn a_writer_does_what_the_filter_does() {
         let mut random = Random(keys);
         let (mut refused, mut found, mut hits) = (0, 0, Bitmask::new());
         for _ in 0..8_000 {
-            // Tags 0 and 1 are the same; few enough to be met again.
+            // Tags 0 and 1 are the same tag. Few tags, so that they repeat.
             let hash = Random(random.next() % (2 * keys)).next() & 0x00ff_ffff_ffff_ffff;
             match random.next() % 5 {
                 0..3 => {
@@ -52,7 +52,7 @@ fn a_writer_does_what_the_filter_does() {
     }
 }
 
-/// Batches of a filter that outgrows the cache are prefetched.
+/// Batches prefetch if the filter exceeds the cache.
 #[test]
 fn batches_of_a_large_filter() {
     let mut filter = RemovableOptions::new(2_000_000).empty_filter().unwrap();
@@ -98,8 +98,8 @@ fn keys_are_hashed_as_by_the_filter() {
     assert!(!reader.contains("apple"));
 }
 
-/// One line of copies that come and go around keys that always have one: a reader that misses one
-/// fails. With few lines all meet.
+/// Copies come and go in few lines, around keys that always have one copy. Fails if a reader misses
+/// such a key.
 #[test]
 fn no_reader_misses_a_key_that_is_always_there() {
     for keys in [28, 56, 84] {

@@ -1,5 +1,4 @@
-//! The vectors' places are those of the definition, for numbers of lines that no test could
-//! allocate.
+//! SIMD places equal those of the definition, for numbers of lines that no test could allocate.
 
 use alloc::vec::Vec;
 
@@ -76,7 +75,7 @@ fn places_of_every_number_of_lines() {
 
 type ComputePlaces = fn(&[u64; KEYS], u32) -> Places;
 
-/// What this machine has.
+/// Tests the kernels that this machine supports.
 fn supported() -> Vec<(&'static str, ComputePlaces)> {
     #[allow(unused_mut, reason = "other machines have none")]
     let mut all: Vec<(&'static str, ComputePlaces)> = Vec::new();
@@ -84,11 +83,11 @@ fn supported() -> Vec<(&'static str, ComputePlaces)> {
     for kernel in blocked_bloom::Kernel::supported() {
         match kernel.instructions() {
             InstructionSet::Avx512 => all.push(("avx512", |keys, lines| {
-                // SAFETY: the kernel of these instructions is supported.
+                // SAFETY: `Kernel::supported` returned AVX2, so the CPU supports it.
                 unsafe { super::avx512::places(keys, lines) }
             })),
             InstructionSet::Avx2 => all.push(("avx2", |keys, lines| {
-                // SAFETY: the kernel of these instructions is supported.
+                // SAFETY: `Kernel::supported` returned AVX-512, so the CPU supports it.
                 unsafe { super::avx2::places(keys, lines) }
             })),
             _ => {}

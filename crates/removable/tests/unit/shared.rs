@@ -1,6 +1,5 @@
-//! A reader beside a writer, whose steps fall between any two of the reader's loads: every
-//! interleaving, one after the other. Those that only a weaker memory shows are for loom:
-//! tests/loom.
+//! A reader and a writer whose steps fall between the reader's loads: every interleaving, one after
+//! the other. tests/loom covers those that only a weaker memory shows.
 
 use core::array::from_fn;
 use core::cell::Cell;
@@ -11,7 +10,7 @@ use crate::RemovableOptions;
 
 const TAG: u16 = 0x8001;
 
-/// Of two keys that share a tag and both lines: the first line of one is the second of the other.
+/// Two keys that share a tag and both lines: the first line of one is the second of the other.
 const PLACES: [[u32; 2]; 2] = [[0, 1], [1, 0]];
 
 /// Loads of a lookup: two lines of two words.
@@ -46,7 +45,7 @@ impl Memory<'_> {
         self.writing.set(false);
     }
 
-    /// Takes the steps that come before the reader's next load.
+    /// Takes the steps due before the reader's next load.
     fn advance(&self) {
         while let Some(&(load, step)) = self.steps.get(self.taken.get())
             && load <= self.loads.get()
@@ -83,9 +82,8 @@ impl Word for Watched<'_> {
     }
 }
 
-/// There is a copy all the time, and it changes its line twice. Fails if a lookup or a removal
-/// begins with the key's first line, or with the line of the higher number, or at the end of a
-/// line.
+/// A copy exists all the time and changes its line twice. Fails if a lookup or a removal begins
+/// with the key's first line, with the line of the higher number, or at the end of a line.
 #[test]
 fn a_reader_finds_a_copy_wherever_the_writer_is() {
     let mut interleavings = 0;

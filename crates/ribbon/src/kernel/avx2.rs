@@ -1,5 +1,5 @@
-//! AVX2: four columns of 64 bits in a register, of 128 in two; parities of half bytes from a table,
-//! added up by bytes.
+//! AVX2: four 64-bit columns in a register, or 128-bit columns in two. Parities of half bytes come
+//! from a table and are summed over bytes.
 
 use core::arch::x86_64::*;
 
@@ -14,7 +14,7 @@ use crate::scheme::{SEED, Shards, Word, shard};
 use crate::solve::rocksdb::{self, Row};
 use crate::solve::{self, Rows};
 
-// Every CPU with AVX2 has these; the core's AVX2 kernel requires AVX2 alone.
+// Every CPU with AVX2 has these features, but the core's AVX2 kernel requires only AVX2.
 cpufeatures::new!(detect, "avx2", "bmi1", "bmi2", "popcnt");
 
 pub(super) fn is_supported() -> bool {
@@ -33,49 +33,52 @@ pub(super) const TABLE: Table = Table {
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX2.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn contains_64(shards: &Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
     debug_assert!(shards.words.len() >= shards.columns as usize);
     let batch = with_lines!(batch_64, lines);
-    // SAFETY: the caller's promises are passed on.
+    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
+    // `batch`.
     unsafe { batch(shards, hashes, hits) }
 }
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX2.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
     let batch = with_lines!(batch_128, lines);
-    // SAFETY: the caller's promises are passed on.
+    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
+    // `batch`.
     unsafe { batch(segments, hashes, hits) }
 }
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX2.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("avx2");
     let bytes = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_64(shards, ring, keys, slot);
-    // A block has at most one column less.
+    // A block has at most one column less than `columns`.
     let has_four = shards.columns > 4;
-    // Columns 0, 1 of the first four and of the last, and 2, 3.
+    // Columns 0, 1 of the first four and of the last four, then columns 2, 3.
     let order = _mm256_setr_epi32(7, 6, 7, 6, 5, 4, 5, 4);
     let holds = |equation: &Equation<&u64>, columns: [usize; 2], results| {
-        // SAFETY: the equation has four columns from each of these on, as `TestColumns` says. It is
-        // of the ring, which only `prepare_64` fills, with equations whose columns are all among
+        // SAFETY: `TestColumns` requires four columns beginning at each of these. The equation
+        // comes from the ring, and `prepare_64` stores only equations whose columns are all within
         // the bytes of these shards.
         let sums = columns.map(|column| unsafe { sums_64(bytes, equation, column) });
         are_results(sums, results, column_order_64())
     };
     let first = |ring: &Ring<u64>, slot: usize| match has_four {
         true => test_in_fours(ring, slot, order, |equation| {
-            // SAFETY: every equation has four columns here, which are among the bytes as above.
+            // SAFETY: with `has_four`, every equation has four columns. `prepare_64` stores only
+            // equations whose columns are within the bytes.
             let first = unsafe { sums_64(bytes, equation, 0) };
-            // SAFETY: the same of its last four.
+            // SAFETY: the last four columns of the equation, which are within the bytes as well.
             let last = unsafe { sums_64(bytes, equation, equation.columns - 4) };
             fold(first, last)
         }),
@@ -86,28 +89,29 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX2.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("avx2");
     let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_128(segments, ring, keys, slot);
-    // A block has at most one column less.
+    // A block has at most one column less than `columns`.
     let has_four = segments.shape().columns() > 4;
-    // Columns 0, 2 of the first four and of the last, and 1, 3.
+    // Columns 0, 2 of the first four and of the last four, then columns 1, 3.
     let order = _mm256_setr_epi32(7, 5, 7, 5, 6, 4, 6, 4);
     let holds = |equation: &Equation<&u128>, columns: [usize; 2], results| {
-        // SAFETY: the equation has four columns from each of these on, as `TestColumns` says. It is
-        // of the ring, which only `prepare_128` fills, with equations whose columns are all among
+        // SAFETY: `TestColumns` requires four columns beginning at each of these. The equation
+        // comes from the ring, and `prepare_128` stores only equations whose columns are all within
         // the bytes of these segments.
         let sums = columns.map(|column| unsafe { sums_128(bytes, equation, column) });
         are_results(sums, results, column_order_128())
     };
     let first = |ring: &Ring<u128>, slot: usize| match has_four {
         true => test_in_fours(ring, slot, order, |equation| {
-            // SAFETY: every equation has four columns here, which are among the bytes as above.
+            // SAFETY: with `has_four`, every equation has four columns. `prepare_128` stores only
+            // equations whose columns are within the bytes.
             let first = unsafe { sums_128(bytes, equation, 0) };
-            // SAFETY: the same of its last four.
+            // SAFETY: the last four columns of the equation, which are within the bytes as well.
             let last = unsafe { sums_128(bytes, equation, equation.columns - 4) };
             fold(first, last)
         }),
@@ -118,21 +122,21 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX2.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
     ran!("avx2");
     let shards = Shards { directory, words, columns };
-    // An equation without columns, which `holds_all` takes for "maybe", is not the answer here.
+    // `holds_all` answers "maybe" for an equation without columns, which would be wrong here.
     if directory.is_empty() {
         return false;
     }
     let bytes = shards.bytes();
     holds_all(&shards, hash, |equation: &Equation<&u64>, [first, second]: [usize; 2], results| {
-        // SAFETY: `holds_all` calls where there are four columns, which `Source::equation` says are
-        // among the bytes.
+        // SAFETY: `holds_all` requires four columns beginning here, and `Source::equation` promises
+        // that all columns are within the bytes.
         let first = unsafe { sums_64(bytes, equation, first) };
-        // SAFETY: as above.
+        // SAFETY: the same two promises hold for the second four columns.
         let second = unsafe { sums_64(bytes, equation, second) };
         are_results([first, second], results, column_order_64())
     })
@@ -140,52 +144,52 @@ unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX2.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
     ran!("avx2");
     let bytes = segments.bytes();
     holds_all(segments, hash, |equation: &Equation<&u128>, [first, second]: [usize; 2], results| {
-        // SAFETY: `holds_all` calls where there are four columns, which `Source::equation` says are
-        // among the bytes.
+        // SAFETY: `holds_all` requires four columns beginning here, and `Source::equation` promises
+        // that all columns are within the bytes.
         let first = unsafe { sums_128(bytes, equation, first) };
-        // SAFETY: as above.
+        // SAFETY: the same two promises hold for the second four columns.
         let second = unsafe { sums_128(bytes, equation, second) };
         are_results([first, second], results, column_order_128())
     })
 }
 
-/// The equation's bits in four columns from this one on.
+/// Returns the equation's bits in four columns, beginning at `column`.
 ///
 /// # Safety
 ///
-/// The equation has these columns, and they are among the bytes.
+/// The equation must have these columns, and they must be within the bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn sums_64(bytes: &[u8], equation: &Equation<&u64>, column: usize) -> __m256i {
     let at = bytes.as_ptr().wrapping_add(equation.start + 8 * column);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that four columns beginning at `column` are within the bytes.
     let first = unsafe { load(at) };
-    // SAFETY: the same of the next block, or of the same again.
+    // SAFETY: the same promise covers the next block (the same block again if `next` is 0).
     let next = unsafe { load(at.wrapping_add(equation.next)) };
     let (left, right) = (splat(*equation.left), splat(*equation.right));
     _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
 }
 
-/// As [`sums_64`]: low and high halves of columns 0, 2, 1, 3, added up.
+/// Returns the sums of the low and high halves of four columns, in the order 0, 2, 1, 3.
 ///
 /// # Safety
 ///
-/// As there.
+/// The equation must have these columns, and they must be within the bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn sums_128(bytes: &[u8], equation: &Equation<&u128>, column: usize) -> __m256i {
     let at = bytes.as_ptr().wrapping_add(equation.start + 16 * column);
     let (left, right) = (broadcast_128(equation.left), broadcast_128(equation.right));
     let two = |at: *const u8| {
-        // SAFETY: the caller's promise: two columns here.
+        // SAFETY: the caller promises four columns within the bytes; this reads two of them.
         let first = unsafe { load(at) };
-        // SAFETY: the same of the next block, or of the same again.
+        // SAFETY: the same promise covers the next block (the same block again if `next` is 0).
         let next = unsafe { load(at.wrapping_add(equation.next)) };
         _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
     };
@@ -193,22 +197,22 @@ unsafe fn sums_128(bytes: &[u8], equation: &Equation<&u128>, column: usize) -> _
     _mm256_xor_si256(_mm256_unpacklo_epi64(low, high), _mm256_unpackhi_epi64(low, high))
 }
 
-/// The `order` of [`are_results`] for what [`sums_64`] gives.
+/// Returns the `order` of [`are_results`] for the result of [`sums_64`].
 #[inline]
 #[target_feature(enable = "avx2")]
 fn column_order_64() -> __m256i {
     _mm256_setr_epi32(31, 31, 30, 30, 29, 29, 28, 28)
 }
 
-/// The `order` of [`are_results`] for what [`sums_128`] gives.
+/// Returns the `order` of [`are_results`] for the result of [`sums_128`].
 #[inline]
 #[target_feature(enable = "avx2")]
 fn column_order_128() -> __m256i {
     _mm256_setr_epi32(31, 31, 29, 29, 30, 30, 28, 28)
 }
 
-/// The words of both, each folded to half: in each half of the result two of the first and two of
-/// the second.
+/// Folds the words of both registers to 32 bits. Each half of the result has two words of the first
+/// and two of the second.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn fold(first: __m256i, second: __m256i) -> __m256i {
@@ -218,9 +222,9 @@ fn fold(first: __m256i, second: __m256i) -> __m256i {
     _mm256_castps_si256(_mm256_xor_ps(low, high))
 }
 
-/// Which of eight keys pass, four together. `words(equation)` has 32 bits of each column's sum: of
-/// the first four columns in the lanes 0, 1, 4 and 5, of the last four in the others. `order` has
-/// for each lane how far up its column's bit of the result is shifted to be the highest of eight.
+/// Tests eight keys, four together, and returns a bit for each that passes. `words(equation)`
+/// returns 32 bits of each column's sum: the first four columns in lanes 0, 1, 4 and 5, the last
+/// four in the others. `order` shifts each lane's bit of the result to the highest of eight bits.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn test_in_fours<W: Copy + Default>(
@@ -229,7 +233,7 @@ fn test_in_fours<W: Copy + Default>(
     order: __m256i,
     words: impl Fn(&Equation<&W>) -> __m256i,
 ) -> u64 {
-    // The slot of the first of eight keys.
+    // The slot of the first of the eight keys.
     let slot = slot % RING / KEYS * KEYS;
     let [low, high] = [slot, slot + 4];
     let (results, _) = ring.result.as_chunks::<4>();
@@ -263,12 +267,11 @@ fn test_in_fours<W: Copy + Default>(
     !(wrong & 15 | wrong >> 28 & 0xf0) & 0xff
 }
 
-/// Bit `4 * lane + key` for the column of each lane whose parity is not the bit of the key's
-/// result.
+/// Returns bit `4 * lane + key` for each column whose parity differs from the key's result.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn wrong_of_four([a, b, c, d]: [__m256i; 4], results: __m256i, order: __m256i) -> u32 {
-    // 16 bits of keys 0 and 2 in each lane, and of 1 and 3; then 8 bits of each.
+    // 16 bits of keys 0 and 2 in each lane, and of keys 1 and 3; then 8 bits of each key.
     let swap = broadcast(_mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
     let even = fold_two(_mm256_blend_epi16::<0xaa>(a, c), _mm256_blend_epi16::<0xaa>(c, a), swap);
     let odd = fold_two(_mm256_blend_epi16::<0xaa>(b, d), _mm256_blend_epi16::<0xaa>(d, b), swap);
@@ -281,10 +284,10 @@ fn wrong_of_four([a, b, c, d]: [__m256i; 4], results: __m256i, order: __m256i) -
     );
     let halves = _mm256_xor_si256(bytes, _mm256_srli_epi64::<4>(bytes));
     let halves = _mm256_and_si256(halves, _mm256_set1_epi8(15));
-    // The parity of a half byte as the highest bit of eight.
+    // The parity of each half byte, as the highest of eight bits.
     let parity = _mm256_shuffle_epi8(_mm256_slli_epi64::<7>(parities()), halves);
-    // The byte of each key's result, from the first columns on and from the last four on, in the
-    // lanes of these.
+    // The byte of each key's result that belongs to the first four columns, and the one that
+    // belongs to the last four, in the lanes of these columns.
     let order_of_bytes = _mm256_setr_epi8(
         0, 8, -1, -1, 0, 8, -1, -1, 4, 12, -1, -1, 4, 12, -1, -1, //
         -1, -1, 0, 8, -1, -1, 0, 8, -1, -1, 4, 12, -1, -1, 4, 12,
@@ -295,15 +298,15 @@ fn wrong_of_four([a, b, c, d]: [__m256i; 4], results: __m256i, order: __m256i) -
     _mm256_movemask_epi8(_mm256_xor_si256(parity, expected)).cast_unsigned()
 }
 
-/// Adds both halves of the lanes of two keys: `halves` has one half of each key's lanes, `others`
-/// the other half, which `swap` moves to the place of the former.
+/// Adds both halves of the lanes of two keys. `halves` has one half of each key's lanes and
+/// `others` the other half, which `swap` moves to the same position.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn fold_two(halves: __m256i, others: __m256i, swap: __m256i) -> __m256i {
     _mm256_xor_si256(halves, _mm256_shuffle_epi8(others, swap))
 }
 
-/// The parities of 0 to 15.
+/// Returns the parities of 0 to 15.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn parities() -> __m256i {
@@ -316,8 +319,8 @@ fn broadcast(bytes: __m128i) -> __m256i {
     _mm256_broadcastsi128_si256(bytes)
 }
 
-/// Whether the parities of the words are the bits of the results, four in each half. `order` has,
-/// in pairs, how far up the bit of each word's column is shifted to be the highest of 32.
+/// Returns whether the parities of the words equal the bits of the results, four in each half.
+/// `order` shifts the bit of each word's column to the highest of 32 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn are_results(sums: [__m256i; 2], results: u64, order: __m256i) -> bool {
@@ -326,8 +329,8 @@ fn are_results(sums: [__m256i; 2], results: u64, order: __m256i) -> bool {
         let halves = _mm256_and_si256(halves, _mm256_set1_epi8(15));
         _mm256_sad_epu8(_mm256_shuffle_epi8(parities(), halves), _mm256_setzero_si256())
     });
-    // The count of each word of the first four in the low 32 bits, of each of the others in the
-    // high ones; the lowest bit is the parity.
+    // The counts of the first four words are in the low 32 bits and those of the others in the high
+    // 32 bits. The lowest bit of a count is the parity.
     let counts = _mm256_or_si256(low, _mm256_slli_epi64::<32>(high));
     let expected = _mm256_sllv_epi32(splat(results), order);
     let wrong = _mm256_xor_si256(_mm256_slli_epi32::<31>(counts), expected);
@@ -335,16 +338,16 @@ fn are_results(sums: [__m256i; 2], results: u64, order: __m256i) -> bool {
     _mm256_testz_ps(wrong, wrong) == 1
 }
 
-/// The equations of eight keys, four at a time, as [`Source::equation`] has them. But an equation
-/// beyond the last word, to which the directory may lead, becomes zeros at the first word, which
-/// every key fulfils.
+/// Prepares the equations of eight keys, four at a time, as [`Source::equation`] defines them. If
+/// the directory points after the last word, the equation is replaced by zeros at the first word,
+/// which every key satisfies.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn prepare_64(shards: &Shards<'_>, ring: &mut Ring<u64>, keys: &[u64; KEYS], slot: usize) {
     let (fours, _) = keys.as_chunks::<4>();
     for (slot, keys) in (slot..).step_by(4).zip(fours) {
         let count = shards.directory.len() as u32;
-        // One by one: some CPUs gather four words more slowly than they load four.
+        // Loaded one by one, because some CPUs gather four words more slowly.
         let [a, b, c, d] = keys.map(|hash| {
             let (shard, _) = shard(hash, count);
             i64::from_le_bytes(shards.directory[shard as usize])
@@ -379,13 +382,13 @@ fn prepare_64(shards: &Shards<'_>, ring: &mut Ring<u64>, keys: &[u64; KEYS], slo
         store(&mut ring.columns, slot, columns);
         store(&mut ring.result, slot, results(_mm256_andnot_si256(beyond, a), columns));
         store(&mut ring.left, slot, _mm256_sllv_epi64(coefficients, bit));
-        // A shift by 64 gives 0.
+        // A shift by 64 returns 0.
         let right = _mm256_srlv_epi64(coefficients, _mm256_sub_epi64(splat(64), bit));
         store(&mut ring.right, slot, right);
     }
 }
 
-/// As [`prepare_64`].
+/// Prepares the equations of eight keys of a RocksDB block, four at a time.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn prepare_128(segments: &Segments<'_>, ring: &mut Ring<u128>, keys: &[u64; KEYS], slot: usize) {
@@ -412,8 +415,8 @@ fn prepare_128(segments: &Segments<'_>, ring: &mut Ring<u128>, keys: &[u64; KEYS
         let a = multiply(seeded, COEFFICIENTS);
         let low = _mm256_or_si256(_mm256_xor_si256(a, splat(LOW_HALF)), splat(1));
         store(&mut ring.result, slot, results(a, columns));
-        // 128 bits `a, low` shifted up by `bit` and down by `128 - bit`: shifts by 64 or more give
-        // 0, those by less than 0 too.
+        // Shifts the 128 bits `a, low` up by `bit` and down by `128 - bit`. Shifts by 64 or more,
+        // or by a negative number, return 0.
         let [over, under, rest] = [
             _mm256_sub_epi64(bit, splat(64)),
             _mm256_sub_epi64(splat(64), bit),
@@ -443,7 +446,7 @@ fn splat(word: u64) -> __m256i {
     _mm256_set1_epi64x(word.cast_signed())
 }
 
-/// The low 64 bits of each product, which AVX2 has no instruction for.
+/// Returns the low 64 bits of each product, for which AVX2 has no instruction.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn multiply(words: __m256i, by: u64) -> __m256i {
@@ -453,8 +456,8 @@ fn multiply(words: __m256i, by: u64) -> __m256i {
     _mm256_add_epi64(_mm256_mul_epu32(words, low), _mm256_slli_epi64::<32>(across))
 }
 
-/// The result, and in the high half its bits from the last four columns on; of fewer columns
-/// anything.
+/// Returns the result, and in the high half its bits beginning at the last four columns (arbitrary
+/// with fewer columns).
 #[inline]
 #[target_feature(enable = "avx2")]
 fn results(a: __m256i, columns: __m256i) -> __m256i {
@@ -467,20 +470,20 @@ fn results(a: __m256i, columns: __m256i) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_words(words: &[u64; 4]) -> __m256i {
-    // SAFETY: four words; the load has no alignment to respect.
+    // SAFETY: the array has the 32 bytes that the load reads; the load allows any alignment.
     unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }
 
-/// Stores four words from this one on.
+/// Stores four words, beginning at `slot`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store(words: &mut [u64; RING], slot: usize, values: __m256i) {
     let words = &mut words[slot..slot + 4];
-    // SAFETY: four words; the store has no alignment to respect.
+    // SAFETY: the slice has the 32 bytes that the store writes; the store allows any alignment.
     unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), values) }
 }
 
-/// Stores four numbers of two words from this one on.
+/// Stores four numbers of two words each, beginning at `slot`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store_pairs(numbers: &mut [u128; RING], slot: usize, low: __m256i, high: __m256i) {
@@ -492,34 +495,34 @@ fn store_pairs(numbers: &mut [u128; RING], slot: usize, low: __m256i, high: __m2
         _mm256_extracti128_si256::<1>(odd),
     ];
     for (number, half) in numbers[slot..slot + 4].iter_mut().zip(halves) {
-        // SAFETY: the 16 bytes of the reference; the store has no alignment to respect.
+        // SAFETY: writes the 16 bytes of the reference; the store allows any alignment.
         unsafe { _mm_storeu_si128(core::ptr::from_mut(number).cast(), half) }
     }
 }
 
 /// # Safety
 ///
-/// 32 bytes from there may be read.
+/// The 32 bytes at `at` must be readable.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn load(at: *const u8) -> __m256i {
-    // SAFETY: the caller's promise; the load has no alignment to respect.
+    // SAFETY: the caller promises 32 readable bytes; the load allows any alignment.
     unsafe { _mm256_loadu_si256(at.cast()) }
 }
 
-/// The word twice.
+/// Returns the word twice.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn broadcast_128(word: &u128) -> __m256i {
-    // SAFETY: the 16 bytes of the reference, in memory's order, which is the register's; the load
-    // has no alignment to respect.
+    // SAFETY: reads the 16 bytes of the reference, in memory order, which is the register's order.
+    // The load allows any alignment.
     let word = unsafe { _mm_loadu_si128(core::ptr::from_ref(word).cast()) };
     _mm256_broadcastsi128_si256(word)
 }
 
 /// # Safety
 ///
-/// The CPU has these features.
+/// The CPU must support these features.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
     ran!("avx2");
@@ -528,7 +531,7 @@ unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, short: u32)
 
 /// # Safety
 ///
-/// The CPU has these features.
+/// The CPU must support these features.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn substitute_128(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
     ran!("avx2");

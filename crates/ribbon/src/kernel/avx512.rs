@@ -1,9 +1,9 @@
-//! AVX-512: eight keys are prepared together in registers, then tested one by one, eight words at a
-//! time: eight columns of a shard, or four of RocksDB's twice as wide ones.
+//! AVX-512: prepares eight keys together in registers, then tests them one by one, eight words at a
+//! time: eight columns of a shard, or four of RocksDB's columns, which are twice as wide.
 //!
-//! What is not a column of the key's equation is masked, in loads too: nothing is read beyond the
-//! filter. Needs VPOPCNTDQ beside what the core's AVX-512 kernel requires; every CPU with the
-//! latter has both: Ice Lake, Zen 4 and later.
+//! Words outside the key's equation are masked, also in loads, so nothing is read outside of the
+//! filter. In addition to the features of the core's AVX-512 kernel it needs VPOPCNTDQ, which Ice
+//! Lake, Zen 4 and later CPUs have.
 
 mod substitute;
 
@@ -45,44 +45,46 @@ pub(super) const TABLE: Table = Table {
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX-512.
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
 unsafe fn contains_64(shards: &Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
     let batch = with_lines!(batch_64, lines);
-    // SAFETY: the caller's promises are passed on.
+    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
+    // `batch`.
     unsafe { batch(shards, hashes, hits) }
 }
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX-512.
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
 unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
     let batch = with_lines!(batch_128, lines);
-    // SAFETY: the caller's promises are passed on.
+    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
+    // `batch`.
     unsafe { batch(segments, hashes, hits) }
 }
 
-/// Equations that are prepared, of `WORDS` words a column. Aligned, since what straddles two lines
-/// of the stack is stored and loaded twice.
+/// Prepared equations with `WORDS` words per column. Aligned, since words that straddle two cache
+/// lines of the stack are stored and loaded twice.
 #[repr(C, align(64))]
 struct Ring<const WORDS: usize> {
     /// The bits in the first block and in the next.
     left: [[u64; WORDS]; RING],
     right: [[u64; WORDS]; RING],
-    /// The first byte of column 0 in the first block.
+    /// Offset of column 0 in the first block.
     start: [u64; RING],
     columns: [u64; RING],
-    /// Zeros beyond the columns.
+    /// Zero after the last column.
     result: [u64; RING],
-    /// Which words of its first block are the equation's: of the first eight, and of the next
-    /// eight.
+    /// Masks of the equation's words in its first block: for the first eight words, and for the
+    /// next eight.
     masks: [[u8; RING]; WORDS],
-    /// The same in the next block.
+    /// The same masks for the next block.
     next_masks: [[u8; RING]; WORDS],
 }
 
@@ -102,7 +104,7 @@ impl<const WORDS: usize> Ring<WORDS> {
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX-512.
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
@@ -136,7 +138,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         let has_next = _mm512_test_epi64_mask(bit, bit);
         let end = _mm512_add_epi64(word, columns);
         let end = _mm512_mask_add_epi64(end, has_next, end, columns);
-        // No columns where the directory leads beyond the last word: nothing is loaded then.
+        // No columns if the directory points after the last word: nothing is loaded then.
         let fits = _mm512_cmple_epu64_mask(end, splat(shards.words.len() as u64));
         let columns = _mm512_maskz_mov_epi64(fits, columns);
         let at = _mm512_maskz_slli_epi64::<3>(fits, word);
@@ -148,7 +150,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         store_bytes(&mut ring.masks[0], slot, mask);
         store_bytes(&mut ring.next_masks[0], slot, _mm512_maskz_mov_epi64(has_next, mask));
         store(ring.left.as_flattened_mut(), slot, _mm512_sllv_epi64(coefficients, bit));
-        // A shift by 64 gives 0.
+        // A shift by 64 returns 0.
         let right = _mm512_srlv_epi64(coefficients, _mm512_sub_epi64(splat(64), bit));
         store(ring.right.as_flattened_mut(), slot, right);
         if LINES > 0 {
@@ -161,8 +163,8 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         let at = bytes.as_ptr().wrapping_add(ring.start[slot] as usize + 8 * column as usize);
         let next = at.wrapping_add(8 * ring.columns[slot] as usize);
         let [left, right] = [splat(ring.left[slot][0]), splat(ring.right[slot][0])];
-        // SAFETY: `prepare` found that the words of all columns are within the filter, in the first
-        // block and, if there is a mask for it, in the next.
+        // SAFETY: `prepare` checked that the words of all columns are within the filter, in the
+        // first block and, if its mask is not zero, in the next.
         let parities = unsafe { parities_64([at, next], [mask, next_mask], [left, right]) };
         _mm512_test_epi64_mask(differ_64(parities, ring.result[slot] >> column), splat(1)) == 0
     };
@@ -185,7 +187,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX-512.
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
@@ -218,7 +220,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         let a = _mm512_mullo_epi64(seeded, splat(COEFFICIENTS));
         let low = _mm512_or_si512(_mm512_xor_si512(a, splat(LOW_HALF)), splat(1));
         store(&mut ring.result, slot, results(a, columns));
-        // Each segment is two words.
+        // Each segment has two words.
         let words = _mm512_slli_epi64::<1>(columns);
         let masks = [first_words(words), first_words(_mm512_subs_epu16(words, splat(8)))];
         let has_next = _mm512_test_epi64_mask(bit, bit);
@@ -226,8 +228,8 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
             store_bytes(&mut ring.masks[i], slot, mask);
             store_bytes(&mut ring.next_masks[i], slot, _mm512_maskz_mov_epi64(has_next, mask));
         }
-        // 128 bits `a, low` shifted up by `bit` and down by `128 - bit`: shifts by 64 or more give
-        // 0, those by less than 0 too.
+        // Shifts the 128 bits `a, low` up by `bit` and down by `128 - bit`. Shifts by 64 or more,
+        // or by a negative number, return 0.
         let [over, under, rest] = [
             _mm512_sub_epi64(bit, splat(64)),
             _mm512_sub_epi64(splat(64), bit),
@@ -252,8 +254,9 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         let at = bytes.as_ptr().wrapping_add(ring.start[slot] as usize + 16 * column as usize);
         let next = at.wrapping_add(16 * ring.columns[slot] as usize);
         let bits = [broadcast(&ring.left[slot]), broadcast(&ring.right[slot])];
-        // SAFETY: `Shape::place`, which `prepare` computes, says that the segments of all columns
-        // are within the filter, in the first block and, if there is a mask for it, in the next.
+        // SAFETY: `prepare` computes `Shape::place`, which promises that the segments of all
+        // columns are within the filter, in the first block and, if its mask is not zero, in the
+        // next.
         let parities = unsafe { parities_128([at, next], [masks, next_masks], bits) };
         _mm512_test_epi64_mask(differ_128(parities, ring.result[slot] >> column), splat(1)) == 0
     };
@@ -279,7 +282,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX-512.
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
@@ -296,8 +299,8 @@ unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns
         let mask = _bzhi_u32(0xff, placed.columns - column) as u8;
         let first = at.wrapping_add(8 * column as usize);
         let both = [first, first.wrapping_add(8 * placed.next)];
-        // SAFETY: the words of all columns from `word` and from `word + next` on are within the
-        // filter, as `Placed` says.
+        // SAFETY: `Placed` promises that the words of all columns are within the filter, beginning
+        // at `word` and at `word + next`.
         let parities = unsafe { parities_64(both, [mask; 2], bits) };
         let odd = _mm512_test_epi64_mask(parities, splat(1));
         (odd ^ (placed.result >> column) as u8) & mask == 0
@@ -307,7 +310,7 @@ unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns
     loop {
         let holds = test(column);
         column += 8;
-        // Where there are no `more` columns, the answer is returned without a branch on it.
+        // With at most eight columns, the answer is returned without a branch on it.
         if !more || !holds || column >= placed.columns {
             return holds;
         }
@@ -316,7 +319,7 @@ unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX-512.
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
@@ -332,11 +335,11 @@ unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
         let masks = [_bzhi_u32(0xff, masks[0]) as u8, _bzhi_u32(0xff, masks[1]) as u8];
         let first = at.wrapping_add(16 * column as usize);
         let both = [first, first.wrapping_add(16 * placed.next)];
-        // SAFETY: the segments of all columns from `segment` and from `segment + next` on are
-        // within the filter, as `Placed` says.
+        // SAFETY: `Placed` promises that the segments of all columns are within the filter,
+        // beginning at `segment` and at `segment + next`.
         let parities = unsafe { parities_128(both, [masks; 2], bits) };
-        // The bits of the result belong to columns in the order of the lanes: those without a
-        // column are none of a mask.
+        // The bits of the result are in the order of the columns, so bits without a column must be
+        // cleared.
         let result = u64::from(placed.result >> column) & u64::from(_bzhi_u32(0xff, columns));
         _mm512_test_epi64_mask(differ_128(parities, result), splat(1)) == 0
     };
@@ -345,31 +348,32 @@ unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
     loop {
         let holds = test(column);
         column += 8;
-        // Where there are no `more` columns, the answer is returned without a branch on it.
+        // With at most eight columns, the answer is returned without a branch on it.
         if !more || !holds || column >= placed.columns {
             return holds;
         }
     }
 }
 
-/// The equation's bits in the words of these masks, those of its first block and of the next added
-/// up: how many are set in each word.
+/// Adds the equation's bits in the masked words of its first block and of the next, and counts the
+/// set bits of each word.
 ///
 /// # Safety
 ///
-/// The words of the masks may be read.
+/// The masked words must be readable.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
 unsafe fn parities_64(at: [*const u8; 2], masks: [u8; 2], bits: [__m512i; 2]) -> __m512i {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that the masked words of the first block are readable.
     let first = unsafe { load_words(masks[0], at[0]) };
-    // SAFETY: as above.
+    // SAFETY: the caller promises that the masked words of the next block are readable.
     let next = unsafe { load_words(masks[1], at[1]) };
     let first = _mm512_and_si512(first, bits[0]);
     _mm512_popcnt_epi64(_mm512_ternarylogic_epi64::<XOR_AND>(first, next, bits[1]))
 }
 
-/// Numbers whose lowest bits are set where the parity of column `i` is not bit `i` of the result.
+/// Returns words whose lowest bit is set if the parity of column `i` differs from bit `i` of the
+/// result.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn differ_64(parities: __m512i, result: u64) -> __m512i {
@@ -377,34 +381,34 @@ fn differ_64(parities: __m512i, result: u64) -> __m512i {
     _mm512_xor_si512(parities, _mm512_srlv_epi64(splat(result), lanes))
 }
 
-/// As [`parities_64`], for eight columns of two words.
+/// Like [`parities_64`], for eight columns of two words.
 ///
 /// # Safety
 ///
-/// The words of the masks may be read, those of the second from the ninth on.
+/// The masked words must be readable. The second mask of each block begins at the ninth word.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
 unsafe fn parities_128(at: [*const u8; 2], masks: [[u8; 2]; 2], bits: [__m512i; 2]) -> __m512i {
     let [first, next] = masks;
     let four = |i: usize| {
         let at = at.map(|at| at.wrapping_add(64 * i));
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that the masked words of the first block are readable.
         let first = unsafe { load_words(first[i], at[0]) };
-        // SAFETY: as above.
+        // SAFETY: the caller promises that the masked words of the next block are readable.
         let next = unsafe { load_words(next[i], at[1]) };
         _mm512_ternarylogic_epi64::<XOR_AND>(_mm512_and_si512(first, bits[0]), next, bits[1])
     };
     let (low, high) = (four(0), four(1));
-    // Low halves of the segments and high ones, added up.
+    // The sums of the low and high halves of the segments.
     let sum = _mm512_xor_si512(_mm512_unpacklo_epi64(low, high), _mm512_unpackhi_epi64(low, high));
     _mm512_popcnt_epi64(sum)
 }
 
-/// As [`differ_64`].
+/// Like [`differ_64`], in the order of [`parities_128`].
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn differ_128(parities: __m512i, result: u64) -> __m512i {
-    // Of each four segments, one of the first four and one of the others.
+    // The columns of the first four segments alternate with those of the last four.
     let lanes = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
     _mm512_xor_si512(parities, _mm512_srlv_epi64(splat(result), lanes))
 }
@@ -413,14 +417,14 @@ fn differ_128(parities: __m512i, result: u64) -> __m512i {
 const XOR_AND: i32 = 0x78;
 const TERNARY_OR: i32 = 0xfe;
 
-/// What to prefetch of an equation with this many bytes in each of two blocks: registers that are
-/// loaded as a whole, since words that are masked are waited for too. Without the last of them, a
-/// batch took a quarter to two fifths longer from memory (Zen 5, 100 M keys).
+/// Returns the span to prefetch for an equation with this many bytes in each of two blocks. The
+/// kernel loads whole registers, and waits for masked words too. Without the last of them, a batch
+/// from memory took 1.25 to 1.4 times as much time (Zen 5, 100 M keys).
 fn span(bytes: usize) -> usize {
     bytes + bytes.next_multiple_of(64)
 }
 
-/// The keys' entries, one by one: some CPUs gather eight words more slowly than they load eight.
+/// Loads the keys' entries one by one, because some CPUs gather eight words more slowly.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2")]
 fn entries(directory: &[Word], keys: &[u64; KEYS]) -> __m512i {
@@ -437,7 +441,7 @@ fn splat(word: u64) -> __m512i {
     _mm512_set1_epi64(word.cast_signed())
 }
 
-/// As many ones as there are words, at most eight.
+/// Returns one set bit per word, at most eight.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn first_words(words: __m512i) -> __m512i {
@@ -445,7 +449,7 @@ fn first_words(words: __m512i) -> __m512i {
     _mm512_srlv_epi64(splat(0xff), absent)
 }
 
-/// The results of equations with this many columns, at most 32.
+/// Returns the results of equations with this many columns, at most 32.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn results(a: __m512i, columns: __m512i) -> __m512i {
@@ -457,51 +461,51 @@ fn results(a: __m512i, columns: __m512i) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(keys: &[u64; KEYS]) -> __m512i {
-    // SAFETY: eight words; the load has no alignment to respect.
+    // SAFETY: the array has the 64 bytes that the load reads; the load allows any alignment.
     unsafe { _mm512_loadu_si512(keys.as_ptr().cast()) }
 }
 
-/// The words of the mask from there on, zeros for the others.
+/// Loads the masked words at `at`, and zeros for the others.
 ///
 /// # Safety
 ///
-/// The words of the mask may be read.
+/// The masked words must be readable.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn load_words(mask: u8, at: *const u8) -> __m512i {
-    // SAFETY: the caller's promise; words that are masked are not read, and the load has no
-    // alignment to respect.
+    // SAFETY: the caller promises that the masked words are readable. Other words are not read, and
+    // the load allows any alignment.
     unsafe { _mm512_maskz_loadu_epi64(mask, at.cast()) }
 }
 
-/// The 16 bytes four times.
+/// Returns the 16 bytes four times.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn broadcast(words: &[u64; 2]) -> __m512i {
-    // SAFETY: two words; the load has no alignment to respect.
+    // SAFETY: the array has the 16 bytes that the load reads; the load allows any alignment.
     _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(words.as_ptr().cast()) })
 }
 
-/// Stores eight words from this one on.
+/// Stores eight words, beginning at `slot`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn store(words: &mut [u64], slot: usize, values: __m512i) {
     let words = &mut words[slot..slot + KEYS];
-    // SAFETY: eight words; the store has no alignment to respect.
+    // SAFETY: the slice has the 64 bytes that the store writes; the store allows any alignment.
     unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), values) }
 }
 
-/// Stores the low byte of each word from this one on.
+/// Stores the low byte of each word, beginning at `slot`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn store_bytes(bytes: &mut [u8; RING], slot: usize, values: __m512i) {
     let bytes = &mut bytes[slot..slot + KEYS];
     let values = _mm512_cvtepi64_epi8(values);
-    // SAFETY: eight bytes; the store has no alignment to respect.
+    // SAFETY: the slice has the eight bytes that the store writes; the store allows any alignment.
     unsafe { _mm_storel_epi64(bytes.as_mut_ptr().cast(), values) }
 }
 
-/// Stores eight pairs of words from this one on.
+/// Stores eight pairs of words, beginning at `slot`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn interleave(pairs: &mut [[u64; 2]; RING], slot: usize, low: __m512i, high: __m512i) {

@@ -1,24 +1,25 @@
-//! What the kernels share: keys are prepared eight at a time, some iterations before they are
-//! tested, so that their lines are in the cache by then; and for those that prepare keys one by
-//! one, the test of four columns at a time.
+//! The parts that kernels share. Keys are prepared eight at a time, some iterations before they are
+//! tested, so that their lines are in the cache by then. For kernels that prepare keys one by one,
+//! it also tests four columns at a time.
 
 use crate::prefetch;
 use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments};
 use crate::scheme::{Placed, Shards};
 
-/// Keys of an iteration.
+/// Keys per iteration.
 pub(super) const KEYS: usize = 8;
 
-/// Prefetch distance, in keys: 32 keys of seven columns are some 150 lines.
+/// Prefetch distance in keys: 32 keys of seven columns use about 150 cache lines.
 pub(super) const RING: usize = 32;
 
-/// Looks up a batch. `prepare(ring, keys, slot)` prepares eight keys and prefetches their lines;
-/// `first(ring, slot)` tests the first columns of these eight later, a bit for each and without a
-/// branch between them, and, if there are `more`, `rest(ring, slot)` the others of a key that
-/// passed. Slots are below [`RING`]; `ring` is what the three share.
+/// Looks up a batch. `prepare(ring, keys, slot)` prepares eight keys and prefetches their lines.
+/// Later, `first(ring, slot)` tests the first columns of these eight keys without a branch between
+/// them, and returns a bit for each. If there are `more` columns, `rest(ring, slot)` tests those of
+/// a key that passed. Slots are below [`RING`], and the three functions share `ring`.
 ///
-/// Each is called at one place: with a loop over columns in place of `first` a batch took a fifth
-/// longer (Zen 5). Always inlined, so that all are compiled for the instruction set of the caller.
+/// Each function is called in one place: with a loop over columns instead of `first`, a batch took
+/// 1.2 times as much time (Zen 5). Always inlined, so that all are compiled for the caller's
+/// instruction set.
 #[inline(always)]
 pub(super) fn batch<R>(
     ring: &mut R,
@@ -61,12 +62,12 @@ pub(super) fn batch<R>(
         if !count.is_multiple_of(64 / KEYS) {
             *word = bits;
         }
-        // What is padded may have passed.
+        // Padding keys may have passed.
         *word &= u64::MAX >> (64 - hashes.len() % 64);
     }
 }
 
-/// The bits of eight keys that are tested one by one.
+/// Tests eight keys one by one, and returns a bit for each.
 #[inline(always)]
 pub(super) fn test_each(slot: usize, test: impl Fn(usize) -> bool) -> u64 {
     let mut passed = 0;
@@ -76,8 +77,8 @@ pub(super) fn test_each(slot: usize, test: impl Fn(usize) -> bool) -> u64 {
     passed
 }
 
-/// Prefetches `LINES` cache lines from the offset on, and the one of the last of `span` bytes;
-/// nothing if `LINES` is 0.
+/// Prefetches `LINES` cache lines beginning at `offset`, and the line of the last of `span` bytes.
+/// Prefetches nothing if `LINES` is 0.
 #[inline(always)]
 pub(super) fn prefetch_span<const LINES: usize>(bytes: &[u8], offset: usize, span: usize) {
     if LINES > 0 {
@@ -88,8 +89,8 @@ pub(super) fn prefetch_span<const LINES: usize>(bytes: &[u8], offset: usize, spa
     }
 }
 
-/// `$function::<LINES>`, for at least this many lines. Few variants, since each is a loop of its
-/// own in the binary.
+/// Returns `$function::<LINES>` for at least this many lines. There are few variants, since each is
+/// a separate loop in the binary.
 macro_rules! with_lines {
     ($function:ident, $lines:expr) => {
         match $lines {
@@ -103,22 +104,22 @@ macro_rules! with_lines {
 }
 pub(super) use with_lines;
 
-/// An equation and where its bytes are.
+/// An equation and the place of its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Equation<W> {
-    /// The offset of column 0 in the equation's first block, and how many bytes further on the next
-    /// block has that column; 0 if the equation is in one block.
+    /// Offset of column 0 in the equation's first block. `next` is the distance in bytes to the
+    /// same column of the next block; 0 if the equation is in one block.
     pub(super) start: usize,
     pub(super) next: usize,
     pub(super) columns: usize,
     pub(super) result: u32,
-    /// The bits in the first block and in the next: a word, or where the ring has it.
+    /// The bits in the first block and in the next: a word, or a reference to it in the ring.
     pub(super) left: W,
     pub(super) right: W,
 }
 
 impl<W> Equation<W> {
-    /// The bits of the result from each of these columns on, the first in the low half.
+    /// Returns the bits of the result beginning at each of two columns, the first in the low half.
     #[inline(always)]
     fn results(&self, columns: [usize; 2]) -> u64 {
         let [low, high] = columns.map(|column| u64::from(self.result >> column));
@@ -126,8 +127,8 @@ impl<W> Equation<W> {
     }
 }
 
-/// Equations that are prepared. Aligned, since what straddles two lines of the stack is stored and
-/// loaded twice.
+/// Prepared equations. Aligned, since words that straddle two cache lines of the stack are stored
+/// and loaded twice.
 #[repr(C, align(64))]
 pub(super) struct Ring<W> {
     pub(super) left: [W; RING],
@@ -135,7 +136,7 @@ pub(super) struct Ring<W> {
     pub(super) start: [u64; RING],
     pub(super) next: [u64; RING],
     pub(super) columns: [u64; RING],
-    /// The result, and in the high half its bits from the last four columns on.
+    /// The result, and in the high half its bits beginning at the last four columns.
     pub(super) result: [u64; RING],
 }
 
@@ -173,22 +174,22 @@ impl<W: Copy + Default> Ring<W> {
 
 /// A filter whose equations are tested four columns at a time.
 pub(super) trait Source {
-    /// A column of a block.
+    /// The type of a column of a block.
     type Word: Copy + Default;
 
-    /// Bytes of a column of a block.
+    /// Size of a column of a block in bytes.
     const WORD_BYTES: usize;
 
-    /// The hash's equation. All of its bytes, `WORD_BYTES * columns` from `at` and as many from `at
-    /// + next`, are among [`bytes`](Self::bytes).
+    /// Returns the hash's equation. All of its bytes, `WORD_BYTES * columns` beginning at `start`
+    /// and as many at `start + next`, are within [`bytes`](Self::bytes).
     fn equation(&self, hash: u64) -> Equation<Self::Word>;
 
     fn bytes(&self) -> &[u8];
 
-    /// The most columns of an equation.
+    /// Returns the maximum number of columns of an equation.
     fn columns(&self) -> usize;
 
-    /// The parity of the equation in one column.
+    /// Returns the parity of the equation in one column.
     fn parity(&self, equation: &Equation<&Self::Word>, column: usize) -> u32;
 }
 
@@ -199,7 +200,7 @@ impl Source for Shards<'_> {
 
     #[inline(always)]
     fn equation(&self, hash: u64) -> Equation<u64> {
-        // No columns for "maybe".
+        // An equation without columns means "maybe".
         let nothing = Placed { word: 0, next: 0, columns: 0, left: 0, right: 0, result: 0 };
         let placed = self.place(hash).unwrap_or(nothing);
         Equation {
@@ -268,7 +269,7 @@ impl Source for Segments<'_> {
     }
 }
 
-/// Prefetches the lines of an equation's bytes.
+/// Prefetches the cache lines of an equation's bytes.
 #[inline]
 pub(super) fn prefetch_equation<S: Source>(source: &S, hash: u64) {
     let Equation { start, next, columns, .. } = source.equation(hash);
@@ -290,13 +291,13 @@ pub(super) fn prepare_each<S: Source>(
     }
 }
 
-/// Looks up a batch, eight columns at a time: `prepare(ring, keys, slot)` sets the equations of
-/// eight keys, each as [`Source::equation`] has it; `first(ring, slot)` tests the first four
-/// columns and the last four of eight keys, as [`test_singly`] does; `holds` tests the others.
+/// Looks up a batch, eight columns at a time. `prepare(ring, keys, slot)` stores the equations of
+/// eight keys, as [`Source::equation`] returns them. `first(ring, slot)` tests the first four and
+/// the last four columns of eight keys, like [`test_singly`]. `holds` tests the remaining columns.
 ///
-/// The first four columns and the last four come first, whether or not they overlap: for five to
-/// eight columns nothing else is left. Always inlined, so that all are compiled for the instruction
-/// set of the caller.
+/// The first four and the last four columns come first, whether or not they overlap, so that
+/// nothing remains for five to eight columns. Always inlined, so that all are compiled for the
+/// caller's instruction set.
 #[inline(always)]
 pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
     source: &S,
@@ -327,9 +328,9 @@ pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
     batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
 }
 
-/// `holds(equation, columns, results)`: whether the equation is fulfilled in the four columns from
-/// each of these two on, of which it has four. The bits of the result from there on are in the
-/// halves of `results`.
+/// `holds(equation, columns, results)` returns whether the equation is satisfied in four columns
+/// beginning at each of two columns; the equation must have them. The halves of `results` contain
+/// the bits of the result beginning at these columns.
 pub(super) trait TestColumns<S: Source>:
     Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool
 {
@@ -337,7 +338,7 @@ pub(super) trait TestColumns<S: Source>:
 
 impl<S: Source, F: Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool> TestColumns<S> for F {}
 
-/// Tests the first four columns and the last four of eight keys, or all if there are fewer.
+/// Tests the first four and the last four columns of eight keys, or all columns if there are fewer.
 #[inline(always)]
 pub(super) fn test_singly<S: Source>(
     source: &S,
@@ -354,8 +355,8 @@ pub(super) fn test_singly<S: Source>(
     })
 }
 
-/// Tests one key, eight columns at a time without a branch between them: a loop that ends at the
-/// first column that fails is mispredicted for nearly every key.
+/// Tests one key, eight columns at a time without a branch between them. A loop that ends at the
+/// first failing column would be mispredicted for nearly every key.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "others test by columns"))]
 pub(super) fn holds_all<S: Source>(source: &S, hash: u64, holds: impl TestColumns<S>) -> bool {
@@ -364,7 +365,7 @@ pub(super) fn holds_all<S: Source>(source: &S, hash: u64, holds: impl TestColumn
     let Some(end) = columns.checked_sub(4) else { return holds_short(source, &equation) };
     let mut column = 0;
     loop {
-        // Where fewer than four are left, the last four are tested again.
+        // If fewer than four columns are left, the last four are tested again.
         let tested = [column.min(end), (column + 4).min(end)];
         let holds = holds(&equation, tested, equation.results(tested));
         column += 8;
@@ -381,8 +382,8 @@ fn holds_short<S: Source>(source: &S, equation: &Equation<&S::Word>) -> bool {
     (0..equation.columns).all(holds)
 }
 
-/// Whether the parities that `four` gives for the four columns from each of these on, in bits 0 to
-/// 3, are those of the results.
+/// Returns whether parities equal the results. `four` returns the parities of four columns
+/// beginning at each of the two columns, in bits 0 to 3.
 #[inline(always)]
 pub(super) fn holds_in(columns: [usize; 2], results: u64, four: impl Fn(usize) -> u32) -> bool {
     (four(columns[0]) ^ results as u32) & 15 == 0

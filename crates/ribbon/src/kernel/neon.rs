@@ -1,5 +1,5 @@
-//! NEON: two columns of 64 bits in a register, one of 128; ones counted by bytes and added up
-//! pairwise.
+//! NEON: two 64-bit columns in a register, or one 128-bit column. Set bits are counted per byte and
+//! summed pairwise.
 
 use core::arch::aarch64::*;
 
@@ -18,27 +18,29 @@ pub(super) const TABLE: Table =
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for NEON.
 #[target_feature(enable = "neon")]
 unsafe fn contains_64(shards: &Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
     let batch = with_lines!(batch_64, lines);
-    // SAFETY: the caller's promises are passed on.
+    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
+    // `batch`.
     unsafe { batch(shards, hashes, hits) }
 }
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for NEON.
 #[target_feature(enable = "neon")]
 unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
     let batch = with_lines!(batch_128, lines);
-    // SAFETY: the caller's promises are passed on.
+    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
+    // `batch`.
     unsafe { batch(segments, hashes, hits) }
 }
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for NEON.
 #[target_feature(enable = "neon")]
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("neon");
@@ -50,10 +52,10 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
             let right = vreinterpretq_u8_u64(vdupq_n_u64(*equation.right));
             let at = bytes.as_ptr().wrapping_add(equation.start + 8 * column);
             let two = |at: *const u8| {
-                // SAFETY: as `TestColumns` says, the equation has four columns from `column` on,
-                // which `Source::equation` says are among the bytes: two here.
+                // SAFETY: `TestColumns` requires four columns beginning at `column`, and
+                // `Source::equation` promises that they are within the bytes. This reads two.
                 let first = unsafe { load(at) };
-                // SAFETY: the same of the next block, or of the same again.
+                // SAFETY: the same promise covers the next block (the same one if `next` is 0).
                 let next = unsafe { load(at.wrapping_add(equation.next)) };
                 vcntq_u8(veorq_u8(vandq_u8(first, left), vandq_u8(next, right)))
             };
@@ -66,7 +68,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for NEON.
 #[target_feature(enable = "neon")]
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("neon");
@@ -78,10 +80,10 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
             let at = bytes.as_ptr().wrapping_add(equation.start + 16 * column);
             let one = |column: usize| {
                 let at = at.wrapping_add(16 * column);
-                // SAFETY: as `TestColumns` says, the equation has four columns from `column` on,
-                // which `Source::equation` says are among the bytes: one here.
+                // SAFETY: `TestColumns` requires four columns beginning at `column`, and
+                // `Source::equation` promises that they are within the bytes. This reads one.
                 let first = unsafe { load(at) };
-                // SAFETY: the same of the next block, or of the same again.
+                // SAFETY: the same promise covers the next block (the same one if `next` is 0).
                 let next = unsafe { load(at.wrapping_add(equation.next)) };
                 vcntq_u8(veorq_u8(vandq_u8(first, left), vandq_u8(next, right)))
             };
@@ -93,12 +95,12 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
     batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
 }
 
-/// The parities of four sums, each of four neighbouring bytes, in bits 0 to 3.
+/// Returns the parities of four sums, each of four neighbouring bytes, in bits 0 to 3.
 #[inline]
 #[target_feature(enable = "neon")]
 fn parities(bytes: uint8x16_t) -> u32 {
     let pairs = vpaddq_u8(bytes, bytes);
-    // At most 128 in a byte.
+    // Each byte is at most 128.
     let sums = vreinterpretq_u32_u8(vpaddq_u8(pairs, pairs));
     let bits = vgetq_lane_u32::<0>(sums) & 0x0101_0101;
     (bits | bits >> 7 | bits >> 14 | bits >> 21) & 15
@@ -106,17 +108,17 @@ fn parities(bytes: uint8x16_t) -> u32 {
 
 /// # Safety
 ///
-/// 16 bytes from there may be read.
+/// The 16 bytes at `at` must be readable.
 #[inline]
 #[target_feature(enable = "neon")]
 unsafe fn load(at: *const u8) -> uint8x16_t {
-    // SAFETY: the caller's promise; the load is of bytes and has no alignment to respect.
+    // SAFETY: the caller promises 16 readable bytes; loads of bytes allow any alignment.
     unsafe { vld1q_u8(at) }
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
 fn load_128(word: &u128) -> uint8x16_t {
-    // SAFETY: the 16 bytes of the reference, in memory's order, which is the register's.
+    // SAFETY: reads the 16 bytes of the reference, in memory order, which is the register's order.
     unsafe { vld1q_u8(core::ptr::from_ref(word).cast()) }
 }

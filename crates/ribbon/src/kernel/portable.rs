@@ -1,5 +1,5 @@
 //! Plain Rust for machines without AVX2, AVX-512 or NEON: four columns at a time, whose parities
-//! are folded together in one word.
+//! are computed together in one word.
 
 use blocked_bloom::InstructionSet;
 
@@ -58,7 +58,7 @@ fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: 
     batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
 }
 
-/// Four columns in the equation's first block and in the next.
+/// Returns four columns in the equation's first block and in the next.
 #[inline(always)]
 fn columns_of_both<'b, const BYTES: usize>(
     bytes: &'b [u8],
@@ -66,13 +66,13 @@ fn columns_of_both<'b, const BYTES: usize>(
     column: usize,
 ) -> [&'b [u8; BYTES]; 2] {
     [equation.start + column, equation.start + equation.next + column]
-        .map(|at| bytes[at..].first_chunk().expect("a place is within the bytes"))
+        .map(|at| bytes[at..].first_chunk().expect("columns within the bytes"))
 }
 
-/// The parity of each word, in bits 0 to 3.
+/// Returns the parity of each word, in bits 0 to 3.
 #[inline(always)]
 fn parities(words: [u64; 4]) -> u32 {
-    // Each word is folded to 16 bits, all together to a bit in each 16.
+    // Folds each word to 16 bits, then all together to one bit per 16.
     let folded = words.map(|word| {
         let word = word ^ (word >> 32);
         (word ^ (word >> 16)) & 0xffff

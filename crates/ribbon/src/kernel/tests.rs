@@ -1,4 +1,4 @@
-//! Back substitution by every kernel, of every number of columns, is that of the scalar definition.
+//! Every kernel's back substitution equals the scalar definition, for every number of columns.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -61,8 +61,8 @@ fn every_kernel_substitutes_alike() {
     }
 }
 
-/// The kernel whose loops run on this CPU for a kernel of the core: found by other means than
-/// `table`'s, and none where they are scalar.
+/// The kernel whose loops run on this CPU for a kernel of the core, determined without `table`.
+/// Empty for the scalar kernel.
 fn expected(kernel: Kernel) -> &'static [&'static str] {
     #[cfg(target_arch = "x86_64")]
     if kernel.name() == "avx512" && !std::is_x86_feature_detected!("avx512vpopcntdq") {
@@ -77,8 +77,8 @@ fn expected(kernel: Kernel) -> &'static [&'static str] {
     }
 }
 
-/// Every operation runs in the loops of its kernel, the fastest by default: catches one that is
-/// never used.
+/// Every operation runs in the loops of its kernel, by default of the fastest: detects a kernel
+/// that is never used.
 #[test]
 fn each_operation_runs_in_its_kernel() {
     let hashes = hashes(3_000);
@@ -89,13 +89,13 @@ fn each_operation_runs_in_its_kernel() {
             let shards = Shards { directory: &directory, words: &words, columns };
             let data = vec![0x5a; 100 * columns as usize * SEGMENT_BYTES];
             let segments = segments(&data, 100);
-            // The portable kernel's are the scalar definitions, which have no loops of their own.
+            // The portable kernel uses the scalar definitions here, which have no loops.
             let alone = match expected(kernel) {
                 ["avx512" | "avx2"] => expected(kernel),
                 _ => &[],
             };
             for count in [1_usize, 6, 7, 3_000] {
-                // Few are looked up one by one.
+                // Few hashes are looked up one by one.
                 let of_batch = if count <= 6 { alone } else { expected(kernel) };
                 let mut hits = vec![0; count.div_ceil(64)];
                 let of_64 =
@@ -123,7 +123,7 @@ fn each_operation_runs_in_its_kernel() {
             assert_eq!(of_128, of_rows, "{kernel}, {columns} columns");
         }
     }
-    // What users call takes the default.
+    // The public methods use the default kernel.
     let mut builder = crate::RibbonOptions::new(0.01).builder();
     builder.insert_hashes(&hashes);
     let mut filter = None;
@@ -136,7 +136,7 @@ fn each_operation_runs_in_its_kernel() {
     assert_eq!(looked_up, expected(Kernel::default()));
 }
 
-/// This many shards of 61 blocks, none with a column less; and words for them.
+/// A directory of this many shards of 61 full blocks, and words for them.
 fn directory(shards: u32, columns: u32) -> (Vec<Word>, Vec<Word>) {
     let entry =
         |shard| Entry { offset: 61 * columns * shard, starts: 60 * 64 + 1, short: 0, seed: 3 };
@@ -144,7 +144,7 @@ fn directory(shards: u32, columns: u32) -> (Vec<Word>, Vec<Word>) {
     ((0..shards).map(|shard| entry(shard).to_word()).collect(), words)
 }
 
-/// The lines that the bytes of an equation are in.
+/// The cache lines of an equation's bytes.
 fn read<S: driver::Source>(source: &S, hash: u64) -> Vec<usize> {
     let driver::Equation { start: at, next, columns, .. } = source.equation(hash);
     let start = source.bytes().as_ptr().addr();
@@ -155,15 +155,15 @@ fn read<S: driver::Source>(source: &S, hash: u64) -> Vec<usize> {
     lines
 }
 
-/// Checks that what was prefetched, as many lines for each key, are those that its lookup reads, in
-/// the order of the keys.
+/// Checks that the prefetched lines, equally many per key, are those that the lookup reads, in the
+/// order of the keys.
 fn check_lines<S: driver::Source>(source: &S, hashes: &[u64], prefetched: &[usize], about: &str) {
-    // The last eight are completed.
+    // The last group of eight keys is padded.
     let keys = hashes.len().next_multiple_of(driver::KEYS);
     assert!(prefetched.len().is_multiple_of(keys), "{about}");
     let each = prefetched.len() / keys;
     let most = hashes.iter().map(|&hash| read(source, hash).len()).max().unwrap();
-    // Not much else: lines are counted in powers of two, and registers are loaded as a whole.
+    // Few other lines: counts are powers of two, and registers are loaded as a whole.
     assert!(each <= 2 * most + 4, "{about}: {each} lines for {most}");
     for (i, (&hash, found)) in hashes.iter().zip(prefetched.chunks(each)).enumerate() {
         let read = read(source, hash);
@@ -179,8 +179,8 @@ fn check_lines<S: driver::Source>(source: &S, hashes: &[u64], prefetched: &[usiz
     }
 }
 
-/// A filter that outgrows the cache is prefetched: the lines that each key's lookup reads, and no
-/// others. One that fits is not.
+/// A filter that exceeds the cache prefetches the lines that each key's lookup reads, and no
+/// others. A filter that fits the cache prefetches nothing.
 #[test]
 fn lookups_prefetch_the_lines_that_they_read() {
     let hashes = hashes(203);
@@ -188,7 +188,7 @@ fn lookups_prefetch_the_lines_that_they_read() {
         for columns in [1, 7, 12, 20, 32] {
             let block = 8 * columns as usize;
             for outgrows in [false, true] {
-                // Few blocks above or below.
+                // A few blocks above or below the threshold.
                 let bytes = kernel.prefetch_threshold();
                 let shards = bytes / (61 * block) + usize::from(outgrows);
                 let (directory, words) = directory(shards as u32, columns);
@@ -208,7 +208,7 @@ fn lookups_prefetch_the_lines_that_they_read() {
                 } else {
                     assert!(of_64.is_empty() && of_128.is_empty(), "{about}");
                 }
-                // Few are looked up one by one.
+                // Few hashes are looked up one by one.
                 for count in [2, 3] {
                     let (few, hits) = (&hashes[..count], &mut [0]);
                     let of_64 = lines(&events(|| contains_64(kernel.into(), &shards, few, hits)));
@@ -233,8 +233,8 @@ fn lookups_prefetch_the_lines_that_they_read() {
     }
 }
 
-/// Each eight keys are prepared, and so prefetched, three iterations before they are tested, and
-/// each once.
+/// Eight keys are prepared, and so prefetched, three iterations before they are tested, and only
+/// once.
 #[test]
 fn keys_are_prepared_some_iterations_before_they_are_tested() {
     for count in [1, 8, 9, 31, 32, 33, 64, 200] {
@@ -255,7 +255,7 @@ fn keys_are_prepared_some_iterations_before_they_are_tested() {
         for first in (0..count as usize).step_by(driver::KEYS) {
             let at = |event| all.iter().position(|&found| found == event).unwrap();
             let (prepared, tested) = (at(first), at(1_000 + first));
-            // Between them, of later keys, as many as there are up to three iterations.
+            // Up to three iterations of later keys are between them.
             let between = &all[prepared..tested];
             let later = between.iter().filter(|&&event| event < 1_000 && event > first).count();
             let left = (count as usize - first).div_ceil(driver::KEYS) - 1;

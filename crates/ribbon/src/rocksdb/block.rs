@@ -13,8 +13,8 @@ const TRAILER_BYTES: usize = 5;
 /// The first byte of the trailer.
 const MARKER: u8 = 0xfe;
 
-/// The identity of RocksDB's hash of keys in a [`BloomFilter`](blocked_bloom::BloomFilter), so that
-/// an engine can keep one hash for both formats; `blocked-bloom-formats` has the hash.
+/// The identity of RocksDB's key hash, so that a [`BloomFilter`](blocked_bloom::BloomFilter) can
+/// share its hashes. `blocked-bloom-formats` computes the hash.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, Sizing};
@@ -27,16 +27,15 @@ const MARKER: u8 = 0xfe;
 /// ```
 pub const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXPH3_64") };
 
-/// A Ribbon filter block of RocksDB, in bytes that `D` holds, at any alignment.
+/// A Ribbon filter block of RocksDB in bytes of any owner `D`, at any alignment.
 ///
-/// It is of the 64-bit hashes that RocksDB's other filters are of too; keys are hashed by
-/// `blocked-bloom-formats`. If the owner of the bytes lends fewer or more than were opened, every
-/// answer is "maybe".
+/// It takes the 64-bit hashes of RocksDB's other filters; `blocked-bloom-formats` computes them
+/// from keys. If the length of the owner's bytes changes after opening, every answer is "maybe".
 ///
 /// ```
 /// use blocked_bloom::{Bitmask, Filter};
 /// use blocked_bloom_ribbon::rocksdb::RibbonBlock;
-/// // Two blocks of zeros with one column: RocksDB writes more.
+/// // Two blocks of zeros with one column. RocksDB writes more columns.
 /// let block = [[0; 32].as_slice(), &[0xfe, 0, 2, 0, 0]].concat();
 /// let filter = RibbonBlock::from_bytes(block).unwrap();
 /// let mut hits = Bitmask::new();
@@ -45,7 +44,7 @@ pub const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXPH3
 /// ```
 #[derive(Clone, Copy)]
 pub struct RibbonBlock<D> {
-    /// With the trailer.
+    /// Including the trailer.
     block: Stored<D>,
     shape: Shape,
     seed: u8,
@@ -54,13 +53,13 @@ pub struct RibbonBlock<D> {
 }
 
 impl<D: AsRef<[u8]>> RibbonBlock<D> {
-    /// Reads the five bytes that end a block. Nothing in a block tells whether it is damaged.
+    /// Opens a block by reading its trailer of five bytes. Blocks have no checksum.
     ///
     /// # Errors
     ///
-    /// The bytes themselves, unless they end as a Ribbon filter does; and where RocksDB's reader
-    /// answers "maybe" to every key: of fewer than two blocks of slots, fewer than 16 bytes of
-    /// data, or 4 GiB.
+    /// Returns the bytes if they do not end like a Ribbon filter, and if RocksDB's reader would
+    /// answer "maybe" to every key: fewer than two blocks of slots, fewer than 16 bytes of data, or
+    /// 4 GiB or more.
     pub fn from_bytes(block: D) -> Result<Self, D> {
         let block = stored(block);
         match read(block.bytes().unwrap_or_default()) {
@@ -72,12 +71,12 @@ impl<D: AsRef<[u8]>> RibbonBlock<D> {
         }
     }
 
-    /// The block, trailer included; nothing if its owner lends others than were opened.
+    /// Returns the block with its trailer; empty if the length of the owner's bytes changed.
     pub fn as_bytes(&self) -> &[u8] {
         self.block.bytes().unwrap_or_default()
     }
 
-    /// Nothing if the bytes are not those that were opened.
+    /// Returns `None` if the length of the owner's bytes changed.
     #[inline]
     fn segments(&self) -> Option<Segments<'_>> {
         let (data, _) = self.block.bytes()?.split_last_chunk::<TRAILER_BYTES>()?;
@@ -85,7 +84,7 @@ impl<D: AsRef<[u8]>> RibbonBlock<D> {
     }
 }
 
-/// The shape and the seed of a block.
+/// Reads the shape and the seed of a block.
 fn read(block: &[u8]) -> Option<(Shape, u8)> {
     match block.split_last_chunk::<TRAILER_BYTES>()? {
         (data, &[MARKER, seed, low, middle, high]) if u32::try_from(data.len()).is_ok() => {
@@ -97,42 +96,42 @@ fn read(block: &[u8]) -> Option<(Shape, u8)> {
 }
 
 impl<D> RibbonBlock<D> {
-    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of
-    /// one half.
+    /// Returns the number of columns of most blocks of slots, 1 to 32. An absent key passes each
+    /// with a probability of 1/2.
     pub fn columns(&self) -> u32 {
         self.shape.columns()
     }
 
-    /// Blocks of 128 slots, 2 to 2^24 - 1.
+    /// Returns the number of blocks of 128 slots, 2 to 2^24 - 1.
     pub fn blocks(&self) -> u32 {
         self.shape.blocks()
     }
 
-    /// Ordinal of the hash seed.
+    /// Returns the ordinal of the hash seed.
     pub fn seed(&self) -> u8 {
         self.seed
     }
 
-    /// The fraction of absent keys that pass, from the shape alone: `2^-columns`, and twice that in
-    /// blocks with one column less.
+    /// Returns the expected fraction of absent keys that pass, computed from the shape:
+    /// `2^-columns`, and twice that in blocks with one column less.
     pub fn expected_false_positive_rate(&self) -> f64 {
         self.shape.rate()
     }
 
-    /// The kernel that answers lookups.
+    /// Returns the kernel that runs lookups.
     pub fn kernel(&self) -> Kernel {
         self.functions.kernel
     }
 
-    /// The same filter, with lookups answered by `kernel`.
+    /// Sets the kernel that runs lookups.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         RibbonBlock { functions: kernel.into(), ..self }
     }
 }
 
-/// Of hashes: keys, which `blocked-bloom-formats` hashes, are answered "maybe". Cost of a lookup:
-/// some 30 bytes for each bit of the rate, in one to five cache lines.
+/// Takes hashes. Lookups by key answer "maybe"; `blocked-bloom-formats` hashes keys. A lookup reads
+/// about 30 bytes per column, in one to five cache lines.
 impl<D: AsRef<[u8]>> Filter for RibbonBlock<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -157,7 +156,7 @@ impl<D: AsRef<[u8]>> Filter for RibbonBlock<D> {
         }
     }
 
-    /// RocksDB's hash of keys, as one of the caller's.
+    /// Returns RocksDB's key hash as a caller-supplied hash.
     #[inline]
     fn key_hash(&self) -> KeyHash {
         KEY_HASH
@@ -169,7 +168,7 @@ impl<D: AsRef<[u8]>> Filter for RibbonBlock<D> {
     }
 }
 
-/// The shape, without the bits.
+/// Shows the shape, without the bits.
 impl<D> core::fmt::Debug for RibbonBlock<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RibbonBlock")

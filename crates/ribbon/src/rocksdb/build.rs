@@ -1,5 +1,5 @@
-//! Writing Ribbon blocks byte for byte as RocksDB does: its policy of sizes, its order of seeds,
-//! its fall-backs to Bloom.
+//! Writes Ribbon blocks byte for byte as RocksDB does, including its sizes, its order of seeds and
+//! its fallbacks to Bloom.
 //!
 //! Source: `Standard128RibbonBitsBuilder` in RocksDB's `table/block_based/filter_policy.cc`, 7.8.
 
@@ -14,18 +14,17 @@ use crate::scheme::rocksdb::{SEGMENT_BYTES, Shape, WIDTH, raw_seed};
 use crate::solve::rocksdb::Solver;
 use crate::threads::Threads;
 
-/// Slots from which on Ribbon is written whether or not Bloom would be smaller.
+/// From this many slots upwards, Ribbon is written even if Bloom would be smaller.
 const ALWAYS_RIBBON_SLOTS: u32 = 1_024;
 
 const TRAILER_BYTES: usize = 5;
 
-/// Options of Ribbon blocks as RocksDB has them, a number of bits per key: blocks get the rate of a
-/// Bloom filter with so many.
+/// RocksDB's settings of Ribbon blocks: the bits per key of a Bloom filter with the same rate.
 ///
 /// ```
 /// use blocked_bloom_ribbon::rocksdb::RibbonBlockOptions;
 /// let options = RibbonBlockOptions::new(10.0)?;
-/// // The rate of 1.25 MB of Bloom filter.
+/// // The rate of a Bloom filter of 1.25 MB.
 /// assert_eq!(options.block_bytes(1_000_000, 0x9c1c_34f1_0a4e_7ab3), 887_797);
 /// assert!((0.0094..0.0097).contains(&options.false_positive_rate()));
 /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
@@ -33,15 +32,15 @@ const TRAILER_BYTES: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RibbonBlockOptions {
     millibits_per_key: u32,
-    /// The rate, as one in this many.
+    /// Reciprocal of the rate.
     inverse_rate: f64,
 }
 
-/// What the builder made of the hashes.
+/// The result of building a block.
 ///
 /// ```
 /// use blocked_bloom_ribbon::rocksdb::{BloomReason, BuiltBlock, RibbonBlockOptions};
-/// // One line of Bloom is less than the 256 slots of the smallest Ribbon.
+/// // A Bloom block of one cache line is smaller than the 256 slots of the smallest Ribbon block.
 /// let built = RibbonBlockOptions::new(10.0)?.build(&[0x9c1c_34f1_0a4e_7ab3])?;
 /// assert_eq!(built, BuiltBlock::Bloom(BloomReason::Smaller));
 /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
@@ -49,13 +48,13 @@ pub struct RibbonBlockOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuiltBlock {
-    /// The block with its five bytes of trailer.
+    /// The block with its trailer of five bytes.
     Ribbon(Vec<u8>),
-    /// Write a FastLocalBloom block of these hashes and bits per key, as RocksDB does here.
+    /// RocksDB writes a FastLocalBloom block of these hashes and bits per key here. Do the same.
     Bloom(BloomReason),
 }
 
-/// Why RocksDB writes a Bloom filter although Ribbon was chosen.
+/// Why RocksDB writes a Bloom filter although Ribbon was selected.
 ///
 /// ```
 /// use blocked_bloom_ribbon::rocksdb::BloomReason;
@@ -64,7 +63,7 @@ pub enum BuiltBlock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BloomReason {
-    /// There are so few keys that it is smaller.
+    /// A Bloom filter of so few keys is smaller.
     Smaller,
     /// There are more than 950 million keys.
     TooManyKeys,
@@ -77,20 +76,20 @@ impl core::fmt::Display for BloomReason {
         f.pad(match self {
             Self::Smaller => "a Bloom filter of so few keys is smaller",
             Self::TooManyKeys => "more than 950000000 keys",
-            Self::NoSeed => "no seed of 256 has a solution",
+            Self::NoSeed => "none of the 256 seeds has a solution",
         })
     }
 }
 
 impl RibbonBlockOptions {
-    /// Blocks with the rate of a Bloom filter of this many bits per key: what is given to RocksDB's
-    /// `NewRibbonFilterPolicy`.
+    /// Creates options for blocks with the rate of a Bloom filter of this many bits per key, the
+    /// argument of RocksDB's `NewRibbonFilterPolicy`.
     ///
-    /// As in RocksDB, less than 1 becomes 1, and more than 100 becomes 100.
+    /// Values below 1 become 1 and values above 100 become 100, as in RocksDB.
     ///
     /// # Errors
     ///
-    /// [`RibbonError::BitsPerKey`] for less than 0.5, where RocksDB writes no filter, and for NaN.
+    /// [`RibbonError::BitsPerKey`] for NaN and below 0.5, where RocksDB writes no filter.
     pub fn new(bits_per_key: f64) -> Result<Self, RibbonError> {
         if bits_per_key.is_nan() || bits_per_key < 0.5 {
             return Err(RibbonError::BitsPerKey { bits_per_key });
@@ -102,15 +101,15 @@ impl RibbonBlockOptions {
         Ok(RibbonBlockOptions { millibits_per_key, inverse_rate })
     }
 
-    /// The rate that blocks are made for. A block of few keys has a lower one, since bytes are
-    /// whole.
+    /// Returns the target rate of the blocks. Blocks of few keys have a lower rate, because sizes
+    /// are whole bytes.
     pub fn false_positive_rate(&self) -> f64 {
         1.0 / self.inverse_rate
     }
 
-    /// Length of a Ribbon block of this many keys, trailer included; above 950 million, where a
-    /// Bloom block is written instead, that of 950 million. The first hash rounds a fraction of a
-    /// block up or down.
+    /// Returns the length of a Ribbon block of this many keys, including the trailer. Above 950
+    /// million keys, where RocksDB writes a Bloom block, returns the length for 950 million. The
+    /// first hash determines how a fraction of a block is rounded.
     pub fn block_bytes(&self, keys: u32, first_hash: u64) -> usize {
         sizing::data_bytes(
             sizing::slots(keys.min(sizing::MAX_KEYS as u32)),
@@ -119,11 +118,11 @@ impl RibbonBlockOptions {
         ) + TRAILER_BYTES
     }
 
-    /// The block of these hashes, of which none equals the one before it (RocksDB drops such).
-    /// Without hashes it has no bytes, and RocksDB stores no filter.
+    /// Builds the block of these hashes. Adjacent hashes must differ, since RocksDB drops repeated
+    /// ones. Without hashes the block is empty, and RocksDB stores no filter.
     ///
-    /// Memory, beside the block: 24 bytes per slot, of which there are 1.02 to 1.1 per key, and 8
-    /// per key. Cost: 46 to 58 ns per key (Zen 5).
+    /// Memory besides the block: 24 bytes per slot (1.02 to 1.1 slots per key), and 8 bytes per
+    /// key. Cost: about 46 to 58 ns per key.
     ///
     /// # Errors
     ///
@@ -132,24 +131,24 @@ impl RibbonBlockOptions {
         self.build_by(hashes, None, Threads::One)
     }
 
-    /// [`build`](Self::build) by the threads of the current rayon pool; the bytes do not depend on
-    /// their number.
+    /// Builds the block like [`build`](Self::build), with the threads of the current rayon pool.
+    /// The bytes do not depend on the number of threads.
     ///
     /// # Errors
     ///
-    /// As `build`.
+    /// The errors of `build`.
     #[cfg(feature = "rayon")]
     pub fn par_build(&self, hashes: &[u64]) -> Result<BuiltBlock, RibbonError> {
         self.build_by(hashes, None, Threads::Pool)
     }
 
-    /// [`build`](Self::build), with this length for a Ribbon block, trailer included: RocksDB with
-    /// `optimize_filters_for_memory` chooses the length by what its allocator would waste. The rate
-    /// follows from the length.
+    /// Builds the block like [`build`](Self::build), with this length (including the trailer) for a
+    /// Ribbon block. RocksDB with `optimize_filters_for_memory` chooses the length so that its
+    /// allocator wastes little. The rate follows from the length.
     ///
     /// # Errors
     ///
-    /// As `build`.
+    /// The errors of `build`.
     pub fn build_with_length(
         &self,
         hashes: &[u64],
@@ -186,7 +185,7 @@ impl RibbonBlockOptions {
     }
 }
 
-/// The bytes of the solution.
+/// Assembles the bytes of a solved block.
 fn finish(solver: &Solver, blocks: u32, data: usize, seed: u8) -> Result<Vec<u8>, RibbonError> {
     let mut block = Vec::new();
     Threads::One.refill(&mut block, data + TRAILER_BYTES)?;

@@ -1,24 +1,24 @@
-//! How many slots and columns RocksDB gives a block.
+//! The numbers of slots and columns that RocksDB chooses for a block.
 
 use crate::scheme::rocksdb::{MAX_COLUMNS, SEGMENT_BYTES, WIDTH, starts};
 
-/// Keys that 2^8, 2^9, ... 2^17 slots take so that one construction in twenty fails.
+/// Keys in 2^8, 2^9, ... 2^17 slots at which one construction in twenty fails.
 const KEYS: [f64; 10] =
     [248.851, 499.532, 1001.26, 2003.97, 4005.59, 8000.39, 15966.6, 31828.1, 63447.3, 126506.0];
 
-/// The power of two whose keys are the first number of [`KEYS`].
+/// The exponent of the slots of the first entry of [`KEYS`].
 const FIRST: u32 = 8;
 
-/// By how much slots per key grow beyond the table, when the slots double.
+/// Growth of slots per key above the table for each doubling of the slots.
 const GROWTH: f64 = 0.0038;
 
-/// Fewest slots of a block.
+/// Minimum number of slots of a block.
 const MIN_SLOTS: u32 = 256;
 
-/// Most keys of a Ribbon block; with more RocksDB writes a Bloom filter.
+/// Maximum number of keys of a Ribbon block. With more keys, RocksDB writes a Bloom filter.
 pub(super) const MAX_KEYS: usize = 950_000_000;
 
-/// Keys that `2^log2` slots take.
+/// Returns the number of keys for `2^log2` slots.
 fn keys_of(log2: u32) -> f64 {
     const LAST: u32 = FIRST + KEYS.len() as u32 - 1;
     let slots = (1_u64 << log2) as f64;
@@ -32,7 +32,7 @@ fn keys_of(log2: u32) -> f64 {
     }
 }
 
-/// Slots for this many keys, a multiple of 128: interpolated between powers of two.
+/// Returns the slots for this many keys, a multiple of 128, interpolated between powers of two.
 pub(super) fn slots(keys: u32) -> u32 {
     #[expect(clippy::approx_constant, reason = "not to the last digit, but RocksDB's")]
     const LOG2_E: f64 = 1.442_695_040_9;
@@ -52,8 +52,8 @@ pub(super) fn slots(keys: u32) -> u32 {
     slots.next_multiple_of(WIDTH).max(MIN_SLOTS)
 }
 
-/// Bytes of segments for this rate, given as one in this many. The first hash decides how a
-/// fraction of a block is rounded.
+/// Returns the size of the segments in bytes for this reciprocal rate. The first hash determines
+/// how a fraction of a block is rounded.
 pub(super) fn data_bytes(slots: u32, inverse_rate: f64, first_hash: u64) -> usize {
     let blocks = slots / WIDTH;
     let segments = if !(inverse_rate > 1.0 && 1.0 / inverse_rate < 1.0) {
@@ -71,9 +71,9 @@ pub(super) fn data_bytes(slots: u32, inverse_rate: f64, first_hash: u64) -> usiz
     segments as usize * SEGMENT_BYTES
 }
 
-/// The rate of RocksDB's Bloom filter of this many bits per key, as one in how many: what its
-/// Ribbon filter of "Bloom-equivalent bits" is made for. It is the mean of the rates at the mean
-/// load of a line and a standard deviation more, and less.
+/// Returns the reciprocal rate of RocksDB's Bloom filter with this many bits per key, the target of
+/// its Ribbon filter with "Bloom-equivalent bits". It is the mean of the rates at the mean load of
+/// a block plus and minus one standard deviation.
 pub(super) fn inverse_rate(bits_per_key: f64, probes: u32) -> f64 {
     const LINE_BITS: f64 = 512.0;
     let probes = f64::from(probes);
@@ -83,7 +83,7 @@ pub(super) fn inverse_rate(bits_per_key: f64, probes: u32) -> f64 {
     1.0 / ((rate(keys + deviation) + rate(keys - deviation)) / 2.0)
 }
 
-/// Probes of RocksDB's Bloom filter.
+/// Returns the number of probes of RocksDB's Bloom filter.
 pub(super) fn bloom_probes(millibits_per_key: u32) -> u32 {
     const MAX_MILLIBITS: [u32; 12] =
         [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
@@ -94,7 +94,7 @@ pub(super) fn bloom_probes(millibits_per_key: u32) -> u32 {
     }
 }
 
-/// Bytes of RocksDB's Bloom filter of this many keys, whole lines, without its trailer.
+/// Returns the size in bytes of RocksDB's Bloom filter of this many keys, without its trailer.
 pub(super) fn bloom_bytes(keys: usize, millibits_per_key: u32) -> u128 {
     (keys as u128 * u128::from(millibits_per_key)).div_ceil(8_000).next_multiple_of(64)
 }

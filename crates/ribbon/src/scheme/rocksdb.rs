@@ -1,10 +1,10 @@
-//! Standard128Ribbon in plain scalar Rust: which bits of a block a hash refers to. Kernels and
-//! construction are compared with it.
+//! Standard128Ribbon in plain scalar Rust: the bits of a block that belong to a hash. It is the
+//! reference for kernels and construction.
 //!
-//! A Ribbon filter is the solution of a system of linear equations over bits: every key that was
-//! added is one equation, over 128 consecutive rows ("slots") of a matrix, whose bits say which of
-//! these rows add up to the key's result. A key that was not added fulfils its equation in each
-//! column by chance, half of the time.
+//! A Ribbon filter is the solution of a system of linear equations over bits. Each inserted key is
+//! one equation over 128 consecutive rows ("slots") of a matrix. Its coefficients select the rows
+//! whose sum must equal the key's result. An absent key satisfies its equation in each column with
+//! a probability of 1/2.
 //!
 //! ```text
 //! s            = (hash ^ raw(seed)) * 0x6193d459236a3a0d              mod 2^64
@@ -14,52 +14,52 @@
 //! result       = low 32 bits of a with its bytes reversed             bit c belongs to column c
 //! ```
 //!
-//! Stored are blocks of 128 slots, one behind the other, and in each its columns: 16 bytes, bit i
-//! of which belongs to slot i. The first `short` blocks have a column less than the others, which
-//! gives fractional bits per key.
+//! The stored form is a sequence of blocks of 128 slots. A block consists of its columns, each 16
+//! bytes whose bit i belongs to slot i. The first `short` blocks have one column less than the
+//! others, which allows a fractional number of bits per key.
 //!
 //! Source: RocksDB `util/ribbon_impl.h`, `util/ribbon_alg.h`; Dillinger, Walzer, "Ribbon filter:
 //! practically smaller than Bloom and Xor", 2021.
 
-/// Bytes of a column of a block: one bit for each of its slots.
+/// Size of a column of a block: one bit per slot.
 pub(crate) const SEGMENT_BYTES: usize = 16;
 
 /// Slots in a block, and coefficients of an equation.
 pub(crate) const WIDTH: u32 = 128;
 
-/// Most columns that a result has bits for.
+/// Maximum number of columns, given by the bits of a result.
 pub(crate) const MAX_COLUMNS: u32 = 32;
 
-/// Multipliers and masks of the equations, for the kernels.
+/// Multipliers and masks of the equations, shared with the kernels.
 pub(crate) const REHASH: u64 = 0x6193_d459_236a_3a0d;
 pub(crate) const COEFFICIENTS: u64 = 0xc28f_8282_2b65_0bed;
 pub(crate) const LOW_HALF: u64 = 0xc367_844a_6e52_731d;
 
-/// What the stored ordinal of a seed stands for.
+/// Returns the seed with this stored ordinal.
 pub(crate) const fn raw_seed(ordinal: u8) -> u32 {
     let product = (ordinal as u64).wrapping_mul(0xc782_19a2_3eea_dd03);
     (product ^ ((product & 0xf0f0_f0f0_f0f0_f0f0) >> 4)) as u32
 }
 
-/// The hash under a seed. Start and coefficients follow from it alone, and the start grows with it:
-/// hashes that are ordered by it are ordered by start.
+/// Combines the hash with a seed. Start and coefficients depend on the result alone, and the start
+/// increases with it, so sorting by it also sorts by start.
 #[inline(always)]
 pub(crate) const fn seeded(hash: u64, raw_seed: u32) -> u64 {
     (hash ^ raw_seed as u64).wrapping_mul(REHASH)
 }
 
-/// Slots in which an equation can start, given those of the filter.
+/// Returns the number of slots in which an equation can start.
 pub(crate) const fn starts(slots: u32) -> u32 {
     slots - (WIDTH - 1)
 }
 
-/// The first slot of the equation.
+/// Returns the first slot of the equation.
 #[inline(always)]
 pub(crate) const fn start(seeded: u64, starts: u32) -> u32 {
     ((seeded as u128 * starts as u128) >> 64) as u32
 }
 
-/// Coefficients and result of the equation.
+/// Returns the coefficients and the result of the equation.
 #[inline(always)]
 pub(crate) const fn equation(seeded: u64) -> (u128, u32) {
     let a = seeded.wrapping_mul(COEFFICIENTS);
@@ -71,30 +71,31 @@ pub(crate) const fn equation(seeded: u64) -> (u128, u32) {
 pub(crate) struct Shape {
     /// 2 to 2^24 - 1.
     blocks: u32,
-    /// Columns of the blocks from `short` on, 1 to 32.
+    /// Columns of the blocks after the first `short`, 1 to 32.
     columns: u32,
-    /// Blocks, from the first, that have one column less; at most `blocks`.
+    /// Number of leading blocks with one column less, at most `blocks`.
     short: u32,
 }
 
-/// Where the columns of an equation are.
+/// The place of an equation's columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
-    /// The segment of column 0 in the equation's first block; column c is c segments further on.
+    /// Index of the segment of column 0 in the equation's first block. Column c follows c segments
+    /// later.
     pub(crate) segment: usize,
-    /// 0 to 32. The next block, which has as many columns or one more, begins this many segments
-    /// after `segment`.
+    /// 0 to 32. The next block begins this many segments after `segment`, and has as many columns
+    /// or one more.
     pub(crate) columns: u32,
-    /// The first slot's bit in its segments, 0 to 127. At 0 the equation is in one block, which may
-    /// be the last.
+    /// The first slot's bit in its segments, 0 to 127. With 0 the equation is in one block, which
+    /// may be the last.
     pub(crate) bit: u32,
 }
 
 impl Shape {
-    /// The shape of this many bytes, or `None` where RocksDB's reader answers "maybe": fewer than
-    /// two blocks, or bytes for less than one column of one.
+    /// Returns the shape of this many bytes, or `None` where RocksDB's reader answers "maybe":
+    /// fewer than two blocks, or less than one column of one block.
     ///
-    /// The shape's segments are never more than those of the bytes.
+    /// The shape never has more segments than the bytes.
     pub(crate) fn new(bytes: usize, blocks: u32) -> Option<Self> {
         let segments = u32::try_from(bytes / SEGMENT_BYTES).ok()?;
         if !(2..1 << 24).contains(&blocks) || segments == 0 {
@@ -120,23 +121,23 @@ impl Shape {
         self.short
     }
 
-    /// Slots in which an equation can start, less than 2^31.
+    /// Returns the number of slots in which an equation can start, below 2^31.
     #[inline(always)]
     pub(crate) fn starts(self) -> u32 {
         starts(self.blocks * WIDTH)
     }
 
-    /// Segments that equations can be about.
+    /// Returns the number of segments that equations can use.
     #[inline]
     pub(crate) fn segments(self) -> usize {
         (self.columns as usize * self.blocks as usize) - self.short as usize
     }
 
-    /// Where the equation that starts here is, `start < starts()`.
+    /// Returns the place of the equation that starts at `start`, which must be below `starts()`.
     ///
-    /// All of it is among [`segments`](Self::segments): a block ends where the next begins. An
-    /// equation that does not start at bit 0 ends in the next block, which there is, since starts
-    /// end with the first slot of the last block.
+    /// The place is always within [`segments`](Self::segments): a block ends where the next begins.
+    /// An equation that does not start at bit 0 ends in the next block. That block exists, because
+    /// the last possible start is the first slot of the last block.
     #[inline(always)]
     pub(crate) fn place(self, start: u32) -> Place {
         let (block, bit) = (start / WIDTH, start % WIDTH);
@@ -144,7 +145,7 @@ impl Shape {
         Place { segment, columns: self.columns - u32::from(block < self.short), bit }
     }
 
-    /// The fraction of keys that were not added and fulfil their equations.
+    /// Returns the fraction of absent keys that satisfy their equations.
     pub(crate) fn rate(self) -> f64 {
         let starts = f64::from(self.starts());
         let short = f64::from((self.short * WIDTH).min(self.starts())) / starts;
@@ -152,34 +153,35 @@ impl Shape {
     }
 }
 
-/// The bits of an equation in its first block and in the next.
+/// Returns the bits of an equation in its first block and in the next.
 #[inline(always)]
 pub(crate) const fn masks(coefficients: u128, bit: u32) -> (u128, u128) {
-    // The shift is in two steps, since it may be by 128.
+    // The shift is in two steps, because the distance may be 128.
     (coefficients << bit, coefficients >> 1 >> (WIDTH - 1 - bit))
 }
 
-/// The columns of a block.
+/// A column of a block.
 pub(crate) type Segment = [u8; SEGMENT_BYTES];
 
-/// The segments of a block, and how they are read.
+/// The segments of a filter block, with shape and seed.
 #[derive(Clone, Copy)]
 pub(crate) struct Segments<'a> {
     shape: &'a Shape,
     raw_seed: u32,
-    /// At least those of the shape.
+    /// At least as many as the shape has.
     segments: &'a [Segment],
 }
 
-/// An equation and where its columns are.
+/// An equation and the place of its columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Placed {
-    /// The segment of column 0 in the equation's first block.
+    /// Index of the segment of column 0 in the equation's first block.
     pub(crate) segment: usize,
-    /// Segments from there to the same column of the next block; 0 if the equation is in one block.
+    /// Distance in segments to the same column of the next block; 0 if the equation is in one
+    /// block.
     pub(crate) next: usize,
-    /// 0 to 32; the equation's segments end at `segment + next + columns`, which is not beyond the
-    /// last segment.
+    /// 0 to 32. The equation's segments end at `segment + next + columns`, at or before the last
+    /// segment.
     pub(crate) columns: u32,
     /// The equation's bits in the first block and in the next.
     pub(crate) left: u128,
@@ -188,7 +190,7 @@ pub(crate) struct Placed {
 }
 
 impl<'a> Segments<'a> {
-    /// `None` if the data have fewer segments than the shape.
+    /// Returns `None` if the data have fewer segments than the shape.
     #[inline]
     pub(crate) fn new(data: &'a [u8], shape: &'a Shape, raw_seed: u32) -> Option<Self> {
         let (segments, _) = data.as_chunks();
@@ -214,7 +216,7 @@ impl<'a> Segments<'a> {
         self.segments
     }
 
-    /// The hash's equation.
+    /// Returns the hash's equation.
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> Placed {
         let seeded = seeded(hash, self.raw_seed);
@@ -225,7 +227,7 @@ impl<'a> Segments<'a> {
         Placed { segment, next, columns, left, right, result }
     }
 
-    /// Whether the hash's equation is fulfilled in every column: true means "maybe", false means
+    /// Returns whether the hash satisfies its equation in every column: true means "maybe", false
     /// "certainly absent".
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {

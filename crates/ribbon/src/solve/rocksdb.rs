@@ -1,11 +1,11 @@
-//! Solving the equations of a block: Gaussian elimination of each key's equation against those
-//! before it, then back substitution.
+//! Solves the equations of a block: Gaussian elimination of each key's equation against the
+//! previous ones, then back substitution.
 //!
-//! A row is the equation whose first coefficient belongs to its slot. An equation is added at the
-//! first slot that it is about; if the slot has a row, their sum begins further on. Which row ends
-//! up in which slot depends on the order of the keys, the solution does not: with zeros in slots
-//! without a row it is unique. So keys are brought into buckets of neighbouring slots first, whose
-//! rows stay in the cache.
+//! A row is the equation whose first coefficient belongs to its slot. An equation is inserted at
+//! its first slot. If that slot has a row, both are added, and the sum begins at a later slot. The
+//! order of the keys determines which row is in which slot, but not the solution: with zeros in
+//! slots without a row, it is unique. So keys are first sorted into buckets of neighbouring slots,
+//! whose rows stay in the cache.
 
 use alloc::vec::Vec;
 
@@ -14,8 +14,8 @@ use blocked_bloom::AllocError;
 use crate::scheme::rocksdb::{MAX_COLUMNS, Segment, WIDTH, equation, seeded, start, starts};
 use crate::threads::Threads;
 
-/// An equation in its slot: bit i of the coefficients belongs to slot i further on. All zeros where
-/// there is none.
+/// An equation in its slot. Bit i of the coefficients belongs to the i-th next slot. All zeros mean
+/// no equation.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Row {
@@ -24,23 +24,23 @@ pub(crate) struct Row {
     pub(crate) result: u32,
 }
 
-/// Slots of a bucket: 400 KB of rows, which fit the second-level cache.
+/// Slots of a bucket: 400 KB of rows, which fit a second-level cache.
 const BUCKET_SLOTS: u32 = 1 << 14;
 
-/// Most bits of a bucket's number. With more buckets, scattering the hashes misses the cache.
+/// Maximum bits of a bucket's number. With more buckets, scattering the hashes misses the cache.
 const MAX_BUCKET_BITS: u32 = 11;
 
-/// Memory of a construction, kept from one seed to the next.
+/// Memory of a construction, reused for every seed.
 #[derive(Default)]
 pub(crate) struct Solver {
     pub(crate) rows: Vec<Row>,
-    /// The hashes under the current seed, in buckets.
+    /// The hashes combined with the current seed, sorted by bucket.
     scratch: Vec<u64>,
 }
 
 impl Solver {
-    /// Adds all equations under this seed. False if they contradict each other, so that another
-    /// seed is needed.
+    /// Inserts all equations with this seed. Returns false if they contradict each other, so that
+    /// another seed is needed.
     pub(crate) fn add_all(
         &mut self,
         hashes: &[u64],
@@ -68,23 +68,27 @@ impl Solver {
     }
 }
 
-/// Adds an equation, whose first slot is `slot`, to the rows. False if it contradicts them.
-///
-/// No slot is beyond the rows: an equation starts at least 127 slots before the last, and a sum of
-/// equations ends where one of them does.
+/// An equation: its first slot, coefficients and result.
+type Equation = (usize, u128, u32);
+
+/// Inserts an equation. Returns whether it agrees with the rows, or the rest of an equation that
+/// reaches the end of the rows.
 #[inline(always)]
-fn add(rows: &mut [Row], mut slot: usize, mut coefficients: u128, mut result: u32) -> bool {
+fn add(
+    rows: &mut [Row],
+    (mut slot, mut coefficients, mut result): Equation,
+) -> Result<bool, Equation> {
     loop {
-        let row = &mut rows[slot];
+        let Some(row) = rows.get_mut(slot) else { return Err((slot, coefficients, result)) };
         let there = u128::from(row.high) << 64 | u128::from(row.low);
         if there == 0 {
             *row = Row { low: coefficients as u64, high: (coefficients >> 64) as u64, result };
-            return true;
+            return Ok(true);
         }
         coefficients ^= there;
         result ^= row.result;
         if coefficients == 0 {
-            return result == 0;
+            return Ok(result == 0);
         }
         let skipped = coefficients.trailing_zeros();
         slot += skipped as usize;
@@ -92,59 +96,45 @@ fn add(rows: &mut [Row], mut slot: usize, mut coefficients: u128, mut result: u3
     }
 }
 
-/// Adds the equations of hashes in their order, as RocksDB does; tests compare the other ways with
-/// it.
+/// Inserts an equation into all rows. Returns whether it agrees with them.
+///
+/// It never reaches the end of the rows: an equation starts at least 127 slots before the last, and
+/// a sum of equations ends where one of them ends.
+#[inline(always)]
+fn add_within(rows: &mut [Row], equation: Equation) -> bool {
+    add(rows, equation).expect("equations end within the rows")
+}
+
+/// Inserts the equations of hashes in their order, like RocksDB. Tests compare the other functions
+/// with it.
 pub(crate) fn add_each(rows: &mut [Row], hashes: &[u64], raw_seed: u32, starts: u32) -> bool {
     hashes.iter().all(|&hash| {
         let seeded = seeded(hash, raw_seed);
         let (coefficients, result) = equation(seeded);
-        add(rows, start(seeded, starts) as usize, coefficients, result)
+        add_within(rows, (start(seeded, starts) as usize, coefficients, result))
     })
 }
 
-/// An equation that has reached the end of the rows of its task.
-type SpilledEquation = (usize, u128, u32);
-
-/// Adds the equations of hashes under a seed to rows of which the first is that of slot `first`. An
-/// equation that would be added beyond the last row is left in `spilled`: a task has the rows of
-/// its own buckets only.
+/// Inserts the equations of seeded hashes into rows that begin at slot `first`. An equation that
+/// reaches the end of the rows is appended to `spilled`: a task has only the rows of its buckets.
 fn add_seeded(
     rows: &mut [Row],
     first: usize,
     starts: u32,
     seeded: &[u64],
-    spilled: &mut Vec<SpilledEquation>,
+    spilled: &mut Vec<Equation>,
 ) -> bool {
-    let end = rows.len();
     seeded.iter().all(|&seeded| {
-        let (mut coefficients, mut result) = equation(seeded);
-        let mut slot = start(seeded, starts) as usize - first;
-        // As `add`, but here the rows may end.
-        loop {
-            let Some(row) = rows.get_mut(slot) else {
-                spilled.push((first + slot, coefficients, result));
-                return true;
-            };
-            debug_assert!(slot < end);
-            let there = u128::from(row.high) << 64 | u128::from(row.low);
-            if there == 0 {
-                *row = Row { low: coefficients as u64, high: (coefficients >> 64) as u64, result };
-                return true;
-            }
-            coefficients ^= there;
-            result ^= row.result;
-            if coefficients == 0 {
-                return result == 0;
-            }
-            let skipped = coefficients.trailing_zeros();
-            slot += skipped as usize;
-            coefficients >>= skipped;
-        }
+        let (coefficients, result) = equation(seeded);
+        let slot = start(seeded, starts) as usize - first;
+        add(rows, (slot, coefficients, result)).unwrap_or_else(|(slot, coefficients, result)| {
+            spilled.push((first + slot, coefficients, result));
+            true
+        })
     })
 }
 
-/// Writes the hashes under a seed in the order of their first `bits` bits, and returns where each
-/// bucket ends.
+/// Writes the seeded hashes sorted by their first `bits` bits, and returns the end of each bucket.
 fn partition(hashes: &[u64], raw_seed: u32, bits: u32, out: &mut [u64]) -> Vec<usize> {
     let bucket = |seeded: u64| (seeded >> (64 - bits)) as usize;
     let mut ends = alloc::vec![0; 1 << bits];
@@ -164,13 +154,13 @@ fn partition(hashes: &[u64], raw_seed: u32, bits: u32, out: &mut [u64]) -> Vec<u
     ends
 }
 
-/// The scalar definition of back substitution: from the last slot to the first, each column's bit
-/// is what makes its row hold.
+/// The scalar definition of back substitution: from the last slot to the first, chooses each
+/// column's bit so that its row is satisfied.
 ///
-/// Always inlined, so that it is compiled for the instruction set of the caller.
+/// Always inlined, so that it is compiled for the caller's instruction set.
 #[inline(always)]
 pub(crate) fn substitute(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
-    // The bits of each column in the 128 slots that follow.
+    // The bits of each column in the next 128 slots.
     let mut state = [0_u128; MAX_COLUMNS as usize];
     let mut end = out.len();
     for (block, rows) in rows.chunks_exact(WIDTH as usize).enumerate().rev() {
@@ -191,18 +181,19 @@ pub(crate) fn substitute(rows: &[Row], out: &mut [Segment], columns: u32, short:
     }
 }
 
-/// The tasks of several threads.
+/// Shares the work among several threads.
 #[cfg(feature = "rayon")]
 mod pool {
     use alloc::vec::Vec;
 
     use rayon::prelude::*;
 
-    use super::{Row, Solver, SpilledEquation, add, add_seeded, partition, start, starts};
+    use super::{Equation, Row, Solver, add_seeded, add_within, partition, start, starts};
 
-    /// Each thread brings a part of the hashes into buckets; each then adds the equations of
-    /// neighbouring buckets of all parts to the rows that these start in, bucket by bucket.
-    /// Equations that reach beyond them are added at the end, a few hundred for each border.
+    /// Each thread sorts a part of the hashes into buckets. Then each task inserts the equations of
+    /// neighbouring buckets of all parts into the rows in which they start, bucket by bucket.
+    /// Equations that reach the end of a task's rows are inserted last; there are a few hundred per
+    /// border.
     pub(super) fn add_all(solver: &mut Solver, hashes: &[u64], raw_seed: u32, bits: u32) -> bool {
         let tasks = (4 * rayon::current_num_threads()).min(1 << bits);
         let part = hashes.len().div_ceil(rayon::current_num_threads());
@@ -230,7 +221,7 @@ mod pool {
             work.push((first, rows, buckets));
             (rest, first) = (later, end);
         }
-        let spilled: Option<Vec<Vec<SpilledEquation>>> = work
+        let spilled: Option<Vec<Vec<Equation>>> = work
             .into_par_iter()
             .map(|(first, rows, buckets)| {
                 #[cfg(test)]
@@ -247,9 +238,6 @@ mod pool {
             })
             .collect();
         let Some(spilled) = spilled else { return false };
-        spilled
-            .into_iter()
-            .flatten()
-            .all(|(slot, coefficients, result)| add(&mut solver.rows, slot, coefficients, result))
+        spilled.into_iter().flatten().all(|equation| add_within(&mut solver.rows, equation))
     }
 }

@@ -1,5 +1,5 @@
-//! The campaign of damage of the core's tests, over stored Ribbon filters; and contents that nobody
-//! verified, which may give any answer but never read outside.
+//! The damage tests of the core, applied to stored Ribbon filters. Unverified contents may give any
+//! answer, but never cause a read outside of the bytes.
 
 #[path = "../../../../tests/suite/damage/campaign.rs"]
 #[allow(dead_code, reason = "the core's tests use the rest")]
@@ -67,7 +67,7 @@ fn stored_filters() {
     assert!(report.header.refused > 5_000 && report.sealed.refused > 100);
 }
 
-/// A header that fits, and anything behind it: what [`RibbonFilter::from_bytes_trusted`] takes.
+/// A valid header with arbitrary contents, which [`RibbonFilter::from_bytes_trusted`] accepts.
 #[test]
 fn contents_that_nobody_verified() {
     let whole = built(0.02, &Random(1).hashes(9_000));
@@ -99,7 +99,7 @@ fn contents_that_nobody_verified() {
     }
 }
 
-/// A header of fewer words than an equation has columns, which no verified filter has.
+/// A header with fewer words than columns, which no verified filter has.
 #[test]
 fn words_for_less_than_one_block() {
     let whole = built(0.02, &Random(1).hashes(9));
@@ -128,7 +128,7 @@ fn words_for_less_than_one_block() {
     }
 }
 
-/// An owner that later lends fewer bytes, or more: "maybe" to everything.
+/// An owner that later lends fewer or more bytes: "maybe" for every key.
 #[test]
 fn bytes_that_change_their_length() {
     use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! The stored bytes: golden files, which stay readable for ever, and every check in its order.
+//! The stored bytes: golden files, which must stay readable, and every check in its order.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn golden(rate: f64, keys: u32, key_hash: KeyHash) -> Vec<u8> {
     builder.finish_verified().unwrap().as_bytes().to_vec()
 }
 
-/// With `BLESS=1` the files that are missing are written; none is ever changed.
+/// With `BLESS=1`, missing files are written. Existing files never change.
 #[test]
 fn golden_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -117,7 +117,7 @@ fn every_check() {
     }
 }
 
-/// Reads the header's table of the document and checks each row against a stored filter.
+/// Reads the header's table in the document and checks each row against a stored filter.
 #[test]
 fn the_document_matches_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
@@ -137,7 +137,7 @@ fn the_document_matches_the_code() {
     let (mut end, mut fields) = (0, Vec::new());
     for (offset, length, field, value) in rows {
         if offset == 0 && end == 64 {
-            // The directory's entries, the first of which has no words before it.
+            // The directory's entries. The first has no words before it.
             end = 0;
         }
         assert_eq!(offset, end, "{field} begins where the field before it ends");
@@ -171,8 +171,8 @@ fn the_document_matches_the_code() {
     assert!(words > 900);
 }
 
-/// The same filter with one column more, which all blocks are short of; and with a short block more
-/// than there are.
+/// The same filter with one more column in the header, which every block lacks; and with more short
+/// blocks than there are blocks.
 #[test]
 fn as_many_short_blocks_as_there_are() {
     let stored = golden(0.5_f64.powi(6), 9_000, KeyHash::default());

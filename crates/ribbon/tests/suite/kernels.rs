@@ -1,4 +1,4 @@
-//! Every kernel gives the answers of the scalar definition, to batches and to single hashes: at
+//! Every kernel returns the answers of the scalar definition, for batches and single hashes, for
 //! every length of a batch, number of columns and alignment, in bytes that end with their
 //! allocation.
 
@@ -163,9 +163,8 @@ fn words_of_another_number() {
     assert_eq!((error.words, error.expected), (1, 2));
 }
 
-/// Shards at the start, around 4 GiB and at the end of as many words as there can be, in memory
-/// that is reserved and never used but for a few pages: catches offsets that are cut to 32 bits, of
-/// words or of bytes.
+/// Shards at the start, around 4 GiB and at the end of the maximum number of words, in memory that
+/// is reserved and mostly unused. Detects offsets in words or bytes that are cut to 32 bits.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn shards_up_to_the_last_word() {
@@ -193,7 +192,7 @@ fn shards_up_to_the_last_word() {
         map[40..48].copy_from_slice(&words.to_le_bytes());
         let checksum = xxh3_64(&map[..56]);
         map[56..64].copy_from_slice(&checksum.to_le_bytes());
-        // In bytes around 4 GiB, 8, 16 and 32, the last shard at the very end.
+        // Around 4, 8, 16 and 32 GiB, with the last shard at the very end.
         let places =
             [0, (1 << 29) - 1_000, (1 << 29) + 5_000, 1 << 30, 1 << 31, (1 << 31) + 77_777, words];
         for (shard, place) in places.into_iter().enumerate() {
@@ -222,8 +221,8 @@ fn shards_up_to_the_last_word() {
     }
 }
 
-/// Of one key to a few: blocks of fewer starts than a register has lanes, and columns that one
-/// register holds. Single lookups of each kernel beside batches.
+/// One key to a few: blocks with fewer starts than a register has lanes, and columns that fit one
+/// register. Compares single lookups of each kernel with batches.
 #[test]
 fn the_smallest_filters() {
     let (hashes, queries) = (Random(6).hashes(40), Random(7).hashes(150));
@@ -247,7 +246,7 @@ fn the_smallest_filters() {
         }
         for bits_per_key in [0.5, 1.0, 2.0, 4.0, 5.5, 10.0, 13.3, 20.0, 30.0] {
             let options = RibbonBlockOptions::new(bits_per_key).unwrap();
-            // RocksDB has Bloom blocks for the smallest.
+            // RocksDB writes Bloom blocks for the smallest.
             let BuiltBlock::Ribbon(block) = options.build(keys).unwrap() else { continue };
             let theirs = RibbonBlock::from_bytes(&block).unwrap();
             let expected = theirs.with_kernel(scalar());

@@ -1,4 +1,4 @@
-//! What was inserted is found by every lookup of the trait.
+//! Every lookup of the trait finds inserted keys.
 
 use blocked_bloom::{Bitmask, Filter, FilterOptions, KeyHash, Sizing};
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
@@ -28,7 +28,7 @@ fn finds_every_inserted_key() {
     }
 }
 
-/// Only `blocked-bloom-formats` knows how RocksDB hashes keys.
+/// Only `blocked-bloom-formats` has RocksDB's key hash.
 #[test]
 fn keys_of_rocksdb_blocks_are_answered_maybe() {
     let hashes = Random(3).hashes(1_000);

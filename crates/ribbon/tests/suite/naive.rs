@@ -1,8 +1,8 @@
-//! A second reader of stored filters, written from `docs/format.md` alone.
+//! A second reader of stored filters, written only from `docs/format.md`.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A stored filter, or `None` if anything is wrong with it.
+/// A stored filter, or `None` if it is invalid.
 pub(crate) struct Naive<'a> {
     bytes: &'a [u8],
     columns: u64,

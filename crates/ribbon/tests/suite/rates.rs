@@ -1,4 +1,4 @@
-//! False positives, measured and by the formula.
+//! Measured false-positive rates match the formula.
 
 use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
@@ -6,7 +6,7 @@ use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions}
 use crate::common::Random;
 use crate::sharded::built;
 
-/// Within three standard errors of the number of hits that the rate predicts.
+/// Checks that the hits are within three standard errors of the predicted number.
 fn check(filter: &dyn Filter, rate: f64, queries: usize, what: &str) {
     let (mut hits, mut found) = (Bitmask::new(), 0);
     let mut random = Random(0xfade);

@@ -1,5 +1,5 @@
-//! RocksDB's blocks: 400 that RocksDB 7.8.3 wrote, with its answers, read by every kernel and
-//! written again; six larger ones by their hash; and blocks that nobody would write.
+//! RocksDB's blocks: 400 blocks from RocksDB 7.8.3 with its answers, read by every kernel and
+//! written again; six larger blocks by their hash; and blocks that no writer produces.
 
 use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_ribbon::rocksdb::{BloomReason, BuiltBlock, RibbonBlock, RibbonBlockOptions};
@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::common::{Random, kernels};
 use crate::fixtures::external;
 
-/// RocksDB's hash of a key of eight bytes, XXPH3.
+/// RocksDB's hash (XXPH3) of a key of eight bytes.
 fn hash_of_eight(key: u64) -> u64 {
     let word = key ^ 0xbe4b_a423_396c_feb8;
     let mixed = (word ^ (word >> 51)).wrapping_mul(0x9e37_79b1).wrapping_add(8);
@@ -17,12 +17,12 @@ fn hash_of_eight(key: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// The hashes of the generator's keys of this salt.
+/// The hashes of the generator's keys with this salt.
 fn hashes(count: u64, salt: u64) -> Vec<u64> {
     (0..count).map(|i| hash_of_eight(Random(i + (salt << 40)).next())).collect()
 }
 
-/// A block as the index lists it.
+/// A block as listed in the index.
 struct Case {
     keys: u64,
     bits_per_key: f64,
@@ -132,14 +132,14 @@ fn large_blocks() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             check(pool.install(|| options.par_build(&hashes)).unwrap());
         }
-        // The solution depends on the set of keys and on the first alone.
+        // The solution depends only on the set of keys and on the first key.
         let mut others = hashes.clone();
         others[1..].reverse();
         check(options.build(&others).unwrap());
     }
 }
 
-/// Trailers and lengths that no writer makes: every kernel gives the scalar answer, at every
+/// Trailers and lengths that no writer produces: every kernel returns the scalar answer, at every
 /// alignment, in bytes that end with their allocation.
 #[test]
 fn hostile_trailers_and_lengths() {
@@ -185,8 +185,8 @@ fn rejects_few_or_unmixed_hashes() {
     let options = RibbonBlockOptions::new(10.0).unwrap();
     assert_eq!(options.build(&[]).unwrap(), BuiltBlock::Ribbon(Vec::new()));
     assert_eq!(options.build(&unsolvable()).unwrap(), BuiltBlock::Bloom(BloomReason::NoSeed));
-    // A Bloom filter of 450 bits would be as long, one line: it is written only where it is
-    // shorter.
+    // A Bloom filter of 450 bits would have the same length, one cache line. It is only written if
+    // it is shorter.
     let short = RibbonBlockOptions::new(1.0).unwrap();
     let BuiltBlock::Ribbon(block) = short.build(&hashes(450, 1)).unwrap() else { panic!() };
     assert_eq!(block.len(), 64 + 5);
@@ -198,11 +198,11 @@ fn rejects_few_or_unmixed_hashes() {
     assert!(RibbonBlockOptions::new(0.4).is_err() && RibbonBlockOptions::new(f64::NAN).is_err());
 }
 
-/// Hashes of which under each seed two hundred have equations over the same 140 unknowns: no seed
-/// has a solution.
+/// Hashes with two hundred equations over the same 140 unknowns under each seed: no seed has a
+/// solution.
 fn unsolvable() -> Vec<u64> {
     const REHASH: u64 = 0x6193_d459_236a_3a0d;
-    // Newton's iteration doubles the bits that are right.
+    // Newton's iteration doubles the number of correct bits.
     let inverse = (0..6).fold(REHASH, |inverse, _| {
         inverse.wrapping_mul(2_u64.wrapping_sub(REHASH.wrapping_mul(inverse)))
     });
@@ -210,7 +210,7 @@ fn unsolvable() -> Vec<u64> {
     let of_seed = |seed: u64| {
         let product = seed.wrapping_mul(0xc782_19a2_3eea_dd03);
         let raw = u64::from((product ^ ((product & 0xf0f0_f0f0_f0f0_f0f0) >> 4)) as u32);
-        // Within a handful of slots, which leaves fewer unknowns than there are hashes.
+        // Within a few slots, so there are fewer unknowns than hashes.
         let seeded = |i: u64| (1 << 63) + (i << 43) + (Random(i).next() >> 24);
         (0..200).map(move |i| seeded(i).wrapping_mul(inverse) ^ raw)
     };

@@ -1,5 +1,5 @@
-//! The sharded filter: no key is lost, bytes do not depend on order or threads, sizes are what the
-//! documents say, misuse is an error.
+//! The sharded filter: no key is lost, bytes do not depend on order or threads, sizes match the
+//! documents, and misuse is an error.
 
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, Filter, FilterOptions, KeyError, KeyHash, Sizing};
@@ -49,7 +49,7 @@ fn filter_bytes_error(rate: f64, count: usize, bytes: u64) -> f64 {
     (estimated as f64 / bytes as f64 - 1.0).abs()
 }
 
-/// Bits per key over those of the best possible filter.
+/// Bits per key relative to the theoretical minimum.
 #[test]
 fn space() {
     for (keys, rates) in [
@@ -130,7 +130,7 @@ fn keys_and_their_hashes() {
     assert!(filter.contains("apple") && hits.count_hits() == 2);
 }
 
-/// An engine's Ribbon filters are of the hash of its other filters, and of their rate.
+/// An engine's Ribbon filters use the hash and the rate of its other filters.
 #[test]
 fn options_of_an_engine() {
     let filters =
@@ -145,7 +145,7 @@ fn options_of_an_engine() {
     builder.insert_batch(&keys.iter().map(|key| key.to_le_bytes()).collect::<Vec<_>>()).unwrap();
     let filter = builder.finish().unwrap();
     assert!((0.95 * rate..=rate).contains(&filter.expected_false_positive_rate()));
-    // Hashed once for the filters of both kinds.
+    // Hashed once for filters of both kinds.
     let (mut hashes, mut hits) = (vec![0; keys.len()], Bitmask::new());
     filters.hasher().unwrap().hash_u64s(&keys, &mut hashes).unwrap();
     filter.contains_hashes(&hashes, &mut hits);
@@ -181,8 +181,7 @@ fn options_of_an_engine() {
     );
 }
 
-/// What stands in for a filter that cannot be opened or built says "maybe", and is no filter when
-/// it is stored.
+/// A pass-all filter answers "maybe", and its stored form is not a filter.
 #[test]
 fn stand_ins() {
     let absent = Random(7).hashes(130);
@@ -251,7 +250,7 @@ fn rejects_rates_out_of_range() {
     assert_eq!(error, RibbonError::TooManyKeys { keys: keys + 1, limit: keys });
 }
 
-/// Hashes of a caller that are not mixed: an error, or a filter that has them all.
+/// Unmixed caller-supplied hashes: an error, or a filter that contains all of them.
 #[test]
 fn unmixed_hashes() {
     let build = |hashes: &[u64]| {
@@ -274,7 +273,7 @@ fn unmixed_hashes() {
             assert!(matches!(error, RibbonError::UnmixedHashes(_)), "{keys}: {error}");
         }
     }
-    // Twelve hashes tell nothing, nor do repeated ones.
+    // Twelve hashes, or repeated ones, are not enough to judge.
     let few: Vec<u64> = (0..12).collect();
     assert!(few.iter().all(|&hash| build(&few).unwrap().contains_hash(hash)));
     let repeated: Vec<u64> = random[..100].iter().cycle().take(100_000).copied().collect();
@@ -284,7 +283,7 @@ fn unmixed_hashes() {
     assert!(build(&multiples).is_ok());
 }
 
-/// A key that was added many times, between others, is one key.
+/// A key inserted many times, between others, is one key.
 #[test]
 fn copies_of_a_key() {
     let hashes = Random(8).hashes(30_000);

@@ -9,7 +9,7 @@ fn hashes(first: u64, count: u64) -> Vec<u64> {
     (first..first + count).map(|key| hasher.hash(key.to_le_bytes())).collect()
 }
 
-/// One seed fails in twenty: the next one is tried before a shard gets more slots, so that no
+/// One seed in twenty fails: the next seed is tried before a shard gets more slots, so that no
 /// filter is larger than planned.
 #[test]
 fn seeds_are_tried_before_slots_are_added() {
@@ -23,7 +23,7 @@ fn seeds_are_tried_before_slots_are_added() {
     }
     let others = seeds.iter().filter(|&&seed| seed != 0).count();
     assert!((2..60).contains(&others), "{seeds:?}");
-    // The first that solves it.
+    // The first seed that solves it.
     for (shard, &seed) in (0_u32..).zip(&seeds).filter(|(_, seed)| **seed != 0) {
         let rests = hashes(10_000 * u64::from(shard), 3_900);
         let mut solves = |seed: &u8| rows.add_all(&rests, *seed, sizing::slots(3_900)).unwrap();
@@ -31,8 +31,7 @@ fn seeds_are_tried_before_slots_are_added() {
     }
 }
 
-/// Of more shards than two for each bucket, four and eight have one bucket: every shard is solved
-/// once, from its own hashes.
+/// Buckets of one, two, four and eight shards: every shard is solved once, from its own hashes.
 #[test]
 fn buckets_of_several_shards() {
     for (shards, bits) in [(1, 0), (256, 0), (257, 1), (512, 1), (513, 2), (1_025, 3)] {
@@ -59,8 +58,7 @@ fn buckets_of_several_shards() {
     }
 }
 
-/// Whatever the threads do, both of a pool do it: a part that only one of them works at has no name
-/// here.
+/// Both threads of a pool take part in all of the shared work.
 #[cfg(feature = "rayon")]
 #[test]
 fn threads_of_the_pool_take_part() {

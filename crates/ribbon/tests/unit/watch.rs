@@ -1,12 +1,12 @@
-//! What unit tests see of the code that they run: which cache lines are prefetched, which loops of
-//! which kernel run, and which threads of a pool share some work.
+//! Records which cache lines the tested code prefetches, which kernels' loops run, and which
+//! threads of a pool share which work.
 
 use std::cell::RefCell;
 use std::vec::Vec;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A cache line is prefetched: its address over 64.
+    /// A cache line is prefetched: its address divided by 64.
     Line(usize),
     /// A loop of this kernel runs.
     Ran(&'static str),
@@ -16,7 +16,7 @@ std::thread_local! {
     static SEEN: RefCell<Option<Vec<Event>>> = const { RefCell::new(None) };
 }
 
-/// What this thread does in `work`, in order.
+/// Returns the events of this thread during `work`, in order.
 pub(crate) fn events(work: impl FnOnce()) -> Vec<Event> {
     SEEN.set(Some(Vec::new()));
     work();
@@ -31,13 +31,13 @@ pub(crate) fn note(event: Event) {
     });
 }
 
-/// In place of [`blocked_bloom::parts::prefetch`].
+/// Replaces [`blocked_bloom::parts::prefetch`].
 pub(crate) fn prefetch<T>(memory: &[T], offset: usize) {
     note(Event::Line(memory.as_ptr().addr().wrapping_add(offset) / 64));
     blocked_bloom::parts::prefetch(memory, offset);
 }
 
-/// The lines among the events.
+/// Returns the prefetched lines.
 pub(crate) fn lines(events: &[Event]) -> Vec<usize> {
     let line = |event: &Event| match event {
         Event::Line(line) => Some(*line),
@@ -46,7 +46,7 @@ pub(crate) fn lines(events: &[Event]) -> Vec<usize> {
     events.iter().filter_map(line).collect()
 }
 
-/// The kernels whose loops ran, each once.
+/// Returns the kernels whose loops ran, without duplicates.
 pub(crate) fn kernels(events: &[Event]) -> Vec<&'static str> {
     let kernel = |event: &Event| match event {
         Event::Line(_) => None,
@@ -70,7 +70,7 @@ mod threads {
     use std::time::Duration;
     use std::vec::Vec;
 
-    /// By the name of some work, the threads that did a part of it.
+    /// The threads that took part in each kind of work.
     #[derive(Default)]
     struct Rendezvous(Mutex<BTreeMap<&'static str, HashSet<ThreadId>>>, Condvar);
 
@@ -78,9 +78,9 @@ mod threads {
         static RENDEZVOUS: RefCell<Option<Arc<Rendezvous>>> = const { RefCell::new(None) };
     }
 
-    /// Does `work` in a pool of two threads, and gives the names of what both took part in. The
-    /// first to begin something waits for the other, so that the answer does not depend on how busy
-    /// the machine is.
+    /// Runs `work` in a pool of two threads, and returns the kinds of work in which both took part.
+    /// The first thread to begin a kind waits for the other, so that the result does not depend on
+    /// the load of the machine.
     pub(crate) fn shared_by_threads(work: impl FnOnce() + Send) -> Vec<&'static str> {
         let meeting = Arc::new(Rendezvous::default());
         let of_pool = Arc::clone(&meeting);
@@ -94,7 +94,7 @@ mod threads {
         met.iter().filter(|(_, threads)| threads.len() > 1).map(|(name, _)| *name).collect()
     }
 
-    /// A thread does a part of some work.
+    /// Records that this thread takes part in some work.
     pub(crate) fn arrive(name: &'static str) {
         let Some(meeting) = RENDEZVOUS.with_borrow(Clone::clone) else { return };
         let Rendezvous(met, changed) = &*meeting;

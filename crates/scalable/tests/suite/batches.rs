@@ -1,25 +1,25 @@
-//! Batches of every length and by every call, of filters owned and opened, against single lookups.
+//! Batches of every length with every call, for owned and opened filters, against single lookups.
 
 use crate::common::{Random, kernels};
 use blocked_bloom::{Bitmask, Block, Filter, Kernel, KeyHash};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 
-/// Around the words of a mask, and around the keys that are looked up at a time.
+/// Lengths around the words of a mask, and around the chunks of a lookup.
 fn lengths() -> impl Iterator<Item = usize> {
     (0..=200).chain([1_000, 1_023, 1_024, 1_025, 2_047, 2_048, 2_049, 3_000, 4_500])
 }
 
-/// To be looked up; those at even places are added.
+/// Keys to look up; those at even indices are inserted.
 fn keys() -> Vec<[u8; 8]> {
     (0..4_500_u64).map(u64::to_le_bytes).collect()
 }
 
-/// Everything that a batch says, by each call, against the links one by one.
+/// Compares every batch call with single lookups in the links.
 fn check<D: AsRef<[Block]>>(name: &str, filter: &ScalableBloomFilter<D>) {
     let keys = keys();
     let integers: Vec<u64> = keys.iter().map(|&key| u64::from_le_bytes(key)).collect();
     let hasher = filter.hasher();
-    // Hashes of those who cannot hash are the caller's.
+    // Filters of caller-supplied hashes have no hasher.
     let hashes: Vec<u64> = match hasher {
         Ok(hasher) => keys.iter().map(|key| hasher.hash(key)).collect(),
         Err(_) => Random(9).hashes(keys.len()),
@@ -94,7 +94,7 @@ fn filters_owned_and_opened() {
             assert_eq!(filter.links().len() > 3, first == 100);
             assert!(filter.links().iter().all(|link| link.kernel() == kernel));
             check("owned", &filter);
-            // At an odd address, every block straddles two lines.
+            // At an odd address, every block straddles two cache lines.
             let stored = [&[0; 3][..], &filter.to_bytes()].concat();
             let opened = ScalableBloomFilter::from_bytes_any_hash(&stored[3..]).unwrap();
             check("opened", &opened.with_kernel(kernel));
@@ -102,11 +102,11 @@ fn filters_owned_and_opened() {
     }
 }
 
-/// Links over the size that fits the cache, whose lines are prefetched.
+/// Links above the size that fits the cache, whose blocks are prefetched.
 #[test]
 fn large_filters() {
     let fits = Kernel::default().prefetch_threshold() as u64;
-    // Nine bits for each key.
+    // Nine bits per key.
     let options = ScalableOptions::new(0.1, fits);
     let (mut filter, mut other) = (options.build().unwrap(), options.build().unwrap());
     keys().iter().step_by(6).for_each(|key| _ = filter.insert(key).unwrap());
@@ -126,7 +126,7 @@ fn filters_of_the_callers_hashes() {
     check("caller, opened", &ScalableBloomFilter::from_bytes_any_hash(&filter.to_bytes()).unwrap());
 }
 
-/// A key that panics when it is read, at one place of the batch.
+/// A key whose `as_ref` panics, at one index of the batch.
 #[cfg(panic = "unwind")]
 struct Key<'k>(&'k [u8; 8], bool);
 
@@ -138,7 +138,7 @@ impl AsRef<[u8]> for Key<'_> {
     }
 }
 
-/// Nothing says "absent" of a key that was not looked up, nor "new" of one that was not added.
+/// Keys that were not looked up are never "absent", and keys that were not inserted never "new".
 #[cfg(panic = "unwind")]
 #[test]
 fn keys_that_panic() {
@@ -169,7 +169,7 @@ fn keys_that_panic() {
     }
 }
 
-/// Blocks whose owner panics from some call on.
+/// Blocks whose owner panics after some number of calls.
 #[cfg(panic = "unwind")]
 struct Panicking(Vec<Block>, std::cell::Cell<usize>);
 
@@ -183,7 +183,8 @@ impl AsRef<[Block]> for Panicking {
     }
 }
 
-/// Whatever the words said before, they say "maybe" of what was not looked up.
+/// The answer for hashes that were not looked up is "maybe", for any previous contents of the
+/// words.
 #[cfg(panic = "unwind")]
 #[test]
 fn owners_that_panic() {
@@ -210,7 +211,7 @@ fn owners_that_panic() {
                 assert!(calls > 0);
                 continue;
             }
-            // Whole chunks were looked up before, or nothing was.
+            // Either whole chunks were looked up before, or nothing.
             let mut says_maybe = (0..length).map(|i| words[i / 64] >> (i % 64) & 1 == 1);
             let looked_up = says_maybe.by_ref().take_while(|maybe| !maybe).count();
             assert!(looked_up < length && looked_up.is_multiple_of(1_024), "{length}, {calls}");

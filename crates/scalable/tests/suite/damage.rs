@@ -1,8 +1,8 @@
-//! The campaign of damage of the core's tests, over a growing filter: checksums cover every byte,
-//! so all damage is rejected unless the test mends them; then the answers are those of a naive
-//! reading of the bytes as they stand.
+//! The damage tests of the core, applied to a growing filter. Checksums cover every byte, so all
+//! damage is rejected unless the test recomputes them. Then the answers are those of a naive reader
+//! of the same bytes.
 //!
-//! The table is printed: `cargo test -p blocked-bloom-scalable --test suite damage:: --
+//! `cargo test -p blocked-bloom-scalable --test suite damage:: -- --nocapture` prints the table.
 //! --nocapture`.
 
 #[path = "../../../../tests/suite/damage/campaign.rs"]
@@ -80,8 +80,7 @@ fn made(set: &str) -> ScalableBloomFilter {
 fn growing_filters() {
     let filter = made("a");
     let mut queries = keys("a", 200);
-    // Those that were taken for known when they came are in no link's count, but none was ever
-    // absent.
+    // Keys that were false positives when inserted are in no link's count, but were never absent.
     queries.retain(|key| filter.contains(key));
     let added = queries.len();
     queries.extend(keys("n", 50));

@@ -1,5 +1,5 @@
-//! What errors say: the values that they carry, where, and which error they come from. Each is
-//! provoked through the public interface, but for those of failing memory, which are made.
+//! Error texts: their values and places, and their sources. Each error is provoked through the
+//! public interface, except for allocation errors, which are constructed.
 
 use std::error::Error;
 
@@ -14,14 +14,13 @@ const CALLER: KeyHash = KeyHash::Caller { tag: 5 };
 const ALLOCATION_FAILED: &str = "no memory for 640 bytes";
 const SCHEME: &str = "offset 10: unsupported probe scheme 9 (supported: 1)";
 
-/// Catches a text that lost a value, a case that prints nothing, and a chain of causes that breaks
-/// off.
+/// Detects a text without its value, an empty text, and a broken chain of sources.
 fn check(error: impl Error + 'static, text: &str, source: Option<&str>) {
     assert_eq!(error.to_string(), text);
     assert_eq!(error.source().map(ToString::to_string), source.map(String::from), "{text}");
 }
 
-/// Writes a field of a header, and mends its checksum.
+/// Writes a field of a header and recomputes its checksum.
 fn forge(header: &mut [u8], at: usize, field: &[u8]) {
     header[at..at + field.len()].copy_from_slice(field);
     let sum = xxh3_64(&header[..56]);
@@ -36,16 +35,15 @@ fn making_adding_and_merging() {
     check(ScalableError::from(error), probes, Some(probes));
     let options = ScalableOptions::new(0.01, 10);
     let error = options.with_growth(17).build().unwrap_err();
-    check(error, "growth by a factor of 17: give 2 to 16", None);
+    check(error, "growth factor 17: give 2 to 16", None);
     let error = options.with_tightening(0.99).build().unwrap_err();
-    check(error, "a tightening ratio of 0.99: give 0.05 to 0.95", None);
+    check(error, "tightening ratio 0.99: give 0.05 to 0.95", None);
     let rate = "false-positive rate 0: must be above 0 and at most 1";
     check(ScalableOptions::new(0.0, 10).build().unwrap_err(), rate, Some(rate));
     let mut caller = options.with_key_hash(CALLER).build().unwrap();
     let text = CALLER.hasher().unwrap_err().to_string();
     check(caller.insert("a key").unwrap_err(), &text, Some(&text));
-    let text =
-        "cannot merge a filter of the caller's hash with tag 5 with one of XXH3-64 with seed 0";
+    let text = "cannot merge filters with different hashes: the caller's hash with tag 5 and XXH3-64 with seed 0";
     check(caller.union_with(options.build().unwrap()).unwrap_err(), text, None);
 }
 
@@ -55,11 +53,11 @@ fn opening() {
     filter.insert("a key").unwrap();
     let stored = filter.to_bytes();
     let error = |bytes: &[u8]| ScalableBloomFilter::from_bytes_any_hash(bytes).unwrap_err();
-    // The link begins behind the header.
+    // The link follows the header.
     let mut damaged = stored.clone();
     forge(&mut damaged[64..], 10, &[9]);
     assert_eq!(error(&damaged).offset(), 74);
-    check(error(&damaged), &format!("link 0, which begins at 64: {SCHEME}"), Some(SCHEME));
+    check(error(&damaged), &format!("link 0 at offset 64: {SCHEME}"), Some(SCHEME));
 
     let header = |at: usize, field: &[u8]| {
         let mut bytes = stored.clone();

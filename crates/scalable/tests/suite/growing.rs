@@ -1,4 +1,4 @@
-//! Growth: no key is lost, the rate stays under the target, and what fails changes nothing.
+//! Growth: no key is lost, the rate stays below the target, and a failed call changes nothing.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use blocked_bloom::{Bitmask, Filter, KeyError, KeyHash, ParamsError, Sizing};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 use proptest::prelude::*;
 
-/// Absent keys that a filter does not rule out, of a million.
+/// Returns the number of false positives among a million absent keys.
 fn false_positives(filter: &ScalableBloomFilter) -> f64 {
     let mut hits = Bitmask::new();
     filter.contains_hashes(&Random(u64::MAX).hashes(1 << 20), &mut hits);
@@ -59,8 +59,8 @@ fn links_grow_by_the_factor_and_tighten_by_the_ratio() {
     assert_eq!(sized[..4], [1_000, 2_000, 4_000, 8_000]);
     let rates: Vec<f64> =
         filter.links()[..4].iter().map(|link| link.params().false_positive_rate()).collect();
-    // Each takes 15 % of what those before it left; rounded up to whole blocks, it takes a little
-    // less.
+    // Each takes 15 % of the rate left by the links before it; rounding up to whole blocks makes
+    // it slightly less.
     let mut left = 0.01;
     for (i, rate) in rates.iter().enumerate() {
         let share = 0.15 * left;
@@ -73,7 +73,7 @@ fn links_grow_by_the_factor_and_tighten_by_the_ratio() {
         filter.insert(key.to_le_bytes()).unwrap();
     }
     assert_eq!(filter.links().len(), 4);
-    // A link is made by the first key that it is for, not by the last of the one before.
+    // The first key that does not fit creates the link, not the last key of the link before.
     let (mut filter, mut random) = (new(0.1, 1), Random(1));
     assert_eq!((filter.capacity_left(), filter.growth()), (1, 2));
     for (keys, links, left) in [(1, 1, 0), (2, 2, 1), (3, 2, 0), (4, 3, 3), (7, 3, 0), (8, 4, 7)] {
@@ -103,7 +103,7 @@ fn repeated_keys_take_no_memory() {
 
 #[test]
 fn a_batch_that_repeats_a_key_reports_it_once() {
-    // Full links come and go within the batch: the key must not be new twice.
+    // Links fill up within the batch: the key must not be new twice.
     for keys in [1, 2, 63, 64, 65, 1_000, 1_024, 1_025, 5_000] {
         let mut random = Random(keys);
         let hashes = random.hashes(keys as usize);
@@ -120,7 +120,7 @@ fn a_batch_that_repeats_a_key_reports_it_once() {
         let mut silent = new(0.01, 7);
         silent.insert_hashes(&twice).unwrap();
         assert_eq!(silent, single);
-        // As keys instead of hashes.
+        // Keys instead of hashes.
         let numbers = twice;
         let twice: Vec<[u8; 8]> = numbers.iter().copied().map(u64::to_le_bytes).collect();
         let (mut batched, mut single) = (new(0.01, 7), new(0.01, 7));
@@ -135,7 +135,7 @@ fn a_batch_that_repeats_a_key_reports_it_once() {
         let mut silent = new(0.01, 7);
         silent.insert_batch(&twice).unwrap();
         assert_eq!(silent, single);
-        // The same links for another target, and other links for the same.
+        // The same links with another target, and other links with the same target.
         assert_ne!(new(0.01, 7), new(0.02, 7));
         assert_ne!(batched, new(0.01, 7));
     }
@@ -172,7 +172,7 @@ enum Step {
     Merge(Vec<u16>),
 }
 
-/// Keys of the model are the integers below.
+/// The keys of the model are the integers below this.
 const KEYS: u16 = 4_096;
 
 fn step() -> impl Strategy<Value = Step> {
@@ -230,7 +230,7 @@ proptest! {
                     prop_assert_eq!(&read.to_bytes(), &stored);
                     filter = read.to_filter().unwrap();
                 }
-                // Targets that sum to 1 leave nothing for further links.
+                // Targets that sum to 1 leave nothing for more links.
                 Step::Merge(keys) if filter.false_positive_rate() + rate < 1.0 => {
                     let mut other = empty();
                     other.insert_batch(&bytes(&keys)).unwrap();
@@ -272,7 +272,7 @@ fn a_union_has_the_links_and_the_rates_of_both() {
     assert_eq!(left.links().last(), Some(&open), "further keys go where they went");
     assert_eq!((left.false_positive_rate(), left.capacity_left()), (0.01 + 0.02, capacity_left));
     assert!(left_keys.iter().chain(&right_keys).all(|&hash| left.contains_hash(hash)));
-    // And it goes on growing, under the sum of both targets.
+    // The union keeps growing, below the sum of both targets.
     left.insert_hashes(&Random(77).hashes(50_000)).unwrap();
     assert!(left.links().len() > links);
     assert!(left.estimated_false_positive_rate() <= 0.03 && false_positives(&left) < 0.0305);
@@ -284,7 +284,7 @@ fn a_union_has_the_links_and_the_rates_of_both() {
     assert_eq!(left.union_with(other), Err(error));
     assert_eq!(left, before);
 
-    // Without links of its own, a filter goes on with the capacity of the other.
+    // Without links of its own, a filter continues with the capacity of the other.
     for (mut one, other) in [(new(0.01, 5), before.clone()), (before.clone(), new(0.01, 5))] {
         one.union_with(other).unwrap();
         assert_eq!(one.links(), before.links());
@@ -331,14 +331,14 @@ fn rejects_impossible_options() {
     assert!(filter.contains("a") && filter.links().is_empty());
     filter.contains_batch(&["a", "b"], &mut hits);
     assert_eq!(hits.count_hits(), 2);
-    // Hashes are what it takes.
+    // Hashes are accepted.
     filter.insert_hashes_new(&Random(1).hashes(2), &mut hits).unwrap();
     assert_eq!((hits.count_hits(), filter.keys_inserted()), (2, 2));
 }
 
 #[test]
 fn growth_that_fails_loses_nothing() {
-    // The first links keep 10^-7, which later ones cannot keep a share of.
+    // The first links keep 10^-7, but later links cannot keep their share of it.
     let mut filter = ScalableOptions::new(1e-7, 1).with_tightening(0.5).build().unwrap();
     let mut hashes = Random(1);
     let mut added = Vec::new();
@@ -353,6 +353,6 @@ fn growth_that_fails_loses_nothing() {
     assert!(matches!(error, ScalableError::Params(_)), "{error}");
     assert!(added.len() > 3 && added.iter().all(|&hash| filter.contains_hash(hash)));
     assert_eq!(filter.keys_inserted(), added.len() as u64);
-    // Keys that it has are still fine.
+    // Present keys can still be inserted.
     assert_eq!(filter.insert_hash(added[0]), Ok(false));
 }

@@ -1,4 +1,4 @@
-//! What was inserted is found by every lookup of the trait.
+//! Every lookup of the trait finds inserted keys.
 
 use blocked_bloom::{Bitmask, FilterOptions, KeyHash};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};

@@ -24,7 +24,7 @@ fn new(rate: f64, first_items: u64) -> ScalableBloomFilter {
     filter
 }
 
-/// A filter of `keys` random hashes, added in batches of odd lengths.
+/// A filter of `keys` random hashes, inserted in batches of odd lengths.
 fn filled(rate: f64, first_items: u64, keys: usize) -> (ScalableBloomFilter, Vec<u64>) {
     let (mut filter, mut added) = (new(rate, first_items), Bitmask::new());
     let hashes = Random(first_items).hashes(keys);

@@ -1,4 +1,4 @@
-//! Options: the hash that is decided once, and what is written of them.
+//! Options: one choice of the hash, and their serialised form.
 
 use blocked_bloom::{
     Filter, FilterOptions, KeyError, KeyHash, ParamsError, PrefixExtractor, Sizing,
@@ -11,8 +11,8 @@ fn key(i: u32) -> [u8; 4] {
     i.to_be_bytes()
 }
 
-/// Catches a hasher, a link or a stored filter that falls back to seed 0, which would call keys
-/// absent that are there.
+/// Detects a hasher, a link or a stored filter that falls back to seed 0, which would make present
+/// keys absent.
 #[test]
 fn a_seed_that_is_stated_once_finds_every_key() {
     let options = FilterOptions::new(Sizing::FalsePositiveRate(0.01)).with_key_hash(SEEDED);
@@ -23,7 +23,7 @@ fn a_seed_that_is_stated_once_finds_every_key() {
     assert!(growing.links().iter().all(|link| link.key_hash() == SEEDED));
     let hasher = options.hasher().unwrap();
     assert!((0..3_000).all(|i| growing.contains_hash(hasher.hash(key(i)))));
-    // Of another seed, the bits would be those of other keys.
+    // With another seed, the bits would be those of other keys.
     let other = KeyHash::default().hasher().unwrap();
     assert!((0..3_000).filter(|&i| growing.contains_hash(other.hash(key(i)))).count() < 100);
 }
@@ -44,7 +44,7 @@ fn the_rate_is_that_of_the_filters_beside() {
     assert_eq!(of(sizing, 0), of(sizing, 1));
     let error = ParamsError::BitsPerKeyOutOfRange { bits_per_key: 1e3 };
     assert_eq!(of(Sizing::BitsPerKey(1e3), 10), Err(error));
-    // No filter is none that grows.
+    // A growing filter cannot express "no filter".
     for sizing in [Sizing::BitsPerKey(0.0), Sizing::FalsePositiveRate(1.0)] {
         assert!(of(sizing, 10).unwrap().build().is_err());
     }
@@ -116,7 +116,7 @@ mod serde {
         assert!(from_value::<ScalableOptions>(none).unwrap().build().unwrap().insert("a").unwrap());
     }
 
-    /// As the methods `with_` of the options are optional.
+    /// Optional, like the `with_` methods of the options.
     #[test]
     fn options_need_a_rate_and_a_number_of_keys() {
         let plain = ScalableOptions::new(0.01, 100);

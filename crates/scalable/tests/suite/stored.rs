@@ -1,4 +1,4 @@
-//! The stored form: it reads back, every damage is rejected, and its bytes stay what they are.
+//! The stored form: it reads back, all damage is rejected, and its bytes never change.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use blocked_bloom_scalable::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-/// No link, one, several, and one of the caller's hashes.
+/// No link, one, several, and one filter of caller-supplied hashes.
 fn specimens() -> Vec<ScalableBloomFilter> {
     let caller = KeyHash::Caller { tag: 0xfeed };
     let mut of_caller = ScalableOptions::new(0.05, 3).with_key_hash(caller).build().unwrap();
@@ -55,7 +55,7 @@ fn filters_read_back_as_they_were_written() {
         assert!(queries.iter().all(|&hash| view.contains_hash(hash) == filter.contains_hash(hash)));
         let mut read = view.to_filter().unwrap();
         assert_eq!(read, filter);
-        // What is read goes on as what was written would have.
+        // The opened filter continues like the stored one.
         let mut filter = filter;
         for hash in Random(9).hashes(500) {
             assert_eq!(read.insert_hash(hash), filter.insert_hash(hash));
@@ -78,7 +78,7 @@ fn headers_and_links_that_were_read_apart_are_the_filter() {
             assert_eq!(again.insert_hash(hash), filter.insert_hash(hash));
         }
         assert_eq!(again.to_bytes(), filter.to_bytes());
-        // Another number of links, or of headers, or of both, and none.
+        // A wrong number of links, of headers, or of both, and none.
         let one = filter.links()[0].clone();
         let more = [&links[..], &[one]].concat();
         let more_headers = [&headers[..], &headers[..1]].concat();
@@ -90,7 +90,7 @@ fn headers_and_links_that_were_read_apart_are_the_filter() {
             assert!(read(fewer_headers, fewer).is_err());
         }
     }
-    // Headers of other links, any damage of the first, and links of another hash.
+    // Headers of other links, any damage of the first header, and links with another hash.
     let filter = filled(0.02, 10, 60).0;
     let headers = filter.stored_headers();
     let mut swapped = headers.clone();
@@ -104,7 +104,7 @@ fn headers_and_links_that_were_read_apart_are_the_filter() {
         let links = filter.links().to_vec();
         assert!(ScalableBloomFilter::from_stored_headers(&damaged, links).is_err(), "{bit}");
     }
-    // Links of another filter with the same hash: more blocks, another number of probes or keys.
+    // Links of another filter with the same hash: more blocks, or other probes or keys.
     let link = &filter.links()[0];
     let blocks = link.blocks();
     let more = [blocks, blocks].concat();
@@ -131,7 +131,7 @@ fn headers_and_links_that_were_read_apart_are_the_filter() {
     );
 }
 
-/// On either kind of pages links have the same bits, whether or not they were written when made.
+/// With either page size the links have the same bits, whether or not they were written at once.
 #[test]
 fn pages_make_no_difference() {
     let [small, huge] = [false, true].map(|huge_pages| {
@@ -142,7 +142,7 @@ fn pages_make_no_difference() {
         }
         filter
     });
-    // The second is for 2.4 million keys.
+    // The second link is sized for 2.4 million keys.
     assert!(small.links().len() == 2 && small.links()[1].memory_bytes() > 2 << 20);
     assert!(small == huge && small.to_filter().unwrap() == small);
 }
@@ -178,7 +178,7 @@ fn every_truncation_and_extension_is_refused() {
             assert_eq!(error, ScalableFormatError::Header(HeaderError::Length { found, expected }));
             assert_eq!(error.offset(), expected);
         }
-        // A whole link more, or less, than the header says.
+        // One link more, or less, than the header says.
         if let Some(link) = filter.links().last() {
             let longer = [bytes.clone(), link.to_bytes()].concat();
             assert!(ScalableBloomFilter::from_bytes_any_hash(&longer).is_err());
@@ -188,7 +188,7 @@ fn every_truncation_and_extension_is_refused() {
     }
 }
 
-/// Links of another filter, each sound by itself, and links in another order.
+/// Links of another filter, each valid by itself, and links in another order.
 #[test]
 fn links_of_other_filters_are_refused() {
     let (one, _) = filled(0.01, 20, 200);
@@ -271,7 +271,7 @@ fn trusted_bytes_are_refused_for_their_headers_and_lengths_alone() {
     }
 }
 
-/// Bytes of which their owner lends as many as it is told to.
+/// Bytes whose owner lends as many as the test sets.
 #[derive(Clone)]
 struct Owner {
     bytes: Arc<[u8]>,
@@ -290,7 +290,7 @@ impl AsRef<[u8]> for Owner {
     }
 }
 
-/// Finds links that are looked up in bytes of another length than was verified.
+/// Detects links that look up bytes of another length than was verified.
 #[test]
 fn owners_that_lend_other_bytes() {
     for filter in specimens() {
@@ -306,7 +306,7 @@ fn owners_that_lend_other_bytes() {
             ScalableBloomFilter::from_bytes_trusted_any_hash,
         ];
         for open in open {
-            // One byte more than is lent.
+            // One byte more than the owner lends.
             let owner = Owner::new([&bytes[..], &[0]].concat());
             let opened = open(owner.clone()).unwrap();
             let (mut hits, links) = (Bitmask::new(), filter.links().len());
@@ -341,7 +341,7 @@ fn owners_that_lend_other_bytes() {
     }
 }
 
-/// Bytes that are a byte shorter from some call on.
+/// Bytes that become one byte shorter after some number of calls.
 #[derive(Clone)]
 struct Shrinking<'c>(Arc<[u8]>, &'c Cell<usize>);
 
@@ -353,7 +353,7 @@ impl AsRef<[u8]> for Shrinking<'_> {
     }
 }
 
-/// Finds an operation that takes what it measured before for what is there.
+/// Detects an operation that relies on an earlier measurement of the bytes.
 #[test]
 fn owners_that_lend_other_bytes_within_a_call() {
     let (filter, added) = filled(0.02, 10, 300);
@@ -400,7 +400,7 @@ fn filters_that_own_their_bytes() {
     let (filter, added) = filled(0.02, 10, 60);
     let shared: Arc<[u8]> = filter.to_bytes().into();
     let opened = is_static(ScalableBloomFilter::from_bytes_any_hash(shared.clone()).unwrap());
-    // The links share the bytes, and copy none.
+    // The links share the bytes and copy none.
     assert_eq!(Arc::strong_count(&shared), 1 + filter.links().len());
     let places = shared.as_ptr_range();
     for link in opened.links() {
@@ -413,7 +413,7 @@ fn filters_that_own_their_bytes() {
     assert!(found.join().unwrap());
 }
 
-/// A header of a hostile or buggy writer, whose checksum is right.
+/// A header of a hostile or buggy writer, with a valid checksum.
 #[test]
 fn headers_that_make_no_sense_are_refused() {
     let bytes = new(0.01, 1_000).to_bytes();
@@ -429,7 +429,7 @@ fn headers_that_make_no_sense_are_refused() {
         assert!(!error.to_string().is_empty());
         error
     };
-    // A field that has this value: its offset, and what was found.
+    // A field with this value: its offset, and the value found.
     let field = |error| match error {
         ScalableFormatError::Header(HeaderError::Field { offset, found, .. }) => (offset, found),
         other => panic!("{other}"),
@@ -458,11 +458,11 @@ fn headers_that_make_no_sense_are_refused() {
     assert_eq!(field(error(48, &[0; 8])), (48, 0));
     assert!(matches!(error(12, &[1]), ScalableFormatError::Link { link: 0, start: 64, .. }));
     assert!(matches!(error(12, &[0xff; 4]), ScalableFormatError::Link { link: 0, .. }));
-    // Absurd, and harmless: a first link for 2^64 - 1 keys cannot be made.
+    // Absurd but harmless: a first link for 2^64 - 1 keys cannot be created.
     let mut filter = forged(48, &[0xff; 8]).unwrap();
     assert!(matches!(filter.insert("a"), Err(ScalableError::Params(_))));
-    // From 16 GiB on, links are as large as the one before: of 2^33 keys one has 15 GiB, of 2^34 it
-    // would have 31.
+    // From 16 GiB upwards, links are as large as the one before: a link of 2^33 keys has 15 GiB,
+    // and one of 2^34 would have 31 GiB.
     for (items, next) in [(1_u64 << 30, 1_u64 << 31), (1 << 32, 1 << 33), (1 << 33, 1 << 33)] {
         let mut filter = new(0.01, 1_000);
         filter.insert("a").unwrap();
@@ -473,7 +473,7 @@ fn headers_that_make_no_sense_are_refused() {
         let filter = ScalableBloomFilter::from_bytes_any_hash(&bytes).unwrap();
         assert_eq!(filter.next_link().unwrap().expected_items(), next);
     }
-    // A link of another hash than the header's.
+    // A link with another hash than the header.
     let found = KeyHash::Xxh3 { seed: 1 };
     let stranger = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(found);
     let mut with_stranger = bytes.clone();
@@ -487,7 +487,7 @@ fn headers_that_make_no_sense_are_refused() {
     assert_eq!(error, ScalableFormatError::Link { link: 0, start: 64, error: error_of_link });
 }
 
-/// Pins the container, and the sizes of the links: never update it.
+/// Pins the container and the sizes of the links: never update it.
 #[test]
 fn the_golden_file_is_what_is_written_and_still_opens() {
     let mut filter = new(0.01, 20);
@@ -509,7 +509,7 @@ fn the_golden_file_is_what_is_written_and_still_opens() {
     );
 }
 
-/// Reads the table of the container in the document and checks each row against a filter's bytes.
+/// Reads the table of the container in the document, and checks each row against a filter's bytes.
 #[test]
 fn the_document_matches_the_code() {
     let document = include_str!("../../../../docs/format.md");

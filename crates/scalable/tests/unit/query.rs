@@ -1,5 +1,5 @@
-//! Unit tests of `src/query.rs`, which includes this file: in which links which hashes are
-//! prefetched.
+//! Unit tests of `src/query.rs`, which includes this file: which hashes are prefetched in which
+//! links.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use blocked_bloom::{Kernel, Sizing};
 use super::*;
 
 std::thread_local! {
-    /// Blocks of a link, and the hash.
+    /// Number of blocks of the link, and the hash.
     pub(super) static PREFETCHED: RefCell<Vec<(usize, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -20,9 +20,9 @@ fn prefetched(work: impl FnOnce()) -> Vec<(usize, u64)> {
     PREFETCHED.take()
 }
 
-/// Few hashes in links that outgrow the cache, the newest first; not in those that fit it, not in
-/// one link alone, whose own lookup prefetches, and not of many hashes, which links prefetch one
-/// after the other.
+/// Few hashes are prefetched in links that exceed the cache, the newest first. Nothing is
+/// prefetched in links that fit the cache, in a single link (whose own lookup prefetches), and for
+/// many hashes (which links prefetch one after the other).
 #[test]
 fn few_hashes_are_prefetched_in_all_large_links_at_once() {
     let threshold = Kernel::default().prefetch_threshold() as u64 / 64;
@@ -48,7 +48,7 @@ fn few_hashes_are_prefetched_in_all_large_links_at_once() {
         assert!(found == expected, "{count} hashes");
         assert!(prefetched(|| look_up(&links[3..], &hashes, &mut words)).is_empty());
     }
-    // By hand in all, since the caller knows.
+    // `prefetch_hash` prefetches in all links, since the caller decides.
     let mut filter = crate::ScalableOptions::new(0.01, 1_000).build().unwrap();
     (0..10_000_u64)
         .for_each(|i| _ = filter.insert_hash(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).unwrap());

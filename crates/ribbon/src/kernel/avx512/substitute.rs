@@ -1,4 +1,4 @@
-//! Back substitution with AVX-512: eight columns in a register, up to four registers.
+//! Back substitution with AVX-512: eight columns per register, up to four registers.
 
 use core::arch::x86_64::*;
 
@@ -14,7 +14,7 @@ const OR_AND: i32 = 0xf8;
 
 /// # Safety
 ///
-/// The CPU has these features.
+/// The CPU must support these features.
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
@@ -25,13 +25,13 @@ pub(super) unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, 
         17..=24 => columns_64::<3>,
         _ => columns_64::<4>,
     };
-    // SAFETY: a function of the same features.
+    // SAFETY: the caller promises that the CPU supports these features, which `substitute` needs.
     unsafe { substitute(rows, out, columns, short) }
 }
 
 /// # Safety
 ///
-/// The CPU has these features.
+/// The CPU must support these features.
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
@@ -42,11 +42,11 @@ pub(super) unsafe fn substitute_128(rows: &[Row], out: &mut [Segment], columns: 
         17..=24 => columns_128::<3>,
         _ => columns_128::<4>,
     };
-    // SAFETY: a function of the same features.
+    // SAFETY: the caller promises that the CPU supports these features, which `substitute` needs.
     unsafe { substitute(rows, out, columns, short) }
 }
 
-/// The bit of the result that belongs to each column of register `k`, as the lowest of its word.
+/// Returns the bit of the result for each column of register `k`, as the lowest bit of its word.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn results(result: u32, k: usize) -> __m512i {
@@ -56,7 +56,7 @@ fn results(result: u32, k: usize) -> __m512i {
 
 /// # Safety
 ///
-/// The CPU has these features.
+/// The CPU must support these features.
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
@@ -88,7 +88,7 @@ unsafe fn columns_64<const K: usize>(rows: &Rows, out: &mut [Word], columns: u32
 
 /// # Safety
 ///
-/// The CPU has these features.
+/// The CPU must support these features.
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
@@ -124,7 +124,7 @@ unsafe fn columns_128<const K: usize>(rows: &[Row], out: &mut [Segment], columns
 #[target_feature(enable = "avx512f")]
 fn words(register: __m512i) -> [u64; 8] {
     let mut words = [0; 8];
-    // SAFETY: eight words; the store has no alignment to respect.
+    // SAFETY: the array has the 64 bytes that the store writes; the store allows any alignment.
     unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), register) };
     words
 }
