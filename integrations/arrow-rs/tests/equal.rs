@@ -32,7 +32,7 @@ fn stored(theirs: &Sbbf) -> Vec<u8> {
     bytes
 }
 
-/// One filter in every way there is.
+/// One filter, built with every method.
 struct Filters {
     theirs: Sbbf,
     named: Named,
@@ -188,7 +188,7 @@ fn sizes_are_theirs() {
             let theirs = Sbbf::new_with_ndv_fpp(ndv, fpp).unwrap();
             let named = Named::new_with_ndv_fpp(ndv, fpp).unwrap();
             assert_eq!(named.num_blocks(), theirs.num_blocks(), "{ndv} at {fpp}");
-            // A rate so small that the formula gives no number: they take the smallest filter.
+            // A rate so small that the formula is not a number: `parquet` uses the smallest filter.
             if fpp > 1e-100 {
                 let ours = SplitBlockFilter::new(ndv, fpp).unwrap();
                 assert_eq!(ours.blocks().len(), theirs.num_blocks(), "{ndv} at {fpp}");
@@ -230,7 +230,7 @@ fn sizes_at_random_and_where_they_double_are_theirs() {
     assert!(compared == 100_000 && doubled > 5_000, "{doubled} of {compared}");
 }
 
-/// A target that is no number stops theirs nowhere.
+/// A target that is not a number never stops `parquet`'s folding.
 #[test]
 fn every_target_folds_alike() {
     let targets = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 1e-300, 1.0];
@@ -251,8 +251,8 @@ fn every_target_folds_alike() {
     }
 }
 
-/// What their functions take that is not a multiple of a block is cut alike; what has no block is
-/// an error here, and a panic at the first lookup there.
+/// Both cut a bitset that is not a multiple of a block. A bitset without a block is an error here,
+/// and a panic at the first lookup in `parquet`.
 #[test]
 fn bytes_that_fill_no_block_are_left_out() {
     let mut random = Random(8);
@@ -287,8 +287,8 @@ fn bytes_that_fill_no_block_are_left_out() {
     }
 }
 
-/// Every byte of a header replaced by every other. What they take is taken, but for fields of
-/// another type than Parquet's, which they do not look at.
+/// Replaces every byte of a header by every other value. We accept what `parquet` accepts, except
+/// fields with a type that differs from Parquet's, which `parquet` does not check.
 #[test]
 fn headers_that_they_take_are_taken() {
     let mut whole = Sbbf::new_with_num_of_bytes(4_096);

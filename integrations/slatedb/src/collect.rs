@@ -1,5 +1,5 @@
-//! The keys of a table while it is written. A table never fails for its filter's sake: without one
-//! that can be trusted it gets one that answers "maybe".
+//! Collects the keys of a table while it is written. A filter never makes a table fail: if no
+//! trustworthy filter can be built, the table gets one that answers "maybe".
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::extractor::Extractor;
 use crate::filter::{BlockedBloom, Unusable};
 
 pub(crate) struct Collector {
-    /// Taken by `build`, or when a key could not be added: a filter without it would say "absent".
+    /// `None` after `build`, or after a key could not be added: a filter without that key would
+    /// answer "absent" for it.
     builder: Option<BloomFilterBuilder>,
     extractor: Option<Arc<Extractor>>,
     unusable: Arc<Unusable>,
@@ -28,7 +29,7 @@ impl Collector {
 
 impl FilterBuilder for Collector {
     fn add_entry(&mut self, entry: &RowEntry) {
-        // Without a builder `build` gives a filter that answers "maybe", for this key too.
+        // Without a builder, `build` returns a filter that answers "maybe", also for this key.
         let Some(builder) = &mut self.builder else { return };
         let added = match &self.extractor {
             None => builder.insert(&entry.key),
@@ -43,7 +44,7 @@ impl FilterBuilder for Collector {
     }
 
     fn build(&mut self) -> Arc<dyn Filter> {
-        // Built a second time, a filter would not have the keys of the first.
+        // A filter that is built a second time would lack the keys of the first.
         let Some(builder) = self.builder.take() else {
             return Arc::new(BlockedBloom::pass_all());
         };

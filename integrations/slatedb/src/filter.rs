@@ -1,5 +1,5 @@
-//! A table's filter, in the engine's cache, and the count of filters that cannot be used. "Absent"
-//! is answered only where what is looked up would have been added.
+//! A table's filter in the engine's cache, and the count of unusable filters. A filter answers
+//! "absent" only for entries of a kind that its builder added.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use slatedb::{Filter, FilterQuery, FilterTarget};
 
 use crate::extractor::Extractor;
 
-/// A filter that its clones share. Two pointers, so that a lookup reads one cache line before the
-/// filter's own.
+/// A filter shared by its clones. It consists of two pointers, so a lookup reads only one cache line
+/// before that of the filter.
 #[derive(Clone)]
 pub(crate) struct BlockedBloom {
     /// `None` answers "maybe" to everything.
@@ -29,7 +29,7 @@ impl BlockedBloom {
         BlockedBloom { filter: None, extractor: None }
     }
 
-    /// For what is not a lookup: a filter that answers "maybe" is stored too.
+    /// Returns the filter for storing and measuring. A filter that answers "maybe" is stored too.
     fn view(&self) -> BloomFilter<&[Block]> {
         match &self.filter {
             Some(filter) => filter.view(),
@@ -45,7 +45,7 @@ impl Filter for BlockedBloom {
             (FilterTarget::Point(key), _) if filter.contents().whole_keys() => {
                 return filter.contains(key);
             }
-            // A filter of prefixes alone: the key is absent if its prefix is.
+            // The filter holds only prefixes: the key is absent if its prefix is.
             (FilterTarget::Point(key), Some(extractor)) => (extractor, extractor.key_prefix(key)),
             (FilterTarget::Prefix(start), Some(extractor)) => {
                 (extractor, extractor.scan_prefix(start))
@@ -56,7 +56,7 @@ impl Filter for BlockedBloom {
     }
 
     fn encode(&self, writer: &mut dyn BufMut) {
-        // The one error is a buffer that is full, which panics in `put_slice` too.
+        // The only possible error is a full buffer, on which `put_slice` panics too.
         self.view().write_to(writer.writer()).expect("the buffer grows");
     }
 
@@ -65,14 +65,14 @@ impl Filter for BlockedBloom {
     }
 
     fn clamp_allocated_size(&self) -> Arc<dyn Filter> {
-        // Memory of the filter's own, of just its size.
+        // The filter owns memory of exactly its size already.
         Arc::new(self.clone())
     }
 }
 
-/// Filters that could not be built or read since the policy was made.
+/// Counts the filters that could not be built or read since the policy was created.
 pub(crate) struct Unusable {
-    /// The policy's, for the log.
+    /// Name of the policy, for the log.
     name: String,
     count: AtomicU64,
 }

@@ -1,9 +1,8 @@
 //! [`blocked-bloom`](blocked_bloom) filters in [SlateDB](slatedb): one cache line per lookup,
 //! checksummed bytes, fractional bits per key.
 //!
-//! A [`BlockedBloomPolicy`] stands where SlateDB's own `BloomFilterPolicy` does. Give the same
-//! policy to everything that opens a database: the writer, readers, and compactors that run by
-//! themselves.
+//! A [`BlockedBloomPolicy`] replaces SlateDB's own `BloomFilterPolicy`. Pass the same policy to
+//! everything that opens a database: the writer, readers, and compactors that run separately.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -28,20 +27,20 @@
 //!
 //! # Changing from SlateDB's filter, and back
 //!
-//! SlateDB stores a policy's name with each filter and drops filters of policies that are not
-//! configured: their tables are read as if they had none, until compaction rewrites them. With both
-//! policies configured, in any order, every table has the filter that it was written with, and new
-//! tables have both.
+//! SlateDB stores a policy's name with each filter and ignores filters of policies that are not
+//! configured. It reads their tables as if they had no filter, until compaction rewrites them. If
+//! both policies are configured, in any order, every table uses the filter that it was written
+//! with, and new tables get both.
 //!
-//! # What the interface costs
+//! # Cost of the interface
 //!
-//! - `FilterPolicy::decode` lends a slice of a buffer that it does not give away, so a filter is
-//!   copied once when it is read; the copy is aligned to cache lines, which the engine's buffer is
-//!   not. `clamp_allocated_size` shares it.
-//! - `Filter::might_match` looks one key up in one filter: each table hashes the key anew, and
+//! - `FilterPolicy::decode` receives a slice of a buffer that the engine keeps, so a filter is
+//!   copied once when it is read. The copy is aligned to cache lines; the engine's buffer is not.
+//!   `clamp_allocated_size` shares the copy.
+//! - `Filter::might_match` looks up one key in one filter: each table hashes the key again, and
 //!   batches cannot be used.
-//! - Errors have no way back to the engine: a filter that is damaged, or could not be built,
-//!   answers "maybe" to everything, is logged as an error and counted by
+//! - Errors cannot be returned to the engine. A filter that is damaged or could not be built answers
+//!   "maybe" to everything, is logged as an error, and is counted by
 //!   [`BlockedBloomPolicy::unusable_filters`].
 mod collect;
 mod extractor;

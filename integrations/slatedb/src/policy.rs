@@ -1,5 +1,5 @@
-//! The policy: what is built, under which name, and how large. A sizing that cannot be built is an
-//! error when it is configured, not at the first flush.
+//! The policy: the kind, name and size of the filters. An impossible sizing is an error when it is
+//! configured, not at the first flush.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use crate::collect::Collector;
 use crate::extractor::Extractor;
 use crate::filter::{BlockedBloom, Unusable};
 
-/// Version of the stored format, number of the probe scheme, hash and its seed: with another of
-/// them filters cannot be read, or say "absent" of keys that are there. What the filter holds and
-/// the extractor follow.
+/// Version of the stored format, number of the probe scheme, hash and seed. If one of them differs,
+/// filters cannot be read or would answer "absent" for present keys. The contents of the filter and
+/// the extractor are appended.
 const IDENTITY: &str = "blocked-bloom:v1:scheme1:xxh3-0";
 
 /// Keys for which the bits per key of a false-positive rate are computed.
@@ -21,9 +21,9 @@ const TYPICAL_KEYS: u64 = 1 << 20;
 
 /// A filter policy for `DbBuilder::with_filter_policies`.
 ///
-/// Its [name](FilterPolicy::name) says what a filter must agree with to be read: the stored format,
-/// the probe scheme, the hash and its seed, what the filter holds and by which extractor. The
-/// sizing is not in it: it can be changed at any time, for tables to come.
+/// Its [name](FilterPolicy::name) identifies the filters that it can read: by the stored format, the
+/// probe scheme, the hash and its seed, the contents and the extractor. The sizing is not part of
+/// the name: it can be changed at any time and applies to new tables.
 ///
 /// ```
 /// use blocked_bloom::Sizing;
@@ -36,22 +36,22 @@ const TYPICAL_KEYS: u64 = 1 << 20;
 /// # Ok::<(), blocked_bloom::ParamsError>(())
 /// ```
 pub struct BlockedBloomPolicy {
-    /// Everything about the filters: what builds and opens them has it from here.
+    /// The settings of all filters that are built or opened.
     options: FilterOptions,
     extractor: Option<Arc<Extractor>>,
-    /// Has the name too.
+    /// Also holds the name.
     unusable: Arc<Unusable>,
     estimated_bits_per_key: f64,
 }
 
 impl BlockedBloomPolicy {
-    /// A policy for whole keys. [`Sizing::BitsPerKey`] takes fractions; for
-    /// [`Sizing::FalsePositiveRate`] each table's filter is the smallest that keeps the rate;
-    /// [`Sizing::MaxBytes`] is per table.
+    /// Creates a policy for whole keys. [`Sizing::BitsPerKey`] accepts fractions. With
+    /// [`Sizing::FalsePositiveRate`], each table gets the smallest filter that keeps the rate.
+    /// [`Sizing::MaxBytes`] applies to each table.
     ///
     /// # Errors
     ///
-    /// [`ParamsError`] if the sizing is out of its range.
+    /// [`ParamsError`] if the sizing is out of range.
     ///
     /// ```
     /// use blocked_bloom::Sizing;
@@ -76,11 +76,11 @@ impl BlockedBloomPolicy {
         Ok(policy.named())
     }
 
-    /// Adds the prefixes of keys too, so that prefix scans skip tables. The filter is sized for
+    /// Also adds the prefixes of keys, so that prefix scans can skip tables. The filter is sized for
     /// keys and prefixes together.
     ///
-    /// The extractor's name becomes part of the policy's, as with SlateDB's own: it must change
-    /// whenever the extractor does.
+    /// The extractor's name becomes part of the policy's name, as with SlateDB's own policy: it must
+    /// change whenever the extractor does.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -112,8 +112,8 @@ impl BlockedBloomPolicy {
         BlockedBloomPolicy { options, extractor: Some(Arc::new(extractor)), ..self }.named()
     }
 
-    /// Adds the prefixes of keys instead of the keys, as [`prefixes`](Self::prefixes): smaller
-    /// filters. A key is then looked up by its prefix.
+    /// Adds the prefixes of keys instead of the keys, which makes smaller filters. A key is then
+    /// looked up by its prefix. See also [`prefixes`](Self::prefixes).
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The engine with our policy: right answers, and tables that are ruled out, through flushes,
-//! compaction, reopening and changes of policy.
+//! The engine with our policy: correct answers and ruled-out tables, across flushes, compaction,
+//! reopening and changes of policy.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn is_there(i: u32) -> bool {
     i < KEYS && !(i.is_multiple_of(11) && i % TABLES + 1 < TABLES)
 }
 
-/// Every get and scan of keys that are there, were deleted, or never were.
+/// Checks every get and scan of keys that are present, were deleted, or were never written.
 async fn check(db: &Db) {
     for i in 0..2 * KEYS {
         let found = db.get(key(i)).await.unwrap();
@@ -82,7 +82,7 @@ async fn all_through(store: Arc<dyn ObjectStore>, policy: BlockedBloomPolicy) {
     let (db, metrics) = open(&store, policies(), true).await;
     compacted(&db).await;
     check(&db).await;
-    // One sorted run: its filters rule out what was never there.
+    // One sorted run: its filters rule out keys that were never written.
     assert_eq!(ruled_out(&metrics, FILTER_KIND_POINT) > 500, whole_keys);
     db.close().await.unwrap();
     assert_eq!(policy.unusable_filters(), 0);
@@ -129,7 +129,7 @@ async fn a_database_changes_its_policy_and_back() {
         assert_eq!(ruled_out(&metrics, FILTER_KIND_POINT), 0, "{names}");
         db.close().await.unwrap();
 
-        // With both, old tables keep theirs, in whatever order.
+        // With both policies, in any order, old tables keep their filters.
         let (db, metrics) = open(&store, vec![after.clone(), before.clone()], false).await;
         check(&db).await;
         assert!(ruled_out(&metrics, FILTER_KIND_POINT) > 2_000, "{names}");

@@ -1,5 +1,5 @@
-//! Damage in stored tables: the engine's checksum of the filter block finds what a disk does to it,
-//! and where that checksum is right, ours does.
+//! Damage in stored tables: the engine's checksum of the filter block detects damage on disk, and
+//! ours detects damage that has a correct block checksum.
 
 mod common;
 
@@ -23,8 +23,8 @@ fn tables(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Where a table's filter block has: its start, the filter's first byte, its end, where the block's
-/// CRC-32 follows.
+/// Offsets in a table: the start of its filter block, the filter's first byte, and the end of the
+/// filter, where the block's CRC-32 follows.
 fn filter_block(table: &[u8], policy: &str) -> (usize, usize, usize) {
     let name = table.windows(policy.len()).position(|window| window == policy.as_bytes());
     // A count of filters and the name's length, two bytes each, stand before the name; eight bytes

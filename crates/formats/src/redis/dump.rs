@@ -127,7 +127,7 @@ impl RedisFilter {
     /// # Errors
     ///
     /// [`RedisError::Order`] if the data would begin before the first bit or behind the last one,
-    /// [`RedisError::AcrossLinks`] if it goes beyond the end of a link. The filter is then
+    /// [`RedisError::SpansLinks`] if it goes beyond the end of a link. The filter is then
     /// unchanged.
     ///
     /// ```
@@ -157,7 +157,7 @@ impl RedisFilter {
             }
             let most = most - start;
             let place = stored[start as usize..].get_mut(..data.len());
-            place.ok_or(RedisError::AcrossLinks { iterator, found, most })?.copy_from_slice(data);
+            place.ok_or(RedisError::SpansLinks { iterator, found, most })?.copy_from_slice(data);
             return Ok(());
         }
         Err(order)

@@ -61,6 +61,6 @@ fn pieces_overwrite_the_bits_at_their_place() {
     }
     let iterator = first as i64 + 2;
     let error = copy.load_chunk(iterator, &[0; 2]).unwrap_err();
-    assert_eq!(error, RedisError::AcrossLinks { iterator, found: 2, most: 1 });
+    assert_eq!(error, RedisError::SpansLinks { iterator, found: 2, most: 1 });
     assert_eq!(all(&copy), bits);
 }

@@ -1,5 +1,5 @@
-//! Filters by themselves, without the engine: what a promised rate costs in bytes, and probes when
-//! filters outgrow the cache.
+//! Filters without the engine: the bytes that a promised rate takes, and the time of lookups in
+//! filters that outgrow the cache.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use slatedb::{BloomFilterPolicy, Filter, FilterPolicy, FilterQuery, RowEntry, Va
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Sixteen bytes, another for each number.
+/// A key of sixteen bytes, different for each number.
 fn key(i: u64) -> Bytes {
     let mixed = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     Bytes::from([mixed.to_be_bytes(), i.to_be_bytes()].concat())

@@ -1,8 +1,8 @@
-//! A policy around a policy, which times it: whatever is inside pays the same.
+//! A policy that wraps another policy and times it. The overhead is the same for every inner policy.
 //!
-//! While a filter is built no key is timed by itself: entries are kept, and added in one go. Times
-//! are those of the middle half, or the best of some: a mean would be that of the machine's other
-//! work.
+//! Keys are not timed one by one while a filter is built: entries are collected and added together.
+//! Times are means of the middle half, or the best of several: a mean of all values would include
+//! the machine's other work.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ const KEPT: usize = 1_000_000;
 /// Probes that are replayed together: few enough to stay in the cache.
 const REPLAY_GROUP: usize = 64;
 
-/// What was measured inside a policy.
+/// The measurements of a policy.
 #[derive(Default)]
 pub(crate) struct Profile {
     /// Thousandths of ns per key, of every table.
@@ -113,7 +113,7 @@ fn middle(mut values: Vec<u64>) -> f64 {
     half.iter().sum::<u64>() as f64 / half.len().max(1) as f64
 }
 
-/// What the clock adds to a measured interval.
+/// Time that the clock itself adds to a measured interval.
 fn clock_ns() -> f64 {
     middle((0..100_000).map(|_| Instant::now().elapsed().as_nanos() as u64).collect())
 }

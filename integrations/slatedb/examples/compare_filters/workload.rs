@@ -44,8 +44,8 @@ fn key(i: u64, keys: u64) -> Vec<u8> {
     format!("{:06x}/{number:09x}", u64::from(number) % tenants).into_bytes()
 }
 
-/// Since some moment, what the process has computed, in hundredths of a second: a machine that does
-/// other work too does not change it. Where the system does not tell, the time of the clock.
+/// Returns the CPU time of the process, with a resolution of hundredths of a second, so that other
+/// work on the machine does not matter. Where the system does not report it, returns wall time.
 fn seconds() -> f64 {
     static STARTED: OnceLock<Instant> = OnceLock::new();
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What the test files share: prefix rules, databases that write small tables, what the engine
-//! counted.
+//! Helpers of the test files: prefix rules, databases that write small tables, and the engine's
+//! counters.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl PrefixExtractor for First {
     }
 }
 
-/// A key up to its last slash: more bytes may move it, so that no scan has one.
+/// A key up to its last slash. Further bytes can move that slash, so no scan has this prefix.
 pub(crate) struct LastSlash;
 
 impl PrefixExtractor for LastSlash {
@@ -55,7 +55,7 @@ pub(crate) fn sizing() -> Sizing {
     Sizing::BitsPerKey(10.0)
 }
 
-/// Whole keys; keys and prefixes; prefixes alone.
+/// Whole keys, keys and prefixes, or only prefixes.
 pub(crate) fn ours() -> [BlockedBloomPolicy; 3] {
     let policy = || BlockedBloomPolicy::new(sizing()).unwrap();
     [policy(), policy().prefixes(first_two_bytes()), policy().only_prefixes(first_two_bytes())]
@@ -98,7 +98,7 @@ pub(crate) async fn open(
     let metrics = Arc::new(DefaultMetricsRecorder::new());
     let builder = Db::builder("db", Arc::clone(store)).with_settings(settings);
     let builder = builder.with_filter_policies(policies).with_metrics_recorder(metrics.clone());
-    // Without a cache each lookup reads its filter anew: what is on disk is what answers.
+    // Without a cache, each lookup reads its filter again, so the bytes on disk answer it.
     let db = builder.with_db_cache_disabled().build().await.unwrap();
     (db, metrics)
 }
