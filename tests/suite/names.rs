@@ -37,6 +37,8 @@ const ALLOWED: &[&str] = &[
     "after_fork",
     "before_fork",
     "after_help",
+    // An adjective.
+    "out_of_range",
     // The trait `From`.
     "from",
     // The rule by which a file counts as unchanged.
