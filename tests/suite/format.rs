@@ -219,7 +219,7 @@ fn sealed_lies_are_named() {
         (12, 0, "offset 12: number of probes 0 (allowed: 1 to 30)"),
         (12, 31, "offset 12: number of probes 31 (allowed: 1 to 30)"),
         (13, 0, "offset 13: flags 0 (allowed: 1, 2, 3 and 5)"),
-        (13, 3, "offset 40: extractor 0 (must not be 0, since prefixes were added)"),
+        (13, 3, "offset 40: extractor 0 (must not be 0 in a filter of prefixes)"),
         (13, 7, "offset 13: flags 7 (allowed: 1, 2, 3 and 5)"),
         (15, 9, "offset 15: reserved byte 9 (must be 0)"),
         (24, 0, "offset 24: number of blocks 0 (allowed: 1 to 4294967295)"),

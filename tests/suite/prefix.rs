@@ -598,7 +598,7 @@ fn headers_that_contradict_themselves_are_refused() {
     assert_eq!(refused(1, 9 << 56), (47, 9));
     for flags in [2, 3] {
         assert_eq!(refused(flags, 0), (40, 0));
-        let text = "offset 40: extractor 0 (must not be 0, since prefixes were added)";
+        let text = "offset 40: extractor 0 (must not be 0 in a filter of prefixes)";
         assert_eq!(open(flags, 0).unwrap_err().to_string(), text);
     }
     for flags in [0, 4, 6, 7, 8, 9, 0x80] {
