@@ -90,7 +90,8 @@ fn modules_use_what_is_below_them() {
     let exported = exported();
     for Source { name, module, depth, code } in sources() {
         let allowed = allowed(&module);
-        for path in names_after(&code, "crate::") {
+        // Macros write `$crate::` for paths in the crate that uses them.
+        for path in names_after(&code.replace("$crate::", ""), "crate::") {
             // A list in braces has an empty name, which is not allowed.
             let other = exported.get(path).map_or(path, |module| module);
             if other != module && !allowed.contains(other) {
@@ -143,8 +144,7 @@ fn threads_are_named_in_parallel_functions_only() {
             named.insert(name);
         }
     }
-    let allowed =
-        ["src/builder/collect.rs", "src/parallel.rs", "src/threads.rs"].map(str::to_owned);
+    let allowed = ["src/builder/collect.rs", "src/parallel.rs"].map(str::to_owned);
     assert_eq!(named, BTreeSet::from(allowed), "where threads are used");
 }
 

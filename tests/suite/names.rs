@@ -104,7 +104,7 @@ fn rejects_names_without_a_noun_or_verb() {
     }
     assert!(is_forbidden("one_key", false) && !is_forbidden("one_key_is_found", true));
     assert_eq!(defined("    pub(crate) const fn of<T>(self) -> T {"), ["of"]);
-    assert_eq!(defined("unsafe fn one(word: u64); // fn two"), ["one"]);
+    assert_eq!(defined("async fn one(word: u64); // fn two"), ["one"]);
 }
 
 #[test]

@@ -211,7 +211,10 @@ fn limits_are_errors_that_name_the_value() {
     for bits in [-1.0, -f64::MIN_POSITIVE, 100.1, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
         let error = Sizing::BitsPerKey(bits).params(1_000).unwrap_err();
         assert!(matches!(error, ParamsError::BitsPerKeyOutOfRange { .. }), "{error}");
-        assert!(error.to_string().starts_with(&bits.to_string()));
+        let text = error.to_string();
+        // Huge numbers print in short form, which reads back as the same number.
+        let number: f64 = text.split(' ').next().unwrap().parse().unwrap();
+        assert!(number.total_cmp(&bits).is_eq() || (number.is_nan() && bits.is_nan()));
     }
     for rate in [0.0, -0.0, -1.0, 1.000_001, f64::INFINITY, f64::NAN] {
         for keys in [0, 1, u64::MAX] {
