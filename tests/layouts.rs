@@ -1,5 +1,5 @@
-//! Every allocation is freed and moved with the layout that it was made with, which an allocator
-//! here remembers: the system's own takes any.
+//! Every allocation is freed and resized with the layout that it was made with. The allocator here
+//! records and checks the layouts; the system's allocator ignores them.
 
 #![expect(unsafe_code, reason = "an allocator that compares is an unsafe trait")]
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,24 +10,24 @@ use blocked_bloom::{FilterOptions, Sizing};
 
 struct LayoutChecker;
 
-/// Size and alignment, in the bytes before each allocation.
+/// Size and alignment, stored before each allocation.
 type RecordedLayout = [usize; 2];
 
-/// How many layouts were others, and the first of them: size and alignment that were given, size
-/// and alignment of the allocation.
+/// The number of wrong layouts, and the first of them: size and alignment passed by the caller,
+/// size and alignment of the allocation.
 static DIFFERING: AtomicUsize = AtomicUsize::new(0);
 static FIRST: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 static MOVED: AtomicUsize = AtomicUsize::new(0);
 
-/// The layout with space for `RecordedLayout` before it, and the bytes of that space. Alignments
-/// are powers of two.
+/// Returns the layout with space for `RecordedLayout` before it, and the size of that space.
+/// Alignments are powers of two.
 fn outer(layout: Layout) -> Option<(Layout, usize)> {
     let before = layout.align().max(size_of::<RecordedLayout>());
     let size = layout.size().checked_add(before)?;
     Some((Layout::from_size_align(size, before).ok()?, before))
 }
 
-/// What `take` allocates for the layout, remembered.
+/// Allocates memory for the layout with `take`, and records the layout.
 fn remember(layout: Layout, take: unsafe fn(&System, Layout) -> *mut u8) -> *mut u8 {
     let Some((outer, before)) = outer(layout) else { return std::ptr::null_mut() };
     // SAFETY: the size is not zero.
@@ -38,16 +38,18 @@ fn remember(layout: Layout, take: unsafe fn(&System, Layout) -> *mut u8) -> *mut
     let inner = memory.wrapping_add(before);
     let made = inner.cast::<RecordedLayout>().wrapping_sub(1);
     // SAFETY: `before` is a multiple of the size of `RecordedLayout`, and at least that: these
-    // bytes are in the allocation, before what the caller gets, and aligned as `memory` is.
+    // bytes are in the allocation, before the pointer that the caller receives, and aligned like
+    // `memory`.
     unsafe { made.write([layout.size(), layout.align()]) };
     inner
 }
 
-/// The layout that an allocation was made with; counted if it is not the given one.
+/// Returns the layout that an allocation was made with, and counts it if it differs from the given
+/// one.
 ///
 /// # Safety
 ///
-/// `remember` gave the pointer, and it was not freed.
+/// The pointer comes from `remember`, and was not freed.
 unsafe fn compare(pointer: *mut u8, given: Layout) -> Layout {
     // SAFETY: by the caller's promise `remember` wrote it there.
     let made = unsafe { pointer.cast::<RecordedLayout>().wrapping_sub(1).read() };
@@ -97,7 +99,7 @@ unsafe impl GlobalAlloc for LayoutChecker {
 #[global_allocator]
 static ALLOCATOR: LayoutChecker = LayoutChecker;
 
-/// Blocks below, at and above the sizes from which on memory has another alignment.
+/// Blocks below, at and above the sizes at which the alignment of the memory changes.
 const SIZES: [u32; 8] = [1, 2, 9, 1_000, 32_767, 32_768, 70_000, 1_048_576];
 
 /// Panics with the first layout that differed.
@@ -111,14 +113,14 @@ fn check(done: &str) {
     );
 }
 
-/// One test: what another frees at the same time would be counted here.
+/// The only test: memory that another test frees at the same time would be counted here.
 #[test]
 fn memory_is_given_back_by_the_layout_that_it_has() {
     for blocks in SIZES {
         let all = || BlockBuffer::zeroed(blocks, true).unwrap();
         drop(all());
         check(&format!("{blocks} blocks, dropped"));
-        // Fewer blocks are used than were allocated: none, some or most are given back.
+        // Fewer blocks are used than were allocated: none, some or most are freed.
         for kept in [blocks, blocks - blocks / 3, blocks / 2, 1] {
             let mut buffer = all();
             buffer.keep_first(kept);

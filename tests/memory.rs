@@ -1,4 +1,4 @@
-//! How much memory building takes, counted by an allocator: what the documentation promises.
+//! The memory that building takes, counted by an allocator, is at most the documented amount.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -8,7 +8,7 @@ use blocked_bloom::{BloomFilter, BuildError, FilterOptions, KeyHash, Sizing};
 
 struct Counting;
 
-/// More than this at once is not given, whatever the machine has.
+/// Larger allocations fail, independent of the machine's memory.
 const REFUSED: usize = 1 << 30;
 
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both may be there at once while the contents are moved.
+        // Both may exist while the contents are moved.
         Counting::grow(size);
         // SAFETY: the caller's promises are passed on.
         let moved = unsafe { System.realloc(pointer, layout, size) };
@@ -50,7 +50,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Most bytes that were allocated at once while `run` ran, above what was before.
+/// Returns the largest number of bytes that were allocated at once during `run`, in addition to
+/// those allocated before.
 fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
     let before = CURRENT.load(Relaxed);
     PEAK.store(before, Relaxed);
@@ -60,11 +61,11 @@ fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
 
 const KEYS: usize = 3_000_000;
 
-/// One test: others at the same time would be counted too.
+/// The only test: allocations of other tests would be counted too.
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures that the documentation gives")]
 fn memory_is_what_the_documentation_says() {
-    // The harness's own thread is still allocating, which would be counted.
+    // The harness's own thread still allocates, which would be counted.
     std::thread::sleep(std::time::Duration::from_millis(200));
     let sizing = Sizing::BitsPerKey(10.0);
     let options = FilterOptions::new(sizing);
@@ -136,7 +137,7 @@ fn memory_is_what_the_documentation_says() {
             "parallel iterator: {beside} bytes beside the filter, {:.2} per key",
             beside as f64 / KEYS as f64
         );
-        // Each part's last chunk may be half empty.
+        // The last chunk of each part may be half empty.
         assert!(beside <= KEYS * 8 * 11 / 10 + 64 * (512 << 10), "{beside} bytes");
         assert_eq!(filter.unwrap().keys_inserted(), KEYS as u64);
 

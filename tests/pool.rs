@@ -1,17 +1,17 @@
-//! Threads are entered by the methods `par_*`, and by nothing else. A process of its own: a global
-//! pool that was started stays.
+//! Only the methods `par_*` use threads. The test has its own process, since a global pool cannot
+//! be stopped.
 #![cfg(feature = "rayon")]
 
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing};
 
-/// From this many on, the methods `par_*` use the pool.
+/// Number of keys from which the methods `par_*` use the pool.
 const LARGE_COUNT: u64 = (1 << 23) + 1;
 
 fn key(i: u64) -> [u8; 8] {
     i.to_be_bytes()
 }
 
-/// One test: another would start the pool.
+/// The only test: another one would start the pool.
 #[test]
 fn only_the_methods_par_start_the_global_pool() {
     let options = FilterOptions::new(Sizing::BitsPerKey(20.0));
@@ -20,7 +20,7 @@ fn only_the_methods_par_start_the_global_pool() {
     let mut hashes = Vec::new();
     KeyHasher::default().hash_batch(&keys, &mut hashes);
 
-    // Building: collected, flushed at a limit, and into a filter that is there.
+    // Building: keys in a list, keys flushed at the limit, and insertion into a finished filter.
     let mut builder = options.builder();
     builder.extend(&keys).unwrap();
     let mut filter = builder.clone().finish().unwrap();
@@ -50,7 +50,7 @@ fn only_the_methods_par_start_the_global_pool() {
     let shared = blocked_bloom::AtomicBloomFilter::from(direct);
     shared.insert_hashes(&hashes).unwrap();
 
-    // Of few keys, the methods `par_*` do without threads as well.
+    // With few keys, the methods `par_*` do not use threads either.
     let mut small = options.empty_filter(1_000).unwrap();
     small.par_insert_hashes(&hashes[..65_536]).unwrap();
     small.par_insert_batch(&keys[..65_535]).unwrap();
@@ -59,7 +59,7 @@ fn only_the_methods_par_start_the_global_pool() {
     builder_of_few.clone().par_finish().unwrap();
     builder_of_few.par_finish_verified().unwrap();
 
-    // A pool that was started cannot be built: that it can be says that none was.
+    // A second pool cannot be built, so this call fails if a pool was started.
     rayon::ThreadPoolBuilder::new().num_threads(2).build_global().expect("no pool was started");
     assert!(rayon::ThreadPoolBuilder::new().build_global().is_err(), "one was started now");
     let mut same = BloomFilter::with_params(params, KeyHash::default()).unwrap();

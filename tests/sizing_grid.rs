@@ -1,13 +1,14 @@
-//! Every choice of blocks and probes against its definition, by the predicted rate of every
-//! candidate, through the public interface; and a list of choices, so that none changes together
-//! with the formula. That one is compared with exact occupancy in `suite/params.rs`.
+//! Compares every choice of blocks and probes with its definition, by the predicted rate of every
+//! candidate, through the public interface. A list of choices detects changes of the formula;
+//! `suite/params.rs` compares the formula with exact occupancy.
 
 use std::collections::BTreeSet;
 
 use blocked_bloom::Sizing::{BitsPerKey, FalsePositiveRate, MaxBytes};
 use blocked_bloom::{Params, ParamsError, Sizing};
 
-/// This many blocks for this many keys, or as many as 100 bits per key allow.
+/// This many blocks for this many keys, or the number of blocks for 100 bits per key if that is
+/// smaller.
 fn params_within(keys: u64, blocks: u32) -> Params {
     MaxBytes(64 + 64 * u64::from(blocks)).params(keys).unwrap()
 }
@@ -18,8 +19,8 @@ fn exactly(keys: u64, blocks: u32) -> Params {
     params
 }
 
-/// The definition: the fewest probes whose rate is within 1 % of the best, and that rate. Of many
-/// blocks the rate has one minimum.
+/// The definition: the smallest number of probes whose rate is within 1 % of the best, and that
+/// rate. With many blocks, the rate has one minimum.
 fn best_probes(params: Params) -> (u32, f64) {
     let mut rates = Vec::new();
     let mut best = f64::INFINITY;
@@ -40,7 +41,7 @@ fn check_probes(params: Params) {
     assert_eq!(params.probes(), best_probes(params).0, "{params}");
 }
 
-/// Compares one sizing, errors and what is in them included, and the size rounded for folding.
+/// Compares one sizing, including errors and their values, and the size rounded for folding.
 #[track_caller]
 fn check(sizing: Sizing, keys: u64) -> Option<Params> {
     let most = params_within(keys, u32::MAX);
@@ -96,7 +97,7 @@ fn check(sizing: Sizing, keys: u64) -> Option<Params> {
     Some(params)
 }
 
-/// From `first` to `last`, as many as that, in equal ratios; each once.
+/// Returns up to this many numbers from `first` to `last` with equal ratios, without duplicates.
 fn ratios(first: f64, last: f64, count: u32) -> impl Iterator<Item = f64> {
     (0..=count).map(move |at| first * (last / first).powf(f64::from(at) / f64::from(count)))
 }
@@ -105,7 +106,7 @@ fn whole_ratios(first: u64, last: u64, count: u32) -> BTreeSet<u64> {
     ratios(first as f64, last as f64, count).map(|number| number as u64).collect()
 }
 
-/// Sizes as the first release has them, found by trying every candidate.
+/// Sizes of the first release, found by trying every candidate.
 #[test]
 fn sizes_stay() {
     for (sizing, keys, blocks, probes) in [
@@ -149,11 +150,12 @@ fn sizes_stay() {
     }
 }
 
-/// All keys of few blocks; of many the keys on both sides of each change, between which the probes
-/// only fall. Catches a threshold that is one key off, for any number of blocks that is tried.
+/// All keys for few blocks. For many blocks, the keys on both sides of each change, between which
+/// the number of probes only falls. Catches a threshold that is off by one key, for any number of
+/// blocks.
 #[test]
 fn probes_change_at_the_same_keys() {
-    // The fewest keys that may have this many blocks: 100 bits each.
+    // The smallest number of keys that may have this many blocks: 100 bits each.
     let fewest_keys = |blocks: u32| u64::from(blocks - 1) * 512 / 100 + 1;
     for blocks in 1..24 {
         for keys in fewest_keys(blocks)..=u64::from(blocks) * 245 {
@@ -181,7 +183,7 @@ fn probes_change_at_the_same_keys() {
 }
 
 /// Catches a wrong number of blocks or probes by bits, and rounding to a foldable size after the
-/// probes are chosen.
+/// choice of the probes.
 #[test]
 fn bits_per_key() {
     for keys in 0..=1_000 {
@@ -200,8 +202,8 @@ fn bits_per_key() {
     }
 }
 
-/// Catches a search that stops one block off, an error where there is a size or the reverse, and
-/// another `lowest`.
+/// Catches a search that stops one block too early or late, an error for a valid size, a size
+/// instead of an error, and a wrong `lowest`.
 #[test]
 fn rates() {
     for keys in 0..=3_000 {
@@ -218,7 +220,8 @@ fn rates() {
             check(FalsePositiveRate(rate), keys);
         }
     }
-    // Nearly no filter: a thousand keys per block and more; from 6400 on equal hashes matter.
+    // Rates near 1: a thousand or more keys per block. Above 6,400 keys per block, equal hashes
+    // matter.
     for keys in whole_ratios(1, 1_000_000_000_000, 8) {
         for close in ratios(0.5, 1e-5, 8).chain([4e-6, 3e-6, 1e-6]) {
             check(FalsePositiveRate(1.0 - close), keys);
@@ -226,8 +229,8 @@ fn rates() {
     }
 }
 
-/// Rates just above and below those that a number of blocks has: where the answer changes. For few
-/// blocks every such rate there is.
+/// Rates just above and below those of a number of blocks, where the answer changes. For few
+/// blocks, every such rate.
 #[test]
 fn rates_of_whole_blocks() {
     for keys in 1..=700 {
@@ -245,13 +248,13 @@ fn rates_of_whole_blocks() {
             before = rate;
         }
     }
-    // Just under the rate of a filter of many blocks, and at it: nothing but the formula itself can
-    // tell these apart.
+    // The rate of a filter with many blocks, and a slightly smaller one: only the formula itself
+    // can distinguish them.
     for keys in whole_ratios(1_000, 1_000_000_000_000, 40) {
         for bits in [0.3, 1.0, 2.0, 4.0, 7.0, 10.0, 13.7, 16.0, 25.0, 40.0, 90.0] {
             let Ok(params) = BitsPerKey(bits).params(keys) else { continue };
             let rate = params.false_positive_rate();
-            // From some billion blocks on, rounding decides.
+            // Above some number of billion blocks, rounding errors decide.
             if params.blocks() < 100_000_000 {
                 for (target, more) in [(rate, 0), (rate.next_down(), 1), (rate.next_up(), 0)] {
                     let found = FalsePositiveRate(target).params(keys).unwrap().blocks();
@@ -271,7 +274,7 @@ fn bytes() {
     }
 }
 
-/// What engines that pass on unchecked numbers rely on: the bounds that docs/parameters.md names.
+/// The bounds in docs/parameters.md, on which engines rely that pass unchecked numbers.
 #[test]
 fn sizes_within_the_documented_bounds_are_legal_for_every_number_of_keys() {
     for keys in (0..5_000).chain(whole_ratios(5_000, 21_000_000_000, 2_000)) {

@@ -123,10 +123,8 @@ pub trait Filter {
     where
         Self: Sized,
     {
-        match self.hasher() {
-            Ok(hasher) => look_up_keys(self, keys, words, hasher.bytes(Kernel::default())),
-            Err(_) => look_up_each(self, keys, words, |key| self.hash_key(key.as_ref())),
-        }
+        let vectors = self.hasher().map(|hasher| hasher.bytes(Kernel::default()));
+        look_up_keys(self, keys, words, vectors, |key| self.hash_key(key.as_ref()))
     }
 
     /// Looks up every integer, like [`contains_batch`](Self::contains_batch). The key of an integer
@@ -146,10 +144,8 @@ pub trait Filter {
     where
         Self: Sized,
     {
-        match self.hasher() {
-            Ok(hasher) => look_up_keys(self, keys, words, hasher.integers(Kernel::default())),
-            Err(_) => look_up_each(self, keys, words, |key| self.hash_key(&key.to_le_bytes())),
-        }
+        let vectors = self.hasher().map(|hasher| hasher.integers(Kernel::default()));
+        look_up_keys(self, keys, words, vectors, |key| self.hash_key(&key.to_le_bytes()))
     }
 }
 
@@ -192,40 +188,32 @@ filter_for_pointers!(&F, Box<F>);
 #[cfg(target_has_atomic = "ptr")]
 filter_for_pointers!(Arc<F>);
 
+/// Looks up keys with the vectors of a [`KeyHasher`], or else with the hash function. Once one key
+/// cannot be hashed, every remaining answer of the call is "maybe".
 fn look_up_keys<K>(
     filter: &impl Filter,
     keys: &[K],
     words: &mut [u64],
-    hash: impl HashKeys<K>,
-) -> Result<(), LengthError> {
-    check_words(keys.len(), words)?;
-    look_up(keys, words, hash, None::<fn(&[u64])>, |hashes, words| {
-        // Cannot fail: `check_words` has checked the length.
-        _ = filter.contains_hashes_into(hashes, words);
-    });
-    Ok(())
-}
-
-/// Looks up keys with [`Filter::hash_key`]. Once one key cannot be hashed, every remaining answer
-/// of the call is "maybe".
-fn look_up_each<K>(
-    filter: &impl Filter,
-    keys: &[K],
-    words: &mut [u64],
+    vectors: Result<impl HashKeys<K>, KeyError>,
     hash: impl Fn(&K) -> Option<u64>,
 ) -> Result<(), LengthError> {
+    const NO_PREFETCH: Option<fn(&[u64])> = None;
     check_words(keys.len(), words)?;
     let known = Cell::new(true);
+    let contains = |hashes: &[u64], words: &mut [u64]| match known.get() {
+        // Cannot fail: `check_words` has checked the length.
+        true => _ = filter.contains_hashes_into(hashes, words),
+        false => bitmask::fill_with_hits(words, hashes.len()),
+    };
     let hash = |key: &K| {
         hash(key).unwrap_or_else(|| {
             known.set(false);
             0
         })
     };
-    look_up(keys, words, hash, None::<fn(&[u64])>, |hashes, words| match known.get() {
-        // Cannot fail: `check_words` has checked the length.
-        true => _ = filter.contains_hashes_into(hashes, words),
-        false => bitmask::fill_with_hits(words, hashes.len()),
-    });
+    match vectors {
+        Ok(vectors) => look_up(keys, words, vectors, NO_PREFETCH, contains),
+        Err(_) => look_up(keys, words, hash, NO_PREFETCH, contains),
+    }
     Ok(())
 }

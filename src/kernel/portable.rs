@@ -63,13 +63,13 @@ fn batch_of<const LINES: usize, const PROBES: u32>(
     let line = |hash| &blocks[block_index(hash, blocks.len() as u32) as usize];
     for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| {
         watch!(ran("portable"));
-        four(keys.map(line), keys, probes)
+        test_four(keys.map(line), keys, probes)
     });
 }
 
 /// One bit per key, set if it may be present.
 #[inline]
-fn four(lines: [&Block; KEYS], hashes: &[u64; KEYS], probes: u32) -> u64 {
+fn test_four(lines: [&Block; KEYS], hashes: &[u64; KEYS], probes: u32) -> u64 {
     let mut products = hashes.map(|hash| (hash >> 32) as u32);
     let mut all = [1; KEYS];
     for _ in 0..probes {

@@ -1,6 +1,6 @@
-//! The code in the guides of the packages in `crates` compiles and runs: `cargo test -p guides`. A
-//! package cannot include them itself, since `docs` is not in what it publishes. The core packages
-//! its guides, and runs their code itself.
+//! Compiles and runs the code in the guides of the packages in `crates`: `cargo test -p guides`. A
+//! package cannot include its guides itself, since it is published without `docs`. The core
+//! contains its guides and runs their code itself.
 
 /// One page each. Paths in their code are relative to this folder.
 #[cfg(doctest)]

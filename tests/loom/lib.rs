@@ -1,6 +1,6 @@
-//! The words of the atomic filter under a model checker: every execution of a block of two words
-//! that the memory model allows, up to what loom leaves out (it does not let a relaxed load see a
-//! store that is made later). And the machine's own words against the probe scheme.
+//! The words of the atomic filter in a model checker: every execution of a block of two words that
+//! the memory model allows, except those that loom omits (a relaxed load never sees a later store).
+//! Also compares the machine's own words with the probe scheme.
 #![cfg(test)]
 
 #[path = "../../src/filter/atomic/word.rs"]
@@ -47,12 +47,12 @@ impl Block {
     }
 }
 
-/// A bit of its own in each word, so that the key's words can be seen in any order.
+/// One bit in each word, so that the key's words can be loaded in any order.
 const KEY: [u32; 2] = [3, 70];
 /// Shares a bit with `KEY`.
 const SECOND_KEY: [u32; 2] = [3, 127];
 
-/// Fails if a `fetch_or` could lose another's bit, or a query miss one.
+/// Fails if a `fetch_or` could lose a bit of another thread, or a lookup could miss one.
 #[test]
 fn an_insertion_is_visible_to_its_observer_during_other_insertions() {
     loom::model(|| {
@@ -74,7 +74,7 @@ fn an_insertion_is_visible_to_its_observer_during_other_insertions() {
     });
 }
 
-/// Fails if each could take the other for the first.
+/// Fails if each thread could find that the other one was first.
 #[test]
 fn two_racing_inserts_report_a_new_key_at_least_once() {
     loom::model(|| {
@@ -88,9 +88,9 @@ fn two_racing_inserts_report_a_new_key_at_least_once() {
     });
 }
 
-/// Fails if what a thread saw set, and therefore did not set, could be missed by one that it tells.
-/// The main thread inserts first in the schedule that loom starts from, and what the other sees of
-/// that is varied.
+/// A thread loads a bit that is already set, therefore does not set it, and then notifies another
+/// thread. Fails if that other thread could miss the bit. The main thread inserts first in the
+/// schedule that loom starts from, and loom varies the values that the other thread loads.
 #[test]
 fn a_repeated_insertion_is_visible_to_its_observer() {
     loom::model(|| {
@@ -105,7 +105,7 @@ fn a_repeated_insertion_is_visible_to_its_observer() {
     });
 }
 
-/// Two keys after another, as the probe scheme has them, at every number of probes.
+/// Two keys one after the other, by the probe scheme, with every number of probes.
 fn follows_the_probe_scheme<W: Word + Default, const N: usize>() {
     for probes in 1..=30 {
         for i in 0..200_u64 {
@@ -133,7 +133,7 @@ impl Word for blocked_bloom::parts::AtomicWord {
     }
 }
 
-/// Words of 32 bits, on machines that have wider ones too.
+/// Words of 32 bits, also on machines with wider ones.
 impl Word for core::sync::atomic::AtomicU32 {
     const BYTES: usize = 4;
 

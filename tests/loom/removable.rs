@@ -1,4 +1,4 @@
-//! The words of the removable filter's writer and readers under the model checker: two lines of one
+//! The words of the removable filter's writer and readers in the model checker: two lines of one
 //! word, one writer, and every execution that the memory model allows.
 
 #[path = "../../crates/removable/src/shared/word.rs"]
@@ -24,7 +24,7 @@ impl Word for AtomicU64 {
     }
 }
 
-/// Both lines of a key, and whether the key was told to be there.
+/// Both lines of a key, and whether the key was announced as present.
 #[derive(Default)]
 struct Lines {
     words: [[AtomicU64; 1]; 2],
@@ -32,7 +32,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Into the first line of the place while that has an empty lane.
+    /// Inserts into the first line of the place while that has an empty lane.
     fn insert(&self, place: [u32; 2], tag: u16) {
         assert!(insert(&self.words, place, tag, 0));
     }
@@ -48,13 +48,13 @@ impl Lines {
 
 const TAG: u16 = 0x8001;
 
-/// Of two keys that share the tag and both lines: the first line of one is the second of the other.
+/// Two keys with the same tag and the same two lines, in opposite order.
 const LOW: [u32; 2] = [0, 1];
 const HIGH: [u32; 2] = [1, 0];
 
-/// The only copy that is always there changes its line twice, by copies that are added to the other
-/// and removed again, of either key. Fails if loads are relaxed, or if stores are, or if a lookup
-/// or a removal begins with the key's first line.
+/// The only copy that is always present moves twice to its other line, because copies of either key
+/// are added and removed. Fails if loads or stores are relaxed, or if a lookup or a removal starts
+/// with the key's first line.
 #[test]
 fn a_reader_misses_no_key_of_which_a_copy_is_always_there() {
     for choice in 0..8 {
@@ -76,7 +76,7 @@ fn a_reader_misses_no_key_of_which_a_copy_is_always_there() {
     }
 }
 
-/// Fails if a store could take another lane of its word with it.
+/// Fails if a store could overwrite another lane of its word.
 #[test]
 fn changes_to_neighbouring_tags_are_harmless() {
     loom::model(|| {
@@ -96,7 +96,7 @@ fn changes_to_neighbouring_tags_are_harmless() {
     });
 }
 
-/// Fails if an addition could become visible after what tells of it.
+/// Fails if an addition could become visible after its announcement.
 #[test]
 fn an_addition_is_visible_to_its_observer() {
     loom::model(|| {

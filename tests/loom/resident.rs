@@ -1,5 +1,5 @@
-//! The cell of a resident filter under the model checker, with crossbeam-epoch's own code on loom's
-//! atomics. The model is compiled for itself:
+//! The cell of a resident filter in the model checker, with crossbeam-epoch's own code on loom's
+//! atomics. Compile the model separately:
 //!
 //! ```sh
 //! export RUSTFLAGS="--cfg crossbeam_loom"
@@ -18,8 +18,7 @@ use loom::model::Builder;
 use loom::sync::atomic;
 use loom::thread::spawn;
 
-/// Says when it is dropped, outside of the model: at the moment of the execution at which it
-/// happens.
+/// Records its drop outside of the model, at the point of the execution at which it happens.
 struct Value {
     number: usize,
     dropped: Arc<[AtomicBool; 2]>,
@@ -33,13 +32,13 @@ impl Drop for Value {
 
 fn explore(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
-    // Epochs have many places to switch at; two switches that no thread waits for find each planted
-    // bug.
+    // Epochs have many places at which threads can switch. Two switches that no thread waits for
+    // find each planted bug.
     builder.preemption_bound = Some(2);
     builder.check(model);
 }
 
-/// Fails if what was replaced is dropped while a pin that saw it lives.
+/// Fails if a replaced value is dropped while a pin that loaded it exists.
 #[test]
 fn values_seen_by_a_pin_outlive_it() {
     static DROPPED: AtomicUsize = AtomicUsize::new(0);
@@ -66,11 +65,11 @@ fn values_seen_by_a_pin_outlive_it() {
         reader.join().unwrap();
         DROPPED.fetch_add(usize::from(dropped[0].load(SeqCst)), SeqCst);
     });
-    // Else nothing was tested.
+    // Otherwise nothing was tested.
     assert!(DROPPED.load(SeqCst) > 0, "no execution freed anything");
 }
 
-/// Fails if two that take the same value out both drop it.
+/// Fails if two threads that remove the same value both drop it.
 #[test]
 fn two_racing_replacements_drop_the_value_once() {
     explore(|| {
@@ -88,9 +87,9 @@ fn two_racing_replacements_drop_the_value_once() {
     });
 }
 
-/// Fails if a reader may see a value without what was written to it before it was put in: its
-/// memory is then read while it is written. If the writer's thread is pinned already, as by
-/// `FilterSlot::put`, the cell's own pin makes no fence, and the swap alone orders the two.
+/// Fails if a reader can load a value without the earlier writes to it, so that its memory is read
+/// while it is written. If the writer's thread is already pinned, as by `FilterSlot::put`, the
+/// cell's own pin has no fence, and the swap alone orders the two.
 #[test]
 fn a_reader_sees_what_was_written_before_the_value_was_put_in() {
     static SEEN: AtomicUsize = AtomicUsize::new(0);

@@ -1,5 +1,5 @@
-//! The filter that threads share: its bits against those of an owned filter, what readers find
-//! while others insert, and the conversions.
+//! The filter that threads share: its bits are compared with those of an owned filter. Also tests
+//! lookups during insertion, and the conversions.
 #![cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use blocked_bloom::{
     KeyHash, KeyHasher, PrefixExtractor, Sizing,
 };
 
-/// 3.8 MiB: more than CPUs have of second-level cache, or most of it; these filters are prefetched.
+/// 3.8 MiB: larger than most second-level caches, so that these filters are prefetched.
 const OUTGROWS_THE_CACHE: u32 = 60_001;
 
 fn caller_hashed() -> AtomicBloomFilter {
@@ -20,8 +20,8 @@ fn caller_hashed() -> AtomicBloomFilter {
     BloomFilter::with_params(params, KeyHash::Caller { tag: 5 }).unwrap().into()
 }
 
-/// Finds a wrong bit, word or block, on machines of either byte order, a bit that another thread's
-/// `fetch_or` loses, and additions that are not counted.
+/// Finds a wrong bit, word or block on machines of either byte order, a bit that another thread's
+/// `fetch_or` loses, and insertions that are not counted.
 #[test]
 fn threads_make_the_filter_that_one_would() {
     for (blocks, probes) in
@@ -37,7 +37,7 @@ fn threads_make_the_filter_that_one_would() {
                 for part in hashes.chunks(hashes.len().div_ceil(threads)) {
                     scope.spawn(|| filter.insert_hashes(part).unwrap());
                 }
-                // Again, one by one, the first half.
+                // The first half again, one by one.
                 scope.spawn(|| {
                     for &hash in &hashes[..hashes.len() / 2] {
                         filter.insert_hash(hash).unwrap();
@@ -54,7 +54,7 @@ fn threads_make_the_filter_that_one_would() {
     }
 }
 
-/// Finds a wrong count of probes in single insertions, and a wrong return value.
+/// Finds a wrong number of probes in single insertions, and a wrong return value.
 #[test]
 fn one_thread_sees_what_an_owned_filter_says() {
     for blocks in [1, 3, 100] {
@@ -72,8 +72,7 @@ fn one_thread_sees_what_an_owned_filter_says() {
     }
 }
 
-/// Finds a seed that is ignored and a key that is hashed differently when inserted and when looked
-/// up.
+/// Finds an ignored seed, and a key that insertion and lookup hash differently.
 #[test]
 fn keys_are_hashed_with_the_filters_seed() {
     let params = Sizing::BitsPerKey(30.0).params(5).unwrap();
@@ -93,9 +92,9 @@ fn keys_are_hashed_with_the_filters_seed() {
     }
 }
 
-/// Finds an insertion whose bits are published too late, and a query that tears: readers use each
-/// method, in a filter that fits the cache and in one that does not, for keys of which only an
-/// index tells them.
+/// Finds an insertion whose bits are published too late, and a lookup that combines old and new
+/// words. Readers use every method, in a filter that fits the cache and in a larger one, and learn
+/// of keys only through an index.
 #[test]
 fn an_inserted_key_is_found_by_whoever_learned_of_it() {
     for blocks in [40, OUTGROWS_THE_CACHE] {
@@ -113,7 +112,7 @@ fn an_inserted_key_is_found_by_whoever_learned_of_it() {
                 }
                 writers.fetch_sub(1, Ordering::Release);
             });
-            // Writes to the same blocks, and half the keys of the first writer too.
+            // Writes to the same blocks, including half of the first writer's keys.
             scope.spawn(|| {
                 let others = Random(4).hashes(keys.len());
                 for (other, hash) in others.chunks(10).zip(hashes.chunks(20)) {
@@ -148,7 +147,7 @@ fn an_inserted_key_is_found_by_whoever_learned_of_it() {
     }
 }
 
-/// The same through a channel, with the filter in an `Arc`, and what a flush does when the last
+/// The same through a channel, with the filter in an `Arc`, and the steps of a flush after the last
 /// writer is gone.
 #[test]
 fn a_channel_tells_of_insertions() {
@@ -171,11 +170,11 @@ fn a_channel_tells_of_insertions() {
     assert!(Random(5).hashes(1_000).into_iter().all(|hash| opened.contains_hash(hash)));
 }
 
-/// Finds threads that all take another for the first to insert a key.
+/// Finds threads that all report another one as the first to insert a key.
 #[test]
 fn racing_threads_report_a_new_key_at_least_once() {
     let hashes = Random(6).hashes(20_000);
-    // So sparse that no key's bits are all set by others.
+    // So sparse that other keys never set all bits of a key.
     let filter = AtomicBloomFilter::from(empty(4_000, 16));
     let new: Vec<Vec<bool>> = thread::scope(|scope| {
         let insert = || hashes.iter().map(|&hash| filter.insert_hash(hash).unwrap()).collect();
@@ -186,7 +185,7 @@ fn racing_threads_report_a_new_key_at_least_once() {
     assert!(hashes.iter().all(|&hash| !filter.insert_hash(hash).unwrap()));
 }
 
-/// Finds a copied block array, a kernel or count that gets lost, and bits that change on the way.
+/// Finds a copied block array, a lost kernel or count, and bits that change during conversion.
 #[test]
 fn conversions_keep_the_blocks_where_they_are() {
     for kernel in kernels() {
@@ -202,7 +201,7 @@ fn conversions_keep_the_blocks_where_they_are() {
     }
 }
 
-/// Finds a batch whose order, length or tail is wrong, below, at and above the prefetch distance.
+/// Finds a batch with wrong order, length or tail, below, at and above the prefetch distance.
 #[test]
 fn batches_answer_as_single_lookups_at_every_length() {
     for blocks in [50, OUTGROWS_THE_CACHE] {
@@ -244,7 +243,7 @@ fn batches_answer_as_single_lookups_at_every_length() {
     }
 }
 
-/// Finds a batch insertion that drops, repeats or misplaces a hash around the prefetch distance.
+/// Finds a batch insertion that drops, repeats or misplaces a hash near the prefetch distance.
 #[test]
 fn batches_insert_every_hash_at_every_length() {
     for blocks in [3, OUTGROWS_THE_CACHE] {
@@ -275,7 +274,7 @@ fn word_slices_of_the_wrong_length_are_refused_and_untouched() {
     }
 }
 
-/// Finds a pass-all filter whose shape or answers change by being shared.
+/// Finds a pass-all filter whose shape or answers change when it is shared.
 #[test]
 fn a_filter_that_passes_all_stays_so() {
     let shared =
@@ -294,17 +293,17 @@ fn a_filter_that_passes_all_stays_so() {
     assert_eq!(BloomFilter::from_bytes_any_hash(&owned.to_bytes()).unwrap(), expected.view());
 }
 
-/// Everything that can be seen of a filter without giving it up.
+/// Everything that can be observed without consuming the filter.
 fn seen(filter: &AtomicBloomFilter, hashes: &[u64]) -> (u64, bool, Vec<bool>, bool) {
     let answers = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
     (filter.keys_inserted(), filter.is_pass_all(), answers, filter.contains("a key"))
 }
 
-/// Finds a key that nobody can hash and that is counted, changes a bit, or makes the filter
-/// useless: one by one, in batches, by several threads, before a conversion and after.
+/// Finds a key without a hash that is counted, changes a bit, or makes the filter useless: one by
+/// one, in batches, by several threads, before a conversion and after it.
 #[test]
 fn keys_that_cannot_be_hashed_are_refused_and_change_nothing() {
-    // Bits of their own: the high half picks them.
+    // Separate bits, since the high half selects them.
     const ADDED: [u64; 2] = [77 << 32, 79 << 32];
     const ABSENT: u64 = 78 << 32;
     let refused = KeyError::NoHasher { tag: 5 };
@@ -325,7 +324,7 @@ fn keys_that_cannot_be_hashed_are_refused_and_change_nothing() {
         scope.spawn(|| assert_eq!(filter.insert("a"), Err(refused)));
         scope.spawn(|| assert_eq!(filter.insert_batch(&["b"; 100]), Err(refused)));
     });
-    // Not even a batch of none: the mistake shows before the first key comes.
+    // An empty batch is an error too: the mistake shows before the first key arrives.
     assert_eq!(filter.insert_batch::<&str>(&[]), Err(refused));
     assert_eq!(seen(&filter, &[ADDED[0], ADDED[1], ABSENT]), before);
     filter.contains_hashes(&[ADDED[0], ABSENT], &mut hits);
@@ -343,8 +342,8 @@ fn keys_that_cannot_be_hashed_are_refused_and_change_nothing() {
     assert_eq!(BloomFilter::from_bytes_any_hash(&owned.to_bytes()).unwrap(), expected.view());
 }
 
-/// Finds prefixes that are forgotten when a filter is shared: a key added to it without its prefix
-/// would be missed by scans.
+/// Finds prefixes that are lost when a filter is shared: scans would miss a key that was inserted
+/// without its prefix.
 #[test]
 fn a_shared_filter_of_prefixes_takes_nothing_and_stays_as_it_is() {
     let (tenant, hashes) = (PrefixExtractor::fixed(4), Random(2).hashes(50));
@@ -373,7 +372,7 @@ fn a_shared_filter_of_prefixes_takes_nothing_and_stays_as_it_is() {
         let mut hits = Bitmask::new();
         shared.contains_hashes(&hashes, &mut hits);
         match contents {
-            // Of keys it knows nothing.
+            // It cannot answer for keys.
             FilterContents::Prefixes { .. } => {
                 assert!(shared.contains("t001/1") && shared.contains("of no tenant"));
                 assert_eq!(hits.count_misses(), 0);
@@ -390,7 +389,7 @@ fn a_shared_filter_of_prefixes_takes_nothing_and_stays_as_it_is() {
     }
 }
 
-/// Finds a count that starts anew, and a filter that starts to say "absent", when it is shared
+/// Finds a count that restarts, and a filter that starts to answer "absent", when it is shared
 /// again.
 #[test]
 fn counts_and_answers_survive_being_shared_again() {
@@ -411,8 +410,8 @@ fn counts_and_answers_survive_being_shared_again() {
     assert_eq!(again.keys_inserted(), 2);
 }
 
-/// Finds a key whose `AsRef` panics leaving a mask with old words and a new length, or one that
-/// calls a key absent.
+/// Finds a mask with old words and a new length, or an "absent" answer for a key, after the `AsRef`
+/// of a key panicked.
 #[cfg(panic = "unwind")]
 #[test]
 fn a_batch_that_panics_leaves_maybe() {

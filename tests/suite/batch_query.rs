@@ -1,5 +1,5 @@
-//! Batches in filters of every kind of memory, and what the core gives to filters of other
-//! packages, against single lookups.
+//! Compares batches with single lookups, in filters with every kind of storage and in filters of
+//! other packages.
 
 use crate::common::{Random, empty, filled, kernels};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
@@ -10,12 +10,12 @@ use blocked_bloom::{
     Sizing,
 };
 
-/// Around the words of a mask, and around the keys that are hashed at a time.
+/// Lengths near the size of a mask's word, and near the number of keys that are hashed at a time.
 fn lengths() -> impl Iterator<Item = usize> {
     (0..=200).chain([1_000, 1_023, 1_024, 1_025, 2_047, 2_048, 2_049, 3_000, 4_500])
 }
 
-/// To be looked up; those at even places are [`added`].
+/// Keys to look up; those with even indices are [`added`].
 fn keys() -> Vec<[u8; 8]> {
     (0..4_500_u64).map(u64::to_le_bytes).collect()
 }
@@ -24,7 +24,7 @@ fn added(keys: &[[u8; 8]]) -> impl Iterator<Item = &[u8; 8]> {
     keys.iter().step_by(2)
 }
 
-/// A key that panics when it is read, at one place of the batch.
+/// A key that panics when it is read, at one index of the batch.
 #[cfg(panic = "unwind")]
 struct Key<'k>(&'k [u8; 8], bool);
 
@@ -36,7 +36,7 @@ impl AsRef<[u8]> for Key<'_> {
     }
 }
 
-/// Everything that a batch says, by each call, against `contains` and `contains_hash`.
+/// Compares all results of a batch, by each call, with `contains` and `contains_hash`.
 fn check<F: Filter>(
     name: &str,
     filter: &F,
@@ -45,7 +45,7 @@ fn check<F: Filter>(
 ) {
     let keys = keys();
     let integers: Vec<u64> = keys.iter().map(|&key| u64::from_le_bytes(key)).collect();
-    // Hashes of those who cannot hash are the caller's.
+    // The caller supplies the hashes of filters that cannot hash.
     let hasher = filter.key_hash().hasher();
     let hashes = hasher.map_or_else(
         |_| Random(9).hashes(keys.len()),
@@ -102,7 +102,7 @@ fn check<F: Filter>(
         assert!(looked_up.is_err() || hasher.is_err(), "{name}");
         assert_eq!((hits.len(), hits.words().len()), (length, length.div_ceil(64)));
         for (i, hit) in hits.iter().enumerate() {
-            // What was looked up before is known; what was not, may be there.
+            // Keys that were looked up before the panic have their answers; all others are "maybe".
             assert!(hit || i < at && !contains(&keys[i]), "{name}, key {i} of {length}");
         }
         let tail = hits.words().last().unwrap().checked_shr(length as u32 % 64);
@@ -134,8 +134,8 @@ fn owned_borrowed_and_opened_filters() {
     }
 }
 
-/// Over the size that fits the cache, where lines are prefetched: of later keys up to six times
-/// that size, above it of groups.
+/// Larger than the cache, so that lines are prefetched: of later keys up to six times the size of
+/// the cache, of groups above it.
 #[test]
 fn large_filters() {
     let fits = (Kernel::default().prefetch_threshold() / 64) as u32;
@@ -173,7 +173,7 @@ fn shared_filters() {
     check("shared", &shared, |key| shared.contains(key), contains_hash);
 }
 
-/// Keys are answered "maybe", hashes as ever.
+/// Keys are "maybe"; hashes have their usual answers.
 #[test]
 fn filters_of_the_callers_hashes() {
     let key_hash = KeyHash::Caller { tag: 3 };
@@ -200,18 +200,18 @@ fn filters_that_pass_all() {
     check("pass-all, owned", &owned, |_| true, |_| true);
 }
 
-/// What another package provides, here of a sorted list that knows exactly.
+/// A filter of another package: a sorted list, whose answers are exact.
 struct Exact {
     hashes: Vec<u64>,
     key_hash: KeyHash,
-    /// The hash of a key; none of those that are not known.
+    /// Returns the hash of a key, or `None` for keys without a known hash.
     hash: fn(&[u8]) -> Option<u64>,
 }
 
 const SEED: u64 = 77;
 
 impl Exact {
-    /// Of the keys that are [`added`].
+    /// A filter of the keys that are [`added`].
     fn new(key_hash: KeyHash, hash: fn(&[u8]) -> Option<u64>) -> Self {
         let keys = keys();
         let mut hashes: Vec<u64> = added(&keys).filter_map(|key| hash(key)).collect();
@@ -245,7 +245,7 @@ impl Filter for Exact {
     }
 }
 
-/// By the five methods that the trait requires, of a hash of `KeyHasher`.
+/// Implements the five required methods with the hash of `KeyHasher`.
 #[test]
 fn filters_of_other_packages() {
     let hash = |key: &[u8]| Some(KeyHasher::with_seed(SEED).hash(key));
@@ -255,7 +255,7 @@ fn filters_of_other_packages() {
     let mut hits = Bitmask::new();
     exact.contains_batch(&keys(), &mut hits);
     assert!(hits.hits().eq((0..4_500).step_by(2)));
-    // Where it is a `dyn`.
+    // For use as a `dyn`.
     let any: &dyn Filter = &exact;
     let mut hashes = Vec::new();
     assert!(keys().iter().all(|key| any.contains_key(key) == exact.contains(key)));
@@ -265,7 +265,7 @@ fn filters_of_other_packages() {
     assert_eq!(any.hash_key(&keys()[2]), Some(hashes[2]));
 }
 
-/// A hash that is not `KeyHasher`'s: no provided method may take that in its place.
+/// A hash other than `KeyHasher`'s: no provided method may use `KeyHasher` instead.
 #[test]
 fn filters_of_other_hashes() {
     let hash = |key: &[u8]| Some(KeyHasher::with_seed(1).hash(key).rotate_left(7));
@@ -283,7 +283,7 @@ fn filters_of_other_hashes() {
     }
 }
 
-/// Nobody but the caller can hash some of the keys, or all: these are answered "maybe".
+/// Only the caller can hash some or all of the keys: these are "maybe".
 #[test]
 fn keys_whose_hash_is_not_known() {
     let hash = |key: &[u8]| (key[1] != 3).then(|| KeyHasher::with_seed(1).hash(key));
@@ -304,7 +304,7 @@ fn keys_whose_hash_is_not_known() {
         some.contains_u64s(&integers, &mut hits);
         assert!((0..length).filter(present).all(|i| hits.get(i) == Some(true)));
         assert!((0..length).filter(present).all(|i| some.contains(keys[i])));
-        // Those before it are looked up; how many depends on how many are hashed at a time.
+        // The keys before it are looked up; their number depends on how many are hashed at a time.
         assert!(!(2..=64).contains(&length) || hits.get(1) == Some(false));
     }
 }
@@ -353,7 +353,8 @@ fn an_owner_that_panics_leaves_maybe() {
     }
 }
 
-/// Pointers to filters, also to unsized ones, answer as the filters do: each key, and batches.
+/// Pointers to filters, including unsized ones, have the filters' answers, for single keys and
+/// batches.
 #[test]
 fn pointers_to_filters_are_filters() {
     fn check(filter: impl Filter, expected: &Exact) {
@@ -370,7 +371,7 @@ fn pointers_to_filters_are_filters() {
         assert_eq!((filter.key_hash(), filter.hash_key(b"a")), (expected.key_hash, Some(97)));
         assert_eq!(filter.contains_hashes_into(&[1], &mut []).unwrap_err().expected, 1);
     }
-    // A hash that no `KeyHasher` computes: only `hash_key` knows it.
+    // A hash that `KeyHasher` does not compute: only `hash_key` knows it.
     let new = || Exact::new(KeyHash::Caller { tag: 1 }, |key| key.first().map(|&byte| byte.into()));
     let exact = new();
     check(&exact, &exact);
@@ -384,8 +385,8 @@ fn pointers_to_filters_are_filters() {
     assert!(shared.contains_key(b"\x02") && !shared.contains_key(b"\x03"));
 }
 
-/// The words that a filter of another package receives hold old answers, in debug builds a pattern:
-/// a filter that leaves a word out is noticed there.
+/// The words that a filter of another package receives hold old answers, or a pattern in debug
+/// builds, which reveals a filter that does not write a word.
 #[test]
 fn words_to_overwrite_have_a_pattern_in_debug_builds() {
     let mut mask = Bitmask::new();

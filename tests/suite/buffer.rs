@@ -1,8 +1,9 @@
-//! The memory of blocks: aligned, zeroed, cut down, and the same whoever touches it first.
+//! The memory of blocks is aligned and zeroed, can be shrunk, and is the same with any number of
+//! threads.
 
 use blocked_bloom::parts::BlockBuffer;
 
-/// Around a huge page, from which on, on Linux, buffers begin at the boundary of one.
+/// Sizes near a huge page, at which Linux buffers start to be aligned to huge pages.
 const SIZES: [u32; 9] = [1, 2, 3, 1_000, 32_767, 32_768, 32_769, 65_536, 70_001];
 
 fn aligned_to(blocks: usize) -> usize {
@@ -14,8 +15,8 @@ fn check_address(buffer: &BlockBuffer) {
     assert!(address.is_multiple_of(aligned_to(buffer.len())), "{buffer:?} at {address:#x}");
 }
 
-/// Memory that was used before must be zeroed as well: each size comes twice, after one that was
-/// filled.
+/// Memory that was used before must be zeroed as well: each size is allocated twice, after a buffer
+/// that was filled.
 #[test]
 fn buffers_are_aligned_and_zeroed() {
     for huge_pages in [true, false] {
@@ -47,7 +48,7 @@ fn copies_are_aligned_and_independent() {
     for huge_pages in [true, false] {
         for blocks in SIZES {
             let buffer = numbered(blocks, huge_pages);
-            // The copy of borrowed blocks, at whatever place they are.
+            // A copy of borrowed blocks at any address.
             let borrowed = [&[0; 3][..], buffer.as_flattened()].concat();
             let copy = BlockBuffer::copy_of(borrowed[3..].as_chunks().0, huge_pages).unwrap();
             for mut copy in [copy, buffer.clone()] {
@@ -60,8 +61,8 @@ fn copies_are_aligned_and_independent() {
     }
 }
 
-/// Giving memory back may move the blocks to memory of another alignment; the first ones stay what
-/// they were.
+/// Freeing memory may move the blocks to memory with another alignment. The first blocks must not
+/// change.
 #[test]
 fn the_first_blocks_are_kept() {
     for huge_pages in [true, false] {
@@ -70,7 +71,7 @@ fn the_first_blocks_are_kept() {
             for kept in [0, 1, 2, blocks / 3, blocks / 2, blocks / 2 + 1, blocks - 1, blocks] {
                 let mut buffer = whole.clone();
                 buffer.keep_first(kept);
-                // At least one, and no more than there are.
+                // At least one, and at most the existing number.
                 let left = kept.clamp(1, blocks) as usize;
                 assert_eq!(*buffer, whole[..left], "{kept} of {blocks}");
                 assert!(buffer.as_ptr().addr().is_multiple_of(64));
@@ -81,7 +82,7 @@ fn the_first_blocks_are_kept() {
                 check_address(&copy);
                 assert_eq!(*copy, *buffer);
             }
-            // In steps, down to the last.
+            // In steps, down to the last block.
             let mut buffer = whole.clone();
             while buffer.len() > 1 {
                 let half = buffer.len() as u32 / 2;
@@ -106,8 +107,8 @@ fn buffers_may_cross_threads_and_show_no_bits() {
     assert_eq!(format!("{buffer:?}"), "BlockBuffer { blocks: 1000, huge_pages: false }");
 }
 
-/// From eight million keys on, each page of the filter is touched first, and zeroed, by one of the
-/// threads.
+/// With eight million keys or more, one of the threads is the first to touch each page of the
+/// filter, and zeroes it.
 #[cfg(feature = "rayon")]
 #[test]
 fn pages_that_threads_touch_first_give_the_same_bytes() {
@@ -119,8 +120,8 @@ fn pages_that_threads_touch_first_give_the_same_bytes() {
         // Ten huge pages.
         let options = FilterOptions::new(Sizing::BitsPerKey(20.0)).with_huge_pages(huge_pages);
         let mut builder = options.builder();
-        // A few blocks receive all but the first hashes, the others stay zero: what is not zeroed
-        // shows.
+        // A few blocks receive all hashes except the first, and the others stay zero, so a block
+        // that was not zeroed is detected.
         for (i, &hash) in hashes.iter().enumerate() {
             let low = if i < 1_000 { hash & 0xffff_ffff } else { hash & 0xffff };
             builder.insert_hash(hash >> 32 << 32 | low).unwrap();
@@ -133,8 +134,8 @@ fn pages_that_threads_touch_first_give_the_same_bytes() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let builder = builder.clone();
             let filter = pool.install(|| {
-                // So that the filter gets memory that was used before: glibc keeps what is smaller
-                // than the largest that was freed.
+                // So that the filter gets memory that was used before: glibc keeps freed memory
+                // that is smaller than the largest freed allocation.
                 for blocks in [blocks + blocks / 4, blocks, blocks] {
                     BlockBuffer::zeroed(blocks, huge_pages).unwrap().fill([0xff; 64]);
                 }

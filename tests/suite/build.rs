@@ -1,5 +1,5 @@
-//! Every way of building gives the bytes that one thread gives, keeps to its limit, and proves what
-//! it built.
+//! Every method of building returns the same bytes as one thread, respects its memory limit, and
+//! verifies the result.
 
 use crate::common::{Random, kernels};
 #[cfg(feature = "rayon")]
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 const TEN: Sizing = Sizing::BitsPerKey(10.0);
 const OPTIONS: FilterOptions = FilterOptions::new(TEN);
 
-/// What all others must equal: hash by hash, without neighbours that are equal.
+/// The reference for all others: inserts hash by hash, without equal neighbours.
 fn insert_singly(hashes: &[u64]) -> Vec<u8> {
     let mut distinct = hashes.to_vec();
     distinct.dedup();
@@ -60,7 +60,7 @@ fn batches_of_keys_of_any_length_insert_what_single_keys_do() {
     }
 }
 
-/// Finds a key that nobody can hash and that is counted or makes the filter useless.
+/// Finds a key without a hash that is counted or makes the filter useless.
 #[test]
 fn a_batch_of_keys_that_cannot_be_hashed_is_refused_and_changes_nothing() {
     let refused = KeyError::NoHasher { tag: 1 };
@@ -75,12 +75,12 @@ fn a_batch_of_keys_that_cannot_be_hashed_is_refused_and_changes_nothing() {
     assert!(!filter.is_pass_all());
     assert_eq!(filter.keys_inserted(), 50);
     assert_eq!(filter.to_bytes(), before.to_bytes());
-    // What is not there is still absent, and a key still "maybe".
+    // Absent hashes are still "absent", and every key is still "maybe".
     assert!(!filter.contains_hash(77 << 32 | 5) && filter.contains("a"));
 }
 
-/// Finds an addition that is rejected and yet counted, kept, or remembered as the one before the
-/// next.
+/// Finds an insertion that is rejected but still counted, kept, or remembered as the predecessor of
+/// the next one.
 fn check_unchanged(
     mut builder: BloomFilterBuilder,
     refused: KeyError,
@@ -113,7 +113,8 @@ fn a_builder_of_the_callers_hashes_refuses_keys_and_goes_on() {
         #[cfg(feature = "rayon")]
         check(&|builder| builder.par_extend(["cannot", "be", "hashed"]));
     }
-    // Whoever ignores the error gets a filter of the hashes, which answers "maybe" for every key.
+    // A caller that ignores the error gets a filter of the hashes, which answers "maybe" for every
+    // key.
     _ = builder.insert("cannot be hashed");
     builder.insert_hash(2).unwrap();
     let (filter, error) = builder.finish_verified_or_pass_all().unwrap();
@@ -137,7 +138,8 @@ fn a_builder_of_prefixes_refuses_hashes_and_goes_on() {
             check(&|builder| builder.insert_hash(7));
             check(&|builder| builder.insert_hashes(&[7, 8, 9]));
         }
-        // The finished filter neither takes a key, whose prefix it could not tell, nor a hash.
+        // The finished filter accepts neither a key, whose prefix it could not determine, nor a
+        // hash.
         let mut filter = builder.finish().unwrap();
         let before = filter.clone();
         assert_eq!(filter.insert("t001/1"), Err(refused));
@@ -195,7 +197,7 @@ fn a_limit_without_an_estimate_is_an_error_with_the_number_of_keys() {
             let mut builder = OPTIONS.with_memory_limit(limit).builder();
             for &hash in &hashes {
                 builder.insert_hash(hash).unwrap();
-                // Beside the list there is where its parts are.
+                // Besides the hashes, the list holds the addresses of its chunks.
                 assert!(builder.memory_bytes() <= limit + 8_192, "{}", builder.memory_bytes());
             }
             assert_eq!(builder.len(), count as u64);
@@ -226,17 +228,17 @@ fn a_limit_with_an_estimate_loses_no_key() {
         hashes.iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
         assert_eq!(builder.len(), count as u64);
         let params = builder.params().unwrap();
-        // Sized for what was expected, or for what had come when the limit was reached.
+        // Sized for the expected number of keys, or for the number at the limit if that is larger.
         let kept = (limit / 8).max(expected);
         assert!(params.blocks() <= TEN.params(kept.max(64)).unwrap().blocks());
-        // Not for fewer, or the rate of all that comes later is that of a filter that is too full
-        // from the start.
+        // Not for fewer, since a filter that is too full from the start has a higher rate for all
+        // later keys.
         assert!(params.blocks() >= TEN.params(kept).unwrap().blocks(), "{limit}, {expected}");
         let filter = builder.clone().finish_verified().unwrap();
         assert_eq!(filter.params(), params);
         assert_eq!(filter, builder.finish().unwrap());
         assert_eq!(filter.keys_inserted(), count as u64);
-        // The same keys, straight into a filter of this shape.
+        // The same keys, inserted directly into a filter of this shape.
         let mut straight = BloomFilter::with_params(params, KeyHash::default()).unwrap();
         straight.insert_hashes(&hashes).unwrap();
         assert_eq!(filter, straight);
@@ -260,14 +262,14 @@ mod parallel {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
     }
 
-    /// These numbers as keys, and the hashes of those keys.
+    /// Returns these numbers as keys, and the hashes of those keys.
     fn keys_and_hashes(numbers: &[u64]) -> (Vec<[u8; 8]>, Vec<u64>) {
         let keys: Vec<[u8; 8]> = numbers.iter().map(|number| number.to_le_bytes()).collect();
         let hashes = keys.iter().map(|key| OPTIONS.hasher().unwrap().hash(key)).collect();
         (keys, hashes)
     }
 
-    /// Every parallel way of adding these numbers as keys, or their hashes.
+    /// Inserts these numbers as keys, or their hashes, by every parallel method.
     fn check_all_ways(numbers: &[u64], threads: usize) {
         let (keys, hashes) = keys_and_hashes(numbers);
         let expected = insert_singly(&hashes);
@@ -285,7 +287,7 @@ mod parallel {
             assert_eq!(filter.to_bytes(), expected, "{threads} threads");
         }
 
-        // The keys of one iterator after those of another, and single ones in between.
+        // Keys of several iterators, with single keys in between.
         let (head, tail) = keys.split_at(keys.len() / 3);
         let mut joined = run_in_pool(threads, || {
             let mut builder = OPTIONS.builder();
@@ -314,7 +316,7 @@ mod parallel {
         }
     }
 
-    /// Above the number of hashes from which the blocks are filled by cuts.
+    /// More hashes than the number above which blocks are filled by cuts.
     #[test]
     fn large_filters_have_the_same_bytes_at_every_number_of_threads() {
         let hashes = Random(6).hashes((1 << 23) + 12_345);
@@ -352,8 +354,8 @@ mod parallel {
         }
     }
 
-    /// A hash that is decided anew where several threads hash: with seed 0 there, 971 of 100,000
-    /// keys were found.
+    /// A hash that the threads choose themselves: with seed 0 there, 971 of 100,000 keys were
+    /// found.
     #[test]
     fn keys_in_parallel_are_hashed_with_the_seed_of_the_options() {
         let keys: Vec<[u8; 8]> = (0..100_000_u64).map(u64::to_le_bytes).collect();
@@ -411,8 +413,8 @@ mod parallel {
         }
     }
 
-    /// Where the limit is reached must not depend on how an iterator is cut, nor on whole chunks
-    /// that threads have made.
+    /// The point at which the limit is reached must not depend on how an iterator is split, nor on
+    /// whole chunks that threads have collected.
     #[test]
     fn limits_are_reached_where_one_thread_reaches_them() {
         let (keys, hashes) = keys_and_hashes(&with_runs(2_400_000, &mut Random(9)));
@@ -433,7 +435,8 @@ mod parallel {
                 });
                 assert_eq!(parallel.len(), sequential.len());
                 assert!(expected.is_some() || parallel.memory_bytes() <= limit);
-                // A clone of a builder that fills has no spare capacity where the original has.
+                // A clone of a builder that fills a filter has no spare capacity, unlike the
+                // original.
                 let mut cloned = parallel.clone();
                 run_in_pool(threads, || cloned.par_extend(vec![[7], [8], [9]])).unwrap();
                 assert_eq!(cloned.len(), sequential.len() + 3);
@@ -470,7 +473,7 @@ mod parallel {
         assert!(panicked.is_err());
         assert_eq!(builder.finish_verified().unwrap().to_bytes(), insert_singly(&[1, 2, 3]));
 
-        // With prefixes, keys and their prefixes are collected another way.
+        // With prefixes, keys and their prefixes are collected in another way.
         let mut builder = OPTIONS.with_prefixes(PrefixExtractor::fixed(2)).builder();
         builder.extend(["one", "two"]).unwrap();
         let expected = builder.clone().finish().unwrap();
@@ -508,7 +511,7 @@ mod parallel {
             hashes in proptest::collection::vec((0_u64..50, any::<u32>()), 0..3_000),
             threads in 1_usize..9,
         ) {
-            // Few high halves and equal neighbours; the low half decides the block.
+            // Few high halves and equal neighbours; the low half selects the block.
             let hashes: Vec<u64> = hashes
                 .into_iter()
                 .flat_map(|(times, word)| {
@@ -524,7 +527,7 @@ mod parallel {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Orders with as many hashes left after dropping equal neighbours have the same bytes.
+    /// Orders with the same number of hashes, after dropping equal neighbours, have the same bytes.
     #[test]
     fn any_order_of_distinct_hashes(
         hashes in proptest::collection::hash_set(any::<u64>(), 0..2_000),
@@ -540,8 +543,8 @@ proptest! {
     }
 }
 
-/// What came before a key that panics is there: catches hashes that are dropped with the batch they
-/// waited in.
+/// Keys before one that panics are inserted: catches hashes that are dropped together with their
+/// unfinished batch.
 #[test]
 fn keys_before_one_that_panics_are_added() {
     for at in [0, 1, 511, 512, 700] {

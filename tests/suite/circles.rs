@@ -56,7 +56,7 @@ fn imports(folder: &str) -> Imports {
     for path in files(folder, "rs") {
         let name = relative(&path);
         let name = name.strip_prefix(&prefix).unwrap();
-        // Programs are crates of their own, and a file of tests imports anything.
+        // Programs are separate crates, and a file of tests may import anything.
         if name.starts_with("bin/") || name.ends_with("tests.rs") {
             continue;
         }
@@ -83,8 +83,8 @@ fn imports(folder: &str) -> Imports {
     code_of.iter().map(of_module).collect()
 }
 
-/// The modules that are part of a circle or import one: removes modules whose imports are all
-/// removed, until none is left to remove.
+/// Returns the modules that are part of a circle or import one: repeatedly removes modules whose
+/// imports were all removed.
 fn circle(mut imports: Imports) -> Imports {
     loop {
         let left: BTreeSet<String> = imports.keys().cloned().collect();

@@ -1,4 +1,4 @@
-//! What several test files need: a random sequence, the kernels under test, filters of a given
+//! Helpers for several test files: a random sequence, the kernels under test, filters of a given
 //! shape.
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -22,8 +22,8 @@ impl Random {
 }
 
 /// Every kernel of this machine. Fails if the environment variable `EXPECT_KERNELS` (names
-/// separated by commas, in any order) is set and names others: a kernel that silently stopped being
-/// detected turns the run red.
+/// separated by commas, in any order) is set to other kernels, so that a kernel that is no longer
+/// detected fails the run.
 #[expect(clippy::print_stdout, reason = "a run shows which kernels it covered")]
 pub(crate) fn kernels() -> Vec<Kernel> {
     let kernels: Vec<Kernel> = Kernel::supported().collect();
@@ -39,7 +39,7 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     kernels
 }
 
-/// An empty filter of exactly this shape.
+/// Creates an empty filter of exactly this shape.
 pub(crate) fn empty(blocks: u32, probes: u32) -> BloomFilter {
     let params = Sizing::MaxBytes(64 + 64 * u64::from(blocks))
         .params(u64::from(blocks) * 51)
@@ -49,7 +49,7 @@ pub(crate) fn empty(blocks: u32, probes: u32) -> BloomFilter {
     BloomFilter::with_params(params, KeyHash::default()).unwrap()
 }
 
-/// A filter of this shape, filled with ten bits per key.
+/// Creates a filter of this shape, filled with ten bits per key.
 pub(crate) fn filled(blocks: u32, probes: u32, seed: u64) -> (BloomFilter, Vec<u64>) {
     let mut filter = empty(blocks, probes);
     let hashes = Random(seed).hashes(blocks as usize * 51);

@@ -1,4 +1,4 @@
-//! The compact form: written as the document says, read back, and never taken for the full form.
+//! The compact form: it is written as documented, read back, and never mistaken for the full form.
 
 use crate::common::{Random, filled};
 use blocked_bloom::parts::HeaderError;
@@ -18,8 +18,8 @@ fn built(bits: f64, probes: Option<u32>, keys: u64) -> BloomFilter {
     builder.finish().unwrap()
 }
 
-/// The document in code, by another hand: the full form without its header, and a trailer of its
-/// fields.
+/// A second implementation of the document: the full form without its header, and a trailer with
+/// its fields.
 fn documented_bytes(full: &[u8]) -> Vec<u8> {
     let mut bytes = full[64..].to_vec();
     bytes.extend([0xbc, 1, full[12], full[13], full[32], full[33], full[34], full[35]]);
@@ -142,12 +142,12 @@ fn full_and_compact_forms_are_distinguished() {
         assert!(BloomFilter::from_bytes_any_hash(&compact).is_err());
         assert!(BloomFilter::from_bytes_trusted_any_hash(&compact).is_err());
         for hash in hashes.iter().copied().chain(Random(2).hashes(100)) {
-            // The form has this hash alone.
+            // The form has only this hash.
             for other in [KeyHash::Xxh3 { seed: 1 }, KeyHash::Caller { tag: 0 }] {
                 assert!(BloomFilter::contains_hash_in(&compact, other, hash));
             }
         }
-        // Nor blocks that begin as the full form does.
+        // Nor blocks that start like the full form.
         let mut disguised = full.clone();
         disguised.extend([0xbc, 1, 6, 1, 0, 0, 0, 0]);
         assert!(BloomFilter::from_bytes_trusted_any_hash(&disguised).is_err());
@@ -205,9 +205,8 @@ fn rejects_bytes_that_are_not_a_compact_filter() {
     }
 }
 
-/// What an engine does: a container with a checksum, which is damaged in every way. Where the
-/// checksum holds, no key is lost; where it does not, the container is not used. Without a
-/// container nothing panics.
+/// The use by an engine: a container with a checksum is damaged in every way. If the checksum
+/// holds, no key is lost; otherwise the container is not used. Without a container, nothing panics.
 #[test]
 #[expect(clippy::print_stdout, reason = "how much was tried")]
 fn damage_campaign() {

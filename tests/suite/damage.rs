@@ -1,11 +1,11 @@
-//! A campaign of damage: every format, damaged in every way that is cheap to enumerate and in many
-//! that are not, and what became of the answers.
+//! A campaign of damage: every format is damaged in all ways that are cheap to enumerate and in
+//! many others, and the answers are classified.
 //!
-//! Each damaged copy is opened, and keys that were added and keys that were not are looked up in
-//! it. It is *rejected* (an error that says so), *harmless* (no key that was added is absent) or
-//! *wrong* (one is). Where checksums cover a format, nothing may be wrong unless the test mends
-//! them; where none do, or where they were mended, the answers must be those of a naive reading of
-//! the bytes as they stand. The tables are printed: `cargo test --test suite damage:: --
+//! Each damaged copy is opened, and inserted and absent keys are looked up in it. The copy is
+//! *rejected* (with an error), *harmless* (no inserted key is absent) or *wrong* (an inserted key
+//! is absent). If checksums cover a format, no copy may be wrong unless the test corrects the
+//! checksums. Without checksums, or with corrected ones, the answers must be those of a simple
+//! second reader of the same bytes. Print the tables with `cargo test --test suite damage:: --
 //! --nocapture --test-threads 1`.
 
 #[allow(dead_code, reason = "the tests of the filters of other systems use the rest")]

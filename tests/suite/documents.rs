@@ -1,8 +1,8 @@
-//! The documents hold together: every link and picture exists, every page can be reached, and every
+//! Links in the documents: every link and picture exists, every page can be reached, and every
 //! page's Rust code is compiled.
 //!
-//! Links to other sites are not followed. That every public item is documented is the lint
-//! `missing_docs`'s to check, that every public type has an example `tools/public-api.sh`'s.
+//! Links to other sites are not followed. The lint `missing_docs` checks that every public item is
+//! documented, and `tools/public-api.sh` that every public type has an example.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,11 +23,11 @@ fn guides() -> Vec<PathBuf> {
     pages
 }
 
-/// A document as a reader's browser has it.
+/// A document as a browser shows it.
 struct Page {
-    /// The names that `#` can lead to.
+    /// The names of anchors, after `#`.
     anchors: BTreeSet<String>,
-    /// Targets of links and pictures, and the lines they are on.
+    /// Targets of links and pictures, and their lines.
     links: Vec<(usize, String)>,
     /// The words after the opening fence of each block of code, and its line.
     fences: Vec<(usize, String)>,
@@ -66,20 +66,20 @@ impl Page {
         page
     }
 
-    /// Whether rustdoc would compile something of it.
+    /// Whether rustdoc would compile part of it.
     fn has_rust(&self) -> bool {
         self.fences.iter().any(|(_, words)| words.split(',').next() == Some("rust"))
     }
 
-    /// The pages and files of the repository that it leads to.
+    /// The pages and files of the repository to which it links.
     fn targets<'p>(&'p self, path: &'p Path) -> impl Iterator<Item = PathBuf> + 'p {
         let files = self.links.iter().map(|(_, link)| link.split('#').next().unwrap_or_default());
         files.map(move |file| resolve(path, file))
     }
 }
 
-/// What GitHub makes of a title: its links' texts, small letters, digits, `-` and `_`, with `-` for
-/// blanks.
+/// GitHub's anchor of a title: the texts of its links, small letters, digits, `-` and `_`, with `-`
+/// for blanks.
 fn anchor(title: &str) -> String {
     let mut text = String::new();
     let mut rest = title;
@@ -116,7 +116,7 @@ fn links(line: &str) -> Vec<String> {
     found
 }
 
-/// The path without `..`: it need not exist.
+/// Returns the path without `..`; it need not exist.
 fn resolve(from: &Path, target: &str) -> PathBuf {
     let mut path = from.parent().unwrap().to_path_buf();
     for part in Path::new(target).components() {
@@ -147,7 +147,7 @@ fn every_link_leads_somewhere() {
                 continue;
             }
             followed += 1;
-            // Outside of the repository is nowhere, whatever lies beside it here.
+            // No path may leave the repository.
             let exists = target.starts_with(root()) && target.exists();
             let has_anchor =
                 || pages.get(&target).is_some_and(|page| page.anchors.contains(anchor));
@@ -191,18 +191,18 @@ fn guides_by_name(text: &str) -> Vec<(String, bool)> {
     found
 }
 
-/// The pages whose code rustdoc compiles and runs with a package's own: those that `src/lib.rs` and
-/// `src/guides.rs` include.
+/// The pages whose code rustdoc compiles and runs together with a package's own code: those that
+/// `src/lib.rs` and `src/guides.rs` include.
 fn compiled() -> BTreeSet<PathBuf> {
     let mut pages = BTreeSet::new();
-    // Pages of the packages in `crates` are compiled by a package that is for nothing else.
+    // A separate package compiles the pages of the packages in `crates`.
     for package in packages().into_iter().chain(["tests/guides".into()]) {
         for file in ["src/lib.rs", "src/guides.rs", "lib.rs"] {
             let path = root().join(&package).join(file);
             let text = fs::read_to_string(&path).unwrap_or_default();
             let included = text.lines().filter_map(|line| line.split_once("include_str!(\""));
             pages.extend(included.map(|(_, rest)| resolve(&path, rest.split('"').next().unwrap())));
-            // Some pages are shown only, since another package compiles them.
+            // Some pages are only shown, since another package compiles them.
             let shown = guides_by_name(&text).into_iter().filter(|(_, is_compiled)| *is_compiled);
             pages.extend(shown.map(|(name, _)| root().join(format!("docs/{name}.md"))));
         }
@@ -222,7 +222,7 @@ fn the_code_of_every_page_is_compiled() {
                 ["ignore", "no_run", "compile_fail"].into_iter().find(|word| words.contains(word));
             assert_eq!(skipped, None, "{name}:{line}: code that does not run");
         }
-        // The package has pages that are compiled by others.
+        // The package has pages that other packages compile.
         let is_compiled = compiled.contains(&path) || is_published();
         assert!(is_compiled || !page.has_rust(), "{name} must be in a `mod documents`");
         with_rust += u32::from(page.has_rust());
@@ -230,9 +230,8 @@ fn the_code_of_every_page_is_compiled() {
     assert!(with_rust > 10, "only {with_rust} pages with code were found");
 }
 
-/// rustdoc shows the guides as modules. There a link to a file leads nowhere, so that every target
-/// is a definition at a page's end, under its own name, which `docs/rustdoc-links.txt` defines
-/// before as the module.
+/// rustdoc shows the guides as modules, where links to files are broken. Every target is therefore
+/// a named definition at the end of a page, which `docs/rustdoc-links.txt` redefines as the module.
 #[test]
 fn links_between_guides_lead_to_modules_in_rustdoc() {
     let modules = fs::read_to_string(root().join("src/guides.rs")).unwrap();

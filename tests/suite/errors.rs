@@ -1,6 +1,6 @@
-//! What errors say: the values that they carry, where, and which error they come from. Each is
-//! provoked through the public interface, but for those of failing memory and of 2^32 partitions,
-//! which are made.
+//! The texts of errors: their values, their offsets, and their sources. The tests provoke each
+//! error through the public interface, except for failing memory and 2^32 partitions, whose errors
+//! are constructed.
 
 use std::error::Error;
 
@@ -12,15 +12,14 @@ use blocked_bloom::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Catches a text that lost a value, a case that prints nothing, and a chain of causes that breaks
-/// off.
+/// Catches a text without its value, an empty text, and a broken chain of sources.
 fn check(error: impl Error + 'static, text: &str, source: Option<&str>) {
     let error: Box<dyn Error> = Box::new(error);
     assert_eq!(error.to_string(), text);
     assert_eq!(error.source().map(ToString::to_string), source.map(String::from), "{text}");
 }
 
-/// Begins with `start`: what follows advises, and may be said better one day.
+/// Checks the start of the text. The rest is advice, which may change.
 fn begins(error: impl Error, start: &str) {
     assert!(error.to_string().starts_with(start), "{error}: not {start}");
     assert!(error.source().is_none(), "{error}");
@@ -42,7 +41,7 @@ fn key_error() -> KeyError {
     CALLER.hasher().unwrap_err()
 }
 
-/// A stored filter with a byte of its header changed, and the checksums mended.
+/// A stored filter with a changed byte in its header and corrected checksums.
 fn forged(mut bytes: Vec<u8>, at: usize, value: u8) -> Vec<u8> {
     bytes[at] = value;
     seal(&mut bytes);
@@ -125,7 +124,7 @@ fn keys_and_building() {
     (0..8).for_each(|hash| builder.insert_hash(hash).unwrap());
     let limit = builder.finish().unwrap_err();
     begins(limit, "the hashes of 8 keys do not fit the limit of 9 bytes");
-    // Memory that fails cannot be had at will.
+    // Tests cannot provoke failing memory.
     let changed = BuildError::HashesChanged { expected: 1, found: 2 };
     assert!(changed.to_string().contains("is 0x0000000000000002, expected 0x0000000000000001"));
     begins(changed, "hashes changed in memory before they were inserted: ");

@@ -1,5 +1,4 @@
-//! Owned, borrowed and shared filters: inserting, clearing, what the statistics say, and what
-//! misuse does.
+//! Owned, borrowed and shared filters: insertion, clearing, statistics, and misuse.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -148,7 +147,7 @@ fn a_builder_drops_adjacent_repeats_and_sizes_at_the_end() {
         builder.insert_hash(hash).unwrap();
     }
     assert_eq!(builder.len(), 3);
-    // Repeats are seen across the boundaries of the builder's chunks as well.
+    // Repeats across the boundaries of the builder's chunks are dropped too.
     let mut random = Random(1);
     let hashes = random.hashes(200_000);
     let mut builder = OPTIONS.builder();
@@ -177,7 +176,7 @@ fn a_builder_reports_what_went_wrong_instead_of_a_filter() {
         OPTIONS.with_probes(31).builder().finish(),
         Err(BuildError::Params(ParamsError::ProbesOutOfRange { probes: 31 }))
     );
-    // A key that cannot be hashed is rejected where it is given; the filter is that of the hashes.
+    // A key that cannot be hashed is an error at insertion; the filter has the hashes.
     let mut builder = OPTIONS.with_key_hash(KeyHash::Caller { tag: 3 }).builder();
     builder.insert_hash(1).unwrap();
     assert_eq!(builder.insert("a key"), Err(KeyError::NoHasher { tag: 3 }));
@@ -216,7 +215,7 @@ fn a_filter_of_the_callers_hashes_never_calls_a_key_absent() {
     assert!(!filter.contains_hash(77));
     filter.insert_hash(77).unwrap();
     assert!(filter.contains_hash(77) && !filter.is_pass_all());
-    // A key that cannot be hashed is rejected, and leaves the filter as useful as it was.
+    // A key that cannot be hashed is rejected, and the filter stays usable.
     let (before, stored) = (filter.clone(), filter.to_bytes());
     assert_eq!(filter.insert("a"), Err(refused));
     assert_eq!(filter.insert_batch(&["a", "b"]), Err(refused));
@@ -269,7 +268,7 @@ fn statistics_follow_the_bits() {
     );
 }
 
-/// An owner of bytes that lends as many of them as it is told.
+/// An owner of bytes that lends a slice of any requested length.
 struct ShrinkingOwner {
     bytes: Vec<u8>,
     lent: Rc<Cell<usize>>,
@@ -282,7 +281,7 @@ impl AsRef<[u8]> for ShrinkingOwner {
 }
 
 /// Shorter or longer, by a byte or by blocks, in either form: catches a length that is compared in
-/// whole blocks, and an index that is computed of one slice and used in another.
+/// whole blocks, and an index that is computed for one slice and used in another.
 #[test]
 fn bytes_that_change_length_after_opening_pass_all() {
     let (filter, keys) = filled(10, 6, 1);
@@ -303,7 +302,7 @@ fn bytes_that_change_length_after_opening_pass_all() {
     {
         let length = stored.len();
         let (mut bytes, lent) = (stored.clone(), Rc::new(Cell::new(length)));
-        // What is absent there stays so in zeros behind it.
+        // Keys that are absent there are also absent if zeros follow.
         bytes.resize(length + 640, 0);
         let opened = open(ShrinkingOwner { bytes, lent: lent.clone() });
         let mut hits = Bitmask::new();
@@ -319,8 +318,7 @@ fn bytes_that_change_length_after_opening_pass_all() {
     }
 }
 
-/// A filter of prefixes answers for keys as one that holds none, so it is not equal to its view
-/// that answers for prefixes.
+/// A filter of prefixes cannot answer for keys, so it is not equal to its view for prefixes.
 #[test]
 fn filters_are_equal_if_they_answer_alike() {
     let rule = PrefixExtractor::fixed(2);
@@ -368,7 +366,7 @@ fn filters_may_cross_threads() {
     assert!(format!("{filter:?} {shared:?} {:?}", filter.view()).len() < 1_000);
 }
 
-/// A key that panics when it is looked at.
+/// A key that panics when it is read.
 #[derive(Clone)]
 struct Bomb;
 
@@ -392,8 +390,8 @@ fn a_key_that_panics_leaves_maybe() {
     assert_eq!((hits.len(), hits.count_hits(), hits.count_misses()), (1, 1, 0));
     assert!(hits.hits().eq([0]));
 
-    // What callers hash and write by themselves: nothing of the batch before, and nothing of this
-    // one.
+    // A caller that hashes keys and writes the mask itself gets neither answers of the previous
+    // batch nor answers of this one.
     let hasher = filter.hasher().unwrap();
     for keys in [1, 40, 300] {
         let mut hashes = vec![7; 400];

@@ -1,5 +1,5 @@
-//! Folding against filters that were built smaller, and shrinking against a search over all
-//! divisors.
+//! Compares folded filters with filters that were built smaller, and shrinking with a search over
+//! all divisors.
 
 use crate::common::{Random, empty, filled, kernels};
 use blocked_bloom::{BloomFilter, BuildError, FilterOptions, KeyHash, ParamsError, Sizing, probe};
@@ -9,13 +9,14 @@ fn divisors(number: u32) -> Vec<u32> {
     (1..=number).filter(|divisor| number.is_multiple_of(*divisor)).collect()
 }
 
-/// Catches groups that are not adjacent or overlap, a group that ends early, probes or counts that
-/// change, and a buffer whose first blocks are not the folded ones.
+/// Catches groups that are not adjacent or overlap, a group that ends early, changed probes or
+/// counts, and a buffer whose first blocks are not the folded ones.
 #[test]
 fn folding_gives_the_bytes_of_building_smaller_for_every_divisor() {
     for blocks in [1, 2, 3, 4, 6, 12, 17, 36, 60, 64, 97, 120, 128, 210, 256, 1_000, 1_260] {
         for probes in [1, 6, 9, 17, 30] {
-            // So few keys that the smallest sizes are not full, where every fold would look right.
+            // So few keys that the smallest sizes are not full; in full filters, every fold would
+            // look right.
             for keys in [40, blocks as usize * 10] {
                 let hashes = Random(u64::from(blocks) + keys as u64).hashes(keys);
                 let mut filter = empty(blocks, probes);
@@ -32,7 +33,7 @@ fn folding_gives_the_bytes_of_building_smaller_for_every_divisor() {
     }
 }
 
-/// A hash whose low half is at, just under or just over a border between two blocks, or anywhere.
+/// A hash whose low half is at, just below or just above a border between two blocks, or anywhere.
 fn hash(blocks: u32) -> impl Strategy<Value = u64> {
     let low = prop_oneof![
         any::<u32>(),
@@ -64,7 +65,7 @@ proptest! {
         filter = filter.folded(divisor).unwrap();
         prop_assert_eq!(&filter, &built);
         prop_assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
-        // Filling the folded filter further is like filling the small one.
+        // Further insertion into the folded filter is like insertion into the small one.
         filter.insert_hash(!0).unwrap();
         built.insert_hash(!0).unwrap();
         prop_assert_eq!(filter, built);
@@ -97,7 +98,7 @@ proptest! {
         prop_assert!(hashes.iter().all(|&hash| folded.contains_hash(hash)));
     }
 
-    /// A union commutes with a fold.
+    /// Merging commutes with folding.
     #[test]
     fn the_union_of_folded_filters_is_the_folded_union(
         left in 1_u32..20, divisor in 1_u32..20, seeds: [u64; 2],
@@ -112,14 +113,14 @@ proptest! {
     }
 }
 
-/// Memory moves from huge pages to lines, and every kernel looks up and inserts there.
+/// Memory moves from huge pages to cache lines, and every kernel looks up and inserts there.
 #[test]
 fn a_large_filter_is_folded_into_memory_of_its_own_size() {
     let (filter, hashes) = filled(70_000, 6, 1);
     for divisor in [2, 7, 10_000, 70_000] {
         let (copy, mut folded) = (filter.folded(divisor).unwrap(), filter.clone());
         let rate = copy.estimated_false_positive_rate();
-        // By more where the rate stays.
+        // By a larger divisor if the rate stays the same.
         let by = folded.shrink_to_false_positive_rate(rate).unwrap();
         assert!(by == divisor || by > divisor && rate == 1.0, "{by}");
         let blocks = folded.blocks();
@@ -193,9 +194,9 @@ fn pass_all_and_empty_filters_stay_what_they_are() {
     assert_eq!(nothing, empty(1, 6));
 }
 
-/// Brute force over all divisors, at rates that are exactly reached, and just not. Catches a search
-/// that stops early, one that takes the rate for monotone in the divisor, and an early refutation
-/// that rounds wrongly.
+/// Compares with all divisors, at rates that are reached exactly and just not. Catches a search
+/// that stops early, a search that assumes a rate monotone in the divisor, and an early rejection
+/// with wrong rounding.
 #[test]
 fn shrinking_picks_the_largest_divisor_that_keeps_the_rate() {
     let mut gained = 0;
@@ -204,7 +205,7 @@ fn shrinking_picks_the_largest_divisor_that_keeps_the_rate() {
             let keys = blocks as usize * 512 / bits_per_key;
             let mut random = Random(keys as u64);
             let even = random.hashes(keys);
-            // All in the first third of the blocks: sizes whose groups cut through it have other
+            // All in the first third of the blocks: sizes whose groups cross its end have other
             // rates than their neighbours.
             let skewed = even.iter().map(|hash| (hash >> 32 << 32) | u64::from(*hash as u32 / 3));
             for hashes in [skewed.collect(), even] {
@@ -238,7 +239,7 @@ fn shrinking_picks_the_largest_divisor_that_keeps_the_rate() {
     assert!(gained > 500, "{gained}");
 }
 
-/// A count of insertions that says the filter is full must not keep it large.
+/// A number of insertions that suggests a full filter must not keep it large.
 #[test]
 fn shrinking_looks_at_the_bits_not_at_the_count() {
     let mut filter = empty(640, 6);

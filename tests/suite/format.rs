@@ -1,4 +1,5 @@
-//! The stored bytes: they read back, every damage is rejected, and `docs/format.md` describes them.
+//! The stored bytes: they are read back, every damage is rejected, and `docs/format.md` describes
+//! them.
 
 use crate::common::{Random, filled, kernels};
 use blocked_bloom::parts::HeaderError;
@@ -21,7 +22,7 @@ fn specimens() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Makes both checksums fit again, as a hostile or buggy writer would.
+/// Corrects both checksums, as a hostile or faulty writer would.
 fn seal(bytes: &mut [u8]) {
     let sum = xxh3_64(&bytes[64..]);
     bytes[48..56].copy_from_slice(&sum.to_le_bytes());
@@ -99,7 +100,7 @@ fn every_truncation_and_extension_is_refused() {
     }
 }
 
-/// A checksum covers all bytes, however many there are.
+/// A checksum covers all bytes of filters of any size.
 #[test]
 fn damage_behind_the_first_mebibyte_is_refused() {
     let params = Sizing::MaxBytes(5 << 20).params(1_000_000).unwrap();
@@ -141,7 +142,7 @@ fn every_flipped_bit_is_refused() {
                 _ => false,
             };
             assert!(expected, "bit {bit}: {error}");
-            // The header alone is still verified, and nothing more is promised.
+            // Only the header is still verified, as documented.
             let trusted = BloomFilter::from_bytes_trusted_any_hash(&damaged);
             let unread = bit / 8 >= 64 && bytes[13] != 5;
             assert_eq!(trusted.is_ok(), unread, "bit {bit}");
@@ -177,9 +178,10 @@ fn every_value_of_every_header_byte_is_a_filter_or_an_error_that_says_where() {
                     let field = match at {
                         0..8 => 0,
                         8..10 => 8,
-                        // Pass-all with three blocks, and a block count that means another length.
+                        // Pass-all with three blocks, and a number of blocks that requires another
+                        // length.
                         13 if value == 5 => 12,
-                        // Prefixes, and no extractor.
+                        // Prefixes without an extractor.
                         13 if value == 2 || value == 3 => 40,
                         24 if value == 0 => 24,
                         24..28 => {
@@ -192,7 +194,7 @@ fn every_value_of_every_header_byte_is_a_filter_or_an_error_that_says_where() {
                     assert_eq!(error.offset(), field, "byte {at} = {value}: {error}");
                     let text = error.to_string();
                     assert!(text.starts_with(&format!("offset {field}: ")), "{text}");
-                    // A field of one byte by itself: the text has its value.
+                    // The text has the value of a field of one byte.
                     if (10..16).contains(&at) && field == at as u64 {
                         assert!(text.contains(&format!(" {value} (")), "{text}");
                     }
@@ -217,7 +219,7 @@ fn sealed_lies_are_named() {
         (12, 0, "offset 12: number of probes 0 (allowed: 1 to 30)"),
         (12, 31, "offset 12: number of probes 31 (allowed: 1 to 30)"),
         (13, 0, "offset 13: flags 0 (allowed: 1, 2, 3 and 5)"),
-        (13, 3, "offset 40: extractor 0 (must not be 0, since prefixes were added)"),
+        (13, 3, "offset 40: extractor 0 (must not be 0 in a filter of prefixes)"),
         (13, 7, "offset 13: flags 7 (allowed: 1, 2, 3 and 5)"),
         (15, 9, "offset 15: reserved byte 9 (must be 0)"),
         (24, 0, "offset 24: number of blocks 0 (allowed: 1 to 4294967295)"),
@@ -232,7 +234,7 @@ fn sealed_lies_are_named() {
     }
     let length = |found, expected| FormatError::Header(HeaderError::Length { found, expected });
     assert_eq!(open_with(24, 2), Some(length(128, 192)));
-    // An absurd block count allocates nothing: 2^32 - 1 blocks in 128 bytes.
+    // A huge number of blocks allocates nothing: 2^32 - 1 blocks in 128 bytes.
     let mut absurd = bytes.clone();
     absurd[24..28].fill(0xff);
     seal(&mut absurd);
@@ -251,7 +253,8 @@ fn sealed_lies_are_named() {
     wide.extend([0xff; 64]);
     seal(&mut wide);
     assert_eq!(BloomFilter::from_bytes_any_hash(&wide).map_err(field), Err((24, 2)));
-    // Sealed or not, a pass-all filter has a block of ones or is rejected, even when trusted.
+    // With or without correct checksums, a pass-all filter has a block of ones or is rejected, even
+    // when it is trusted.
     let mut holed = BloomFilter::pass_all(KeyHash::default()).to_bytes();
     holed[100] = 0xfe;
     seal(&mut holed);
@@ -290,7 +293,7 @@ fn sealed_mutations_open_by_the_probe_scheme_or_not_at_all() {
     assert!(opened > 2_000, "{opened} mutations opened");
 }
 
-/// The pass-all filter must not depend on what the rejected bytes are.
+/// The pass-all filter must not depend on the rejected bytes.
 #[test]
 fn unusable_filters_answer_maybe_and_report_the_reason() {
     let expected = KeyHash::default();
@@ -341,7 +344,7 @@ fn arbitrary_bytes_are_refused() {
     }
 }
 
-/// Fails after some bytes, as a full disk does.
+/// A writer that fails after some bytes, like a full disk.
 #[cfg(feature = "std")]
 struct FullDisk(usize);
 

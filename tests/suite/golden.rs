@@ -1,12 +1,12 @@
-//! Pins the bytes. A change here breaks the files of everyone who stored a filter: never update a
-//! line, add a probe scheme.
+//! Pins the bytes. A change here breaks the stored filters of all users: never update a line, but
+//! add a probe scheme.
 //!
 //! `tests/golden/goldens.txt` has one line per configuration: the sizing, probes, number of keys,
 //! seed, the length and XXH3-64 of the stored bytes, and the first ten false positives (an empty
-//! filter has none, and that of one key too rare ones). Keys are the integers from 0 as 8
-//! little-endian bytes; false positives are the first integers from the number of keys upward that
-//! the filter does not rule out. Where the file `tests/golden/NAME.bloom` exists, it has those very
-//! bytes.
+//! filter has none, and those of a filter with one key are too rare). Keys are the integers from 0
+//! as 8 little-endian bytes. False positives are the first integers, starting with the number of
+//! keys, that the filter does not rule out. If the file `tests/golden/NAME.bloom` exists, it has
+//! exactly these bytes.
 
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ struct Golden {
 
 const SEED_0: KeyHash = KeyHash::Xxh3 { seed: 0 };
 
-/// Across probes (one AVX2 pass, two, three, four), sizes (one block to 2^17), sizings and seeds.
+/// Covers probes (one to four passes with AVX2), sizes (one block to 2^17), sizings and seeds.
 const GOLDENS: [Golden; 14] = [
     golden("empty", Sizing::BitsPerKey(10.0), None, 0, SEED_0),
     golden("pass-all", Sizing::BitsPerKey(0.0), None, 20, SEED_0),
@@ -51,7 +51,7 @@ const fn golden(
     Golden { name, sizing, probes, keys, key_hash }
 }
 
-/// A filter of the caller's hashes gets the integers multiplied by an odd constant.
+/// The hashes of a filter of caller-supplied hashes are the integers times an odd constant.
 fn hash_of(key: u64) -> u64 {
     (key + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

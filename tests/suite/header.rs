@@ -1,4 +1,5 @@
-//! The header codec, as other packages use it: what was put in is read, and nothing else.
+//! The header codec, as other packages use it: fields that were written are read back, and other
+//! headers are rejected.
 
 use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::{BloomFilter, KeyHash};
@@ -17,7 +18,7 @@ fn fields_are_read_back_as_they_were_written() {
         header.put_body_checksum(48, b"the body");
         let sealed = header.seal();
 
-        // Little-endian, with the checksum of all that comes before it at the end.
+        // Little-endian, with the checksum of all preceding bytes at the end.
         assert_eq!(sealed.len(), HEADER_BYTES);
         assert_eq!((&sealed[..8], &sealed[8..10]), (&MAGIC[..], &[2, 1][..]));
         assert_eq!((sealed[10], &sealed[12..16]), (7, &[4, 3, 2, 1][..]));
@@ -26,7 +27,7 @@ fn fields_are_read_back_as_they_were_written() {
         assert_eq!(sealed[56..], xxh3_64(&sealed[..56]).to_le_bytes());
         assert!(sealed[32..48].iter().all(|&byte| byte == 0));
 
-        // What follows the header does not matter.
+        // The bytes after the header do not matter.
         let bytes = [&sealed[..], b"the body"].concat();
         let read = Header::read(&bytes, MAGIC, 0x0102).unwrap();
         assert_eq!((read.u8_at(10), read.u32_at(12)), (7, 0x0102_0304));
@@ -62,7 +63,7 @@ fn every_flipped_bit_and_every_truncation_is_refused() {
     }
 }
 
-/// A filter's own header is one of these.
+/// The header of a filter uses this codec.
 #[test]
 fn the_header_of_a_filter_is_read() {
     let stored = BloomFilter::pass_all(KeyHash::Xxh3 { seed: 5 }).to_bytes();

@@ -1,5 +1,5 @@
-//! Programs that new users write by mistake do not compile, and the compiler's errors say what to
-//! write instead: the programs are `tests/hints/examples`, the first lines of each are its hints.
+//! Common mistakes of new users do not compile, and the compiler's errors show the correction. The
+//! programs are in `tests/hints/examples`; the first lines of each are the expected hints.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ fn errors_of_the_compiler_say_what_to_write() {
         .arg("--message-format=json")
         .args(["--manifest-path".into(), folder.join("Cargo.toml")])
         .args(["--target-dir".into(), target.join("hints")])
-        // Those of the tests would compile the core in another way.
+        // The flags of the tests would compile the core in another way.
         .env_remove("RUSTFLAGS")
         .output()
         .expect("cargo runs");

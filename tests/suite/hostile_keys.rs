@@ -1,5 +1,5 @@
-//! What keys do that were chosen by someone who knows the seed: the figures of `SECURITY.md`. And
-//! that they do nothing under another seed.
+//! Keys that were chosen by someone who knows the seed: the figures in `SECURITY.md`. Under another
+//! seed, these keys have no effect.
 
 use crate::common::Random;
 use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing, probe};
@@ -7,22 +7,24 @@ use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing, prob
 /// XXH3's constant for keys of 4 to 8 bytes.
 const PRIME: u64 = 0x9fb2_1c65_1e98_df25;
 
-/// What XXH3-64 mixes into this hash of an 8-byte key: the key's halves, exchanged, exclusive-or a
-/// number that depends on the seed alone. Every step of the mixing can be undone.
+/// The value that XXH3-64 mixes into this hash of an 8-byte key: the key's halves, exchanged, XORed
+/// with a number that depends only on the seed. Every step of the mixing can be reversed.
 fn unmixed(hash: u64) -> u64 {
-    // Of an odd number, modulo 2^64: each step doubles the bits that are right.
+    // Returns the inverse of an odd number modulo 2^64: each step doubles the number of correct
+    // bits.
     let inverse =
         (0..6).fold(PRIME, |x, _| x.wrapping_mul(2_u64.wrapping_sub(PRIME.wrapping_mul(x))));
     let mut x = hash ^ (hash >> 28) ^ (hash >> 56);
     x = x.wrapping_mul(inverse);
-    // The upper 35 bits are as they were, and tell the lower ones.
+    // The upper 35 bits are unchanged, and determine the lower ones.
     x ^= (x >> 35) + 8;
     x = x.wrapping_mul(inverse);
-    // `x ^ rotl(x, 49) ^ rotl(x, 24)` is its own inverse after 64 times; one less is the inverse.
+    // `x ^ rotl(x, 49) ^ rotl(x, 24)`, applied 64 times, is the identity, so 63 times is its
+    // inverse.
     (0..63).fold(x, |x, _| x ^ x.rotate_left(49) ^ x.rotate_left(24))
 }
 
-/// Makes 8-byte keys of any hash, knowing one key and its hash.
+/// Computes 8-byte keys with any hash from one key and its hash.
 struct Attacker {
     secret: u64,
 }
@@ -63,13 +65,14 @@ fn build(key_hash: KeyHash, chosen: &[[u8; 8]]) -> BloomFilter {
     builder.finish().unwrap()
 }
 
-/// Of keys that nobody chose and nobody added.
+/// Returns the rate of random absent keys.
 fn rate(filter: &BloomFilter) -> f64 {
     let absent = (KEYS..KEYS + 1_000_000).filter(|&i| filter.contains(key(i)));
     absent.count() as f64 / 1e6
 }
 
-/// High halves of hashes that together set every bit of a block, each chosen for the bits it adds.
+/// High halves of hashes that together set every bit of a block, each chosen for the bits that it
+/// adds.
 fn covering(probes: u32, random: &mut Random) -> Vec<u64> {
     let (mut chosen, mut set) = (Vec::new(), [false; 512]);
     while set.contains(&false) {
@@ -92,8 +95,8 @@ fn chosen_keys_fill_a_block() {
     println!("{} chosen keys fill a block", cover.len());
     assert!((86..115).contains(&cover.len()));
 
-    // The same low half is the same block of every filter, whatever its size; these are spread over
-    // all blocks.
+    // The same low half selects the same block in filters of every size; these are spread over all
+    // blocks.
     let blocks = KEYS / cover.len() as u64 + 1;
     let full = |i| cover.iter().map(move |high| high | ((i << 32) / blocks));
     let mut hashes: Vec<u64> = (0..blocks).flat_map(full).collect();
@@ -113,8 +116,8 @@ fn chosen_keys_fill_a_block() {
         assert!((0.009..0.0105).contains(&secret), "{secret}");
     }
 
-    // With the hash of a key that is there, every filter that holds it is wrong, whatever its size
-    // and probes.
+    // A key with the hash of an inserted key is a false positive in every filter, with any size and
+    // number of probes.
     let alike = attacker.key(hasher.hash(key(5)));
     for bits in [5.0, 10.0, 20.0] {
         let options =

@@ -1,5 +1,5 @@
-//! Which keys of a batch were new: what inserting them one by one answers, by every kernel, and for
-//! the filter that threads share.
+//! The new keys of a batch equal those of insertion one by one, by every kernel, and for the filter
+//! that threads share.
 
 use crate::common::{Random, empty, kernels};
 use blocked_bloom::{
@@ -14,7 +14,7 @@ fn outgrows_the_cache() -> u32 {
     (blocked_bloom::Kernel::default().prefetch_threshold() / 64) as u32 + 1
 }
 
-/// Inserts the hashes one by one into `filter`, and gives the words of the answers.
+/// Inserts the hashes one by one into `filter`, and returns the words of the answers.
 fn insert_singly(filter: &mut BloomFilter, hashes: &[u64]) -> Vec<u64> {
     let mut words = vec![0; hashes.len().div_ceil(64)];
     for (i, &hash) in hashes.iter().enumerate() {
@@ -23,19 +23,19 @@ fn insert_singly(filter: &mut BloomFilter, hashes: &[u64]) -> Vec<u64> {
     words
 }
 
-/// Inserts a batch into copies of the filter by every kernel, and into one that could be shared;
-/// compares answers, bits and counts.
+/// Inserts a batch into copies of the filter by every kernel, and into an atomic one. Compares
+/// answers, bits and counts.
 fn check(filter: &BloomFilter, hashes: &[u64], new: &mut Bitmask) {
     let mut expected = filter.clone();
     let words = insert_singly(&mut expected, hashes);
-    // As long as needed: a sanitizer sees a read past the end.
+    // As long as needed, so that a sanitizer detects reads past the end.
     let hashes: Box<[u64]> = hashes.into();
     for kernel in blocked_bloom::Kernel::supported() {
         let mut batch = filter.clone().with_kernel(kernel);
         batch.insert_hashes_new(&hashes, new).unwrap();
         assert_eq!((new.len(), new.words()), (hashes.len(), &words[..]), "{batch:?}");
         assert_eq!(batch, expected, "{kernel:?}, {} hashes", hashes.len());
-        // The same, but for what is counted.
+        // The same, except for the count.
         let mut counting = filter.clone().with_kernel(kernel);
         counting.insert_hashes_counting_new(&hashes, new).unwrap();
         let counted = filter.keys_inserted() + new.count_hits() as u64;
@@ -51,8 +51,8 @@ fn check(filter: &BloomFilter, hashes: &[u64], new: &mut Bitmask) {
     }
 }
 
-/// Finds a word, a group or a rest of a group that is answered for other keys, and a number of
-/// probes that takes another loop.
+/// Finds a word, a group or a rest of a group with the answers of other keys, and a number of
+/// probes that uses another loop.
 #[test]
 fn lengths_and_probe_counts() {
     kernels();
@@ -64,7 +64,7 @@ fn lengths_and_probe_counts() {
             for length in 0..=lengths {
                 check(&filter, &hashes[..length], &mut new);
             }
-            // Some are there already.
+            // Some of them are already present.
             filter.insert_hashes(&hashes[..100]).unwrap();
             for length in (0..=lengths).step_by(7) {
                 check(&filter, &hashes[300 - length..], &mut new);
@@ -75,8 +75,8 @@ fn lengths_and_probe_counts() {
     }
 }
 
-/// Finds an answer that is computed before the key some places earlier was stored: loops stage keys
-/// some places ahead.
+/// Finds an answer that is computed before a preceding key is stored: loops compute the positions
+/// of several keys in advance.
 #[test]
 fn repeated_keys_at_every_distance() {
     kernels();
@@ -88,7 +88,7 @@ fn repeated_keys_at_every_distance() {
             for distance in 1..=distances {
                 let mut hashes = random.hashes(distance);
                 hashes.extend_from_within(..);
-                // Of a third time, only some, so that distances are mixed.
+                // Only some appear a third time, so that distances are mixed.
                 hashes.extend(hashes.clone().iter().step_by(3));
                 check(&filter, &hashes, &mut new);
                 filter.clone().insert_hashes_new(&hashes, &mut new).unwrap();
@@ -101,7 +101,7 @@ fn repeated_keys_at_every_distance() {
     }
 }
 
-/// Finds a key that is compared by fewer bits than it sets: all of its bits but one were there.
+/// Finds a comparison of fewer bits than a key sets: all of its bits except one were set.
 #[test]
 fn one_missing_bit_makes_a_key_new() {
     kernels();
@@ -173,8 +173,8 @@ fn batches_of_keys_answer_as_single_keys() {
     }
 }
 
-/// Finds a filter that is changed, or a mask of an older batch that looks like answers, though the
-/// keys were refused.
+/// Finds a filter that is changed although the keys were rejected, or a mask that keeps old
+/// answers.
 #[test]
 fn refused_insertions_leave_an_empty_mask() {
     let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
@@ -225,7 +225,7 @@ fn refused_insertions_leave_an_empty_mask() {
     assert_eq!((new.len(), new.count_hits(), all.keys_inserted()), (2, 0, 2));
 }
 
-/// Finds a mask that tells of keys which were never read.
+/// Finds a mask with answers for keys that were never read.
 #[cfg(panic = "unwind")]
 #[test]
 fn a_batch_that_panics_leaves_an_empty_mask() {
@@ -245,13 +245,13 @@ fn a_batch_that_panics_leaves_an_empty_mask() {
     assert!(inserted.is_err() && new.is_empty());
 }
 
-/// Finds threads that all take another for the first to insert a key, and a key that is new again
-/// after it was added.
+/// Finds threads that all report another one as the first to insert a key, and a key that is new
+/// again after its insertion.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[test]
 fn racing_batches_report_each_new_key_at_least_once() {
     let hashes = Random(6).hashes(20_000);
-    // So sparse that no key's bits are all set by others.
+    // So sparse that other keys never set all bits of a key.
     let filter = blocked_bloom::AtomicBloomFilter::from(empty(4_000, 16));
     let insert = || {
         let mut new = Bitmask::new();

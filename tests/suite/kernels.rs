@@ -1,10 +1,10 @@
-//! Every kernel answers as the scalar probe scheme does, for every length, probe count, block count
-//! and alignment.
+//! Every kernel has the answers of the scalar probe scheme, for every length, number of probes,
+//! number of blocks and alignment.
 
 use crate::common::{Random, empty, filled, kernels};
 use blocked_bloom::{Bitmask, Block, BloomFilter, Filter, Kernel, KeyHash, ParamsError, probe};
 
-/// The probe scheme, written over the public oracle: what every batch must give.
+/// The expected answers of a batch, computed with the public probe scheme.
 fn oracle(blocks: &[Block], probes: u32, hashes: &[u64]) -> Vec<bool> {
     let index = |hash| probe::block_index(hash, blocks.len() as u32) as usize;
     hashes.iter().map(|&hash| probe::contains(&blocks[index(hash)], hash, probes)).collect()
@@ -15,7 +15,7 @@ fn outgrows_the_cache() -> u32 {
     (Kernel::default().prefetch_threshold() / 64) as u32 + 1
 }
 
-/// Half present, half random; hits and misses mixed.
+/// Half present, half random, so that hits and misses are mixed.
 fn mixed(present: &[u64], count: usize, random: &mut Random) -> Vec<u64> {
     let mut pick = |i: usize| {
         if i.is_multiple_of(2) {
@@ -27,7 +27,7 @@ fn mixed(present: &[u64], count: usize, random: &mut Random) -> Vec<u64> {
     (0..count).map(&mut pick).collect()
 }
 
-/// Looks up in every way there is and compares with the oracle.
+/// Looks up by every method and compares with the probe scheme.
 fn check(filter: BloomFilter<&[Block]>, hashes: &[u64], hits: &mut Bitmask) {
     let expected = oracle(filter.blocks(), filter.params().probes(), hashes);
     let context = || format!("{filter:?}, {} hashes", hashes.len());
@@ -51,7 +51,7 @@ fn check(filter: BloomFilter<&[Block]>, hashes: &[u64], hits: &mut Bitmask) {
     }
 }
 
-/// If a kernel could not be chosen, every test of this file would test the fastest one only.
+/// Otherwise, every test in this file would test only the fastest kernel.
 #[test]
 fn a_kernel_that_is_chosen_is_the_one_that_is_used() {
     let stored = empty(1, 6).to_bytes();
@@ -75,8 +75,8 @@ fn a_kernel_that_is_chosen_is_the_one_that_is_used() {
     assert_eq!(all.last().map(|kernel| kernel.name()), Some("scalar"));
 }
 
-/// A test for each number of blocks, which the harness runs side by side: on an emulated machine
-/// they take longest by far.
+/// One test for each number of blocks, which the harness runs in parallel: they take most of the
+/// time on an emulated machine.
 mod lengths_and_probe_counts {
     use super::check_every_length_and_probe_count;
 
@@ -133,8 +133,8 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
             let stored = filter.to_bytes();
             let hashes = mixed(&present, 200, &mut random);
             for offset in 0..64 {
-                // Exactly as long as needed: a sanitizer sees a kernel that reads past the last
-                // block.
+                // Exactly as long as needed, so that a sanitizer detects a kernel that reads past
+                // the last block.
                 let mut bytes = vec![0xff; offset].into_boxed_slice().into_vec();
                 bytes.reserve_exact(stored.len());
                 bytes.extend_from_slice(&stored);
@@ -142,7 +142,7 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
                 let view = BloomFilter::from_bytes_any_hash(&bytes[offset..]).unwrap();
                 for &kernel in &kernels {
                     for length in [1, 2, 3, 9, 16, 17, 33, 200] {
-                        // As long as needed too.
+                        // As long as needed, too.
                         let hashes: Box<[u64]> = hashes[..length].into();
                         check(view.view().with_kernel(kernel), &hashes, &mut hits);
                     }
@@ -156,8 +156,8 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
 fn long_batches_and_reused_masks() {
     let mut random = Random(3);
     let mut hits = Bitmask::new();
-    // From seven times as much on, the lines of groups are prefetched; up to six times, those of
-    // later keys.
+    // Filters of at least seven times the size prefetch groups; filters of up to six times the size
+    // prefetch later keys.
     for blocks in [10, outgrows_the_cache(), 7 * outgrows_the_cache()] {
         let (filter, present) = filled(blocks, 6, 7);
         // At an odd address, every block straddles two lines.
@@ -173,7 +173,7 @@ fn long_batches_and_reused_masks() {
     }
 }
 
-/// Keys are hashed in pieces, some of which are shorter than the prefetch distance.
+/// Keys are hashed in groups, some of which are smaller than the prefetch distance.
 #[test]
 fn batches_of_keys_are_answered_as_their_hashes() {
     let hasher = blocked_bloom::KeyHasher::default();
@@ -181,7 +181,7 @@ fn batches_of_keys_are_answered_as_their_hashes() {
     let keys: Vec<&[u8]> = (0..1200).map(|i| &long[..i % 300]).collect();
     let fixed: Vec<[u8; 16]> = (0..1200_u128).map(u128::to_le_bytes).collect();
     let (mut hashes, mut hits, mut expected) = (Vec::new(), Bitmask::new(), Bitmask::new());
-    // Behind one byte more each block straddles two lines.
+    // After one more byte, each block straddles two lines.
     for (blocks, offset) in [(10, 0), (outgrows_the_cache(), 0), (outgrows_the_cache(), 1)] {
         let mut filter = empty(blocks, 6);
         keys.iter().step_by(3).for_each(|key| _ = filter.insert(key).unwrap());
@@ -250,7 +250,7 @@ fn every_kernel_inserts_the_same_bits() {
     }
 }
 
-/// Inserts into blocks that are lent.
+/// Inserts into borrowed blocks.
 fn insert_bare(
     kernel: Kernel,
     blocks: &mut [Block],
@@ -262,8 +262,8 @@ fn insert_bare(
     Ok(())
 }
 
-/// Calls of every length, into blocks at any alignment; keys that occur twice in a call, one after
-/// the other and apart.
+/// Calls of every length, into blocks at any alignment. Keys occur twice in a call, adjacent and
+/// apart.
 #[test]
 fn every_length_of_a_call_inserts_the_same_bits() {
     let mut random = Random(8);
@@ -300,8 +300,7 @@ fn every_length_of_a_call_inserts_the_same_bits() {
     }
 }
 
-/// What other packages make of blocks of their own: a shape that no filter has is rejected, and
-/// nothing is written.
+/// Blocks of other packages: an invalid shape is rejected, and nothing is written.
 #[test]
 fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
     let (mut random, mut hits) = (Random(7), Bitmask::new());
@@ -338,7 +337,7 @@ fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
     assert_eq!(Kernel::supported().next(), Some(kernels()[0]));
 }
 
-/// A prefetch reads nothing: any offset will do.
+/// A prefetch reads nothing, so any offset is allowed.
 #[test]
 fn any_offset_can_be_prefetched() {
     for bytes in [&[][..], &[0; 1], &[0; 4_096]] {
@@ -348,7 +347,7 @@ fn any_offset_can_be_prefetched() {
     }
 }
 
-/// As many blocks as there can be, in memory that is reserved and never used but for a few pages.
+/// The largest number of blocks, in reserved memory with only a few used pages.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn block_counts_up_to_the_last() {
@@ -367,7 +366,8 @@ fn block_counts_up_to_the_last() {
         let checksum = blocked_bloom::KeyHasher::default().hash(&map[..56]);
         map[56..64].copy_from_slice(&checksum.to_le_bytes());
 
-        // The edges of the low half, and some within: the first and the last block among them.
+        // The limits of the low half, and some values between them; the first and the last block
+        // are among them.
         let edges = [0, 1, 2, 0x7fff_ffff, 0x8000_0000, 0x8000_0001, 0xffff_fffe, 0xffff_ffff];
         let within = (0..16).map(|_| random.next() & 0xffff_ffff).collect::<Vec<u64>>();
         let lows = edges.into_iter().chain(within);
@@ -379,8 +379,8 @@ fn block_counts_up_to_the_last() {
         }
         let filter = BloomFilter::from_bytes_trusted_any_hash(&map).unwrap();
         assert_eq!(filter.blocks().len(), blocks as usize);
-        // Calls of few keys, of a word, and of more than the prefetch distance: each computes
-        // offsets in its own way.
+        // Calls with few keys, with a word of keys, and with more keys than the prefetch distance:
+        // each computes offsets in its own way.
         let hashes: Vec<u64> = hashes.iter().copied().cycle().take(150).collect();
         for &kernel in &kernels {
             for length in [1, 3, 8, 24, 64, 150] {
@@ -388,8 +388,8 @@ fn block_counts_up_to_the_last() {
                 assert!((0..length).step_by(2).all(|i| hits.get(i) == Some(true)));
             }
         }
-        // Inserts write where lookups read: into blocks that are zero again, by each kernel, few
-        // keys and many.
+        // Insertions write where lookups read: into blocks that were zeroed again, by each kernel,
+        // with few and many keys.
         let bits = |map: &memmap2::MmapMut| -> u32 {
             let block = |hash: u64| 64 + 64 * probe::block_index(hash, blocks) as usize;
             let mut starts: Vec<usize> = hashes.iter().map(|&hash| block(hash)).collect();
@@ -418,8 +418,7 @@ fn block_counts_up_to_the_last() {
     }
 }
 
-/// The probe scheme as `docs/format.md` states it, in arithmetic that shares nothing with
-/// `probe.rs`.
+/// The probe scheme in `docs/format.md`, with arithmetic that shares no code with `probe.rs`.
 #[test]
 fn the_oracle_is_the_documented_probe_scheme() {
     let mut random = Random(5);
@@ -446,7 +445,7 @@ fn the_oracle_is_the_documented_probe_scheme() {
     assert_eq!(probe::block_index(u64::MAX, 1), 0);
 }
 
-/// What the environment says is read once in a process: so a process for each.
+/// The environment is read once per process, so each value needs a process.
 #[test]
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "an emulated process cannot start itself")]
 #[allow(clippy::print_stdout, reason = "read by the parent")]
@@ -455,7 +454,7 @@ fn the_environment_sets_the_prefetch_threshold() {
     if std::env::var_os(CHILD).is_some() {
         let thresholds: Vec<usize> =
             Kernel::supported().map(|kernel| kernel.prefetch_threshold()).collect();
-        // A line of its own, however the harness prints.
+        // On a separate line, with any output format of the harness.
         println!("\nthresholds {thresholds:?}\n");
         return;
     }
@@ -474,14 +473,14 @@ fn the_environment_sets_the_prefetch_threshold() {
         numbers.split(", ").map(|number| number.parse().unwrap()).collect()
     };
     let usual = of(None);
-    // As many as the child has kernels, which runs natively where this process is emulated.
+    // The child may have more kernels: it runs natively even if this process is emulated.
     let kernels = usual.len();
     assert!(kernels > 0 && usual.iter().all(|&bytes| bytes == usual[0]));
-    // Another than this machine's.
+    // Another size than this machine's.
     for bytes in [12_345, usual[0] + 1, 1 << 40] {
         assert_eq!(of(Some(&bytes.to_string())), vec![bytes; kernels]);
     }
-    // As small as there can be: every filter is prefetched.
+    // The smallest size: every filter is prefetched.
     assert!(of(Some("0")).iter().all(|&bytes| bytes <= 1));
     for ignored in ["", "1 MiB", "-1", "1e6"] {
         assert_eq!(of(Some(ignored)), usual, "{ignored:?}");

@@ -9,8 +9,8 @@ use blocked_bloom::{
 
 const XXH3: KeyHash = KeyHash::Xxh3 { seed: 0 };
 
-/// Answers are those of the opened filter, at every alignment, for every number of probes: catches
-/// a wrong block, a wrong field, and an aligned load of bytes that are not.
+/// The answers equal those of the opened filter, at every alignment, for every number of probes.
+/// Catches a wrong block, a wrong field, and an aligned load of unaligned bytes.
 #[test]
 fn stored_bytes_answer_as_the_opened_filter_does() {
     for probes in 1..=30 {
@@ -59,8 +59,8 @@ fn stored_bytes_of_every_hash_answer_and_of_another_are_maybe() {
     }
 }
 
-/// Any length but its own, and any bit of what identifies the filter: "maybe" for all. Catches a
-/// field that is not compared, and a panic.
+/// Any other length, and any changed bit of the fields that identify the filter, returns "maybe".
+/// Catches a field that is not compared, and a panic.
 #[test]
 fn unexpected_bytes_answer_maybe() {
     let (filter, _) = filled(5, 7, 1);
@@ -80,7 +80,7 @@ fn unexpected_bytes_answer_maybe() {
     // Magic, version, probe scheme, hash; flags and reserved bytes; seed; number of blocks.
     for at in (0..12).chain(13..16).chain(16..24).chain(24..32) {
         for bit in 0..8 {
-            // That prefixes were added too changes nothing for keys.
+            // Additional prefixes change nothing for keys.
             if (at, bit) == (13, 1) {
                 continue;
             }
@@ -96,8 +96,8 @@ fn unexpected_bytes_answer_maybe() {
     }
 }
 
-/// Prefixes beside the keys change no answer about keys; a filter of nothing but prefixes has none
-/// to give.
+/// Prefixes next to keys change no answer for keys; a filter of prefixes alone cannot answer for
+/// keys.
 #[test]
 fn stored_filters_of_prefixes_answer_for_their_keys() {
     let options = FilterOptions::new(Sizing::BitsPerKey(20.0));
@@ -125,7 +125,7 @@ fn stored_filters_of_prefixes_answer_for_their_keys() {
     }
 }
 
-/// Of every type, empty, pass-all and filled: catches an address outside of what may be named.
+/// Filters of every type, empty, pass-all and filled: catches an address outside of the blocks.
 #[test]
 fn prefetching_changes_nothing() {
     let hashes = Random(5).hashes(2_000);
@@ -149,8 +149,8 @@ fn prefetching_changes_nothing() {
     }
 }
 
-/// One call builds what a builder does: catches repeats counted otherwise, and options that are
-/// dropped.
+/// One call has the result of a builder: catches repeats that are counted differently, and dropped
+/// options.
 #[test]
 fn hashes_in_one_call_make_the_filter_of_a_builder() {
     for (sizing, key_hash) in [
@@ -162,8 +162,8 @@ fn hashes_in_one_call_make_the_filter_of_a_builder() {
         let options = FilterOptions::new(sizing).with_key_hash(key_hash);
         for count in [0, 1, 2, 20, 3_276, 40_000] {
             let mut hashes = Random(count as u64).hashes(count);
-            // Repeats that stand together, as those of a table's sorted versions do, and ones that
-            // do not.
+            // Adjacent repeats, like the sorted versions of a table's keys, and repeats that are
+            // apart.
             hashes.extend_from_within(..count / 2);
             if count > 2 {
                 hashes.insert(1, hashes[0]);
@@ -189,8 +189,8 @@ fn lookup_in_bytes_rejects_impossible_builds() {
     assert!(matches!(error, BuildError::Key(KeyError::NoPrefix { .. })), "{error}");
 }
 
-/// More blocks than a filter can have, in memory that is reserved and never used: catches a count
-/// that is cut to 32 bits, by which every hash is looked up in the first blocks, which are empty.
+/// More blocks than a filter can have, in reserved memory that is never used. Catches a count
+/// truncated to 32 bits, with which every hash is looked up in the first blocks, which are empty.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn stored_bytes_of_too_many_blocks_are_maybe() {

@@ -1,4 +1,4 @@
-//! Unions: against the bits one by one, in every order, and what is rejected.
+//! Merging: compared bit by bit, in every order; and the filters that cannot be merged.
 
 use crate::common::{Random, empty, filled};
 use blocked_bloom::{
@@ -10,14 +10,14 @@ fn pass_all() -> BloomFilter {
     BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap()
 }
 
-/// A filter with this many keys of a sequence of its own.
+/// A filter with this many keys, from a separate sequence.
 fn with_keys(blocks: u32, probes: u32, seed: u64, keys: usize) -> BloomFilter {
     let mut filter = empty(blocks, probes);
     filter.insert_hashes(&Random(seed).hashes(keys)).unwrap();
     filter
 }
 
-/// The filter with another number of keys inserted in its header than were.
+/// The filter with another number of keys inserted.
 fn recounted(filter: &BloomFilter, keys: u64) -> BloomFilter {
     let mut stored = filter.to_bytes();
     stored[32..40].copy_from_slice(&keys.to_le_bytes());
@@ -36,7 +36,7 @@ fn a_union_holds_both_sides() {
     assert_eq!(left, direct);
     assert_eq!(left.keys_inserted(), (left_keys.len() + right_keys.len()) as u64);
 
-    // The same over stored bytes.
+    // The same with stored bytes.
     let stored = BloomFilter::from_bytes_any_hash(right.to_bytes()).unwrap();
     let mut other = filled(40, 6, 1).0;
     other.union_with(&stored).unwrap();
@@ -49,7 +49,8 @@ proptest! {
         ..ProptestConfig::with_cases(200)
     })]
 
-    /// Bytes and counts against a model that knows no blocks. Catches a loop that ends early, an input left out, and a count that is not the sum.
+    /// Compares bits and counts with a model without blocks. Catches a loop that ends early, a
+    /// missing input, and a count that is not the sum.
     #[test]
     fn a_union_of_many_is_their_bits_one_by_one(
         blocks in prop_oneof![1_u32..10, 250_u32..260, 510_u32..520, 700_u32..800],
@@ -120,7 +121,7 @@ fn a_receiver_keeps_its_shape() {
     assert_eq!(receiver, empty(1_954, 6));
 }
 
-/// Nothing is lost by adding to a filter that says "maybe" to everything; and it counts.
+/// Merging into a pass-all filter loses nothing and counts the keys.
 #[test]
 fn a_pass_all_filter_takes_any_of_its_hash_and_stays_as_it_is() {
     for other in [filled(40, 6, 1).0, empty(3, 9)] {
@@ -158,11 +159,11 @@ fn many_counts_saturate() {
     assert_eq!(union.keys_inserted(), u64::MAX);
 }
 
-/// What holds keys and what holds prefixes, or prefixes by another rule, is not merged, and nothing
-/// changes.
+/// Filters of keys and filters of prefixes, or of prefixes by different rules, are not merged, and
+/// nothing changes.
 #[test]
 fn filters_that_hold_something_else_are_refused_and_change_nothing() {
-    // Of one shape, whatever they hold.
+    // All have the same shape.
     let options = FilterOptions::new(Sizing::MaxBytes(64 + 64 * 8)).with_probes(6);
     let built = |options: &FilterOptions| {
         let mut builder = options.builder();

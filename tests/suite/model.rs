@@ -1,4 +1,5 @@
-//! Random programs against `HashSet`: what was inserted is always found, whatever route it took.
+//! Random programs compared with `HashSet`: inserted keys are always found, after every sequence of
+//! operations.
 
 use std::collections::HashSet;
 
@@ -10,7 +11,7 @@ enum Step {
     Insert(Vec<u8>),
     UnionWith(Vec<Vec<u8>>),
     StoreAndReopen,
-    /// By the divisor at this place in the list of divisors, modulo its length.
+    /// Folds by the divisor at this index in the list of divisors, modulo its length.
     Fold(usize),
     Clear,
 }

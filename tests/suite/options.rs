@@ -1,5 +1,4 @@
-//! Options: what is stated in them once serves whoever builds and whoever opens, and changes
-//! nothing else.
+//! Options: each setting is written once, for builders and for opening, and changes nothing else.
 
 use crate::common::{Random, kernels};
 use blocked_bloom::parts::HeaderError;
@@ -14,8 +13,8 @@ fn key(i: u32) -> [u8; 4] {
     i.to_be_bytes()
 }
 
-/// As the README builds and opens, with a seed that is not the default: catches a hasher or a view
-/// that falls back to seed 0, which would call keys absent that are there.
+/// Builds and opens as in the README, with a seed that is not the default. Catches a hasher or a
+/// view that falls back to seed 0, for which inserted keys are "absent".
 #[test]
 fn a_seed_that_is_stated_once_finds_every_key() {
     for seed in [42, 1, u64::MAX] {
@@ -36,7 +35,7 @@ fn a_seed_that_is_stated_once_finds_every_key() {
             .map(|stored| BloomFilter::from_bytes(stored, options.key_hash()).unwrap())
             .collect();
 
-        // Look up keys of all of them, with the hasher of whatever is at hand.
+        // Look up keys in all of them, with the hasher of any of them.
         let keys: Vec<[u8; 4]> = (0..3_000).map(key).collect();
         let expected = KeyHasher::with_seed(seed);
         let builder = options.builder();
@@ -63,14 +62,15 @@ fn a_seed_that_is_stated_once_finds_every_key() {
         for (i, key) in keys.iter().enumerate() {
             assert!(filters[i / 1_000].contains(key));
         }
-        // A hash of another seed finds nearly nothing: the tests above say something.
+        // Hashes of another seed are nearly always "absent", so the tests above detect a wrong
+        // seed.
         KeyHasher::default().hash_batch(&keys[..1_000], &mut hashes);
         filters[0].contains_hashes(&hashes, &mut hits);
         assert!(hits.count_hits() < 50, "{}", hits.count_hits());
     }
 }
 
-/// A memtable's filter, made of the options: catches a hash that is decided anew.
+/// A memtable's filter is created from the options: catches a hash that does not come from them.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[test]
 fn a_seed_that_is_stated_once_finds_every_key_of_a_shared_filter() {
@@ -85,8 +85,8 @@ fn a_seed_that_is_stated_once_finds_every_key_of_a_shared_filter() {
     assert!((0..3_000).all(|i| shared.contains_hash(hasher.hash(key(i)))));
 }
 
-/// A memtable's filter of options with prefixes, which only a builder cuts: the error says which,
-/// and `docs/guide.md` how it is made. The filters of flushed tables have the same hash.
+/// A memtable's filter with options that add prefixes, which only a builder does: the error says
+/// so, and `docs/guide.md` has the solution. The filters of flushed tables have the same hash.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[test]
 fn options_with_prefixes_make_a_memtable_s_filter_without_them() {
@@ -145,7 +145,7 @@ fn a_filter_of_another_hash_seed_or_tag_is_refused_where_it_is_opened() {
     }
 }
 
-/// Advice about pages must change no byte, whichever way the filter is made.
+/// Advice about pages changes no byte, with any method of creating the filter.
 #[test]
 fn huge_pages_change_no_byte() {
     // 40,000 blocks are 2.4 MiB, more than a huge page.
@@ -176,7 +176,7 @@ fn huge_pages_change_no_byte() {
     let expected = with[0].to_bytes();
     for filter in with.into_iter().chain(without) {
         assert!(filter.to_bytes() == expected);
-        // What is made of it afterwards, too.
+        // So do copies of it.
         let mut folded = filter.clone();
         let divisor = folded.shrink_to_false_positive_rate(0.5).unwrap();
         assert!(divisor > 1 && folded == filter.folded(divisor).unwrap());
@@ -201,7 +201,7 @@ fn options_say_what_they_were_made_of() {
     let extractor = rule.id();
     assert_eq!(both.contents(), FilterContents::WholeKeysAndPrefixes { extractor });
     assert_eq!(both.extractor(), Some(&rule));
-    // The last of the two that is given holds.
+    // The last of the two settings applies.
     let only = both.clone().with_only_prefixes(rule.clone());
     assert_eq!(only.contents(), FilterContents::Prefixes { extractor });
     assert_eq!(only.with_prefixes(rule), both);
@@ -237,7 +237,7 @@ fn an_empty_filter_has_the_shape_and_the_hash_of_the_options() {
     assert_eq!(refused, BuildError::Params(ParamsError::ProbesOutOfRange { probes: 0 }));
 }
 
-/// Catches an option that makes a builder remember another builder's keys.
+/// Catches an option with which a builder remembers another builder's keys.
 #[test]
 fn builders_of_the_same_options_are_independent_and_alike() {
     let options = FilterOptions::new(TEN).with_key_hash(KeyHash::Xxh3 { seed: 3 });
@@ -249,8 +249,8 @@ fn builders_of_the_same_options_are_independent_and_alike() {
     assert_eq!(one.finish().unwrap().to_bytes(), other.finish().unwrap().to_bytes());
 }
 
-/// Filters that may be kept at half have the probes that serve both sizes, where that costs the
-/// whole little; those of a rate keep it.
+/// Foldable filters have the probes that suit both sizes, if that costs the whole filter little;
+/// filters sized by a rate keep the rate.
 #[test]
 fn foldable_options_choose_probes_for_both_sizes() {
     let at = |sizing, keys| {
@@ -271,7 +271,8 @@ fn foldable_options_choose_probes_for_both_sizes() {
                 |probes| whole.with_probes(probes).unwrap().false_positive_rate_at(2 * keys);
             assert!(both.false_positive_rate() <= most, "{both}");
             assert!(half_at(both.probes()) <= of_half, "{both}");
-            // One less is dear, or no better for the half; or there are no halves.
+            // One probe less costs too much, does not help the folded filter, or the filter cannot
+            // be folded.
             if both.blocks() >= 128 && both.probes() > 1 {
                 let less = both.with_probes(both.probes() - 1).unwrap();
                 let is_better = half_at(less.probes()) < half_at(both.probes());

@@ -1,11 +1,11 @@
-//! The false-positive rate that a real filter shows is the predicted one.
+//! The false-positive rate of a real filter is the predicted one.
 
 use crate::common::{Random, kernels};
 use blocked_bloom::{Bitmask, FilterOptions, Sizing};
 
-/// Several filters, so that no single filter's luck decides.
+/// Several filters, so that the luck of a single one does not decide.
 const FILTERS: u64 = 8;
-/// Absent keys that are looked up in each filter.
+/// Number of absent keys looked up in each filter.
 const QUERIES: usize = 1 << 20;
 
 #[expect(clippy::print_stdout, reason = "the figures of docs/parameters.md")]

@@ -1,12 +1,12 @@
-//! Options as configuration files have them: they read back, what is left out has its default, and
-//! what cannot be is an error.
+//! Options in configuration files: they are read back, missing fields have defaults, and invalid
+//! values are errors.
 
 use blocked_bloom::{FilterContents, FilterOptions, KeyHash, Params, PrefixExtractor, Sizing};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{from_str, json, to_string, to_value};
 
-/// The value as JSON, which reads back as the value.
+/// Returns the value as JSON, which must deserialise to the same value.
 fn round_trip<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) -> String {
     let text = to_string(value).unwrap();
     assert_eq!(from_str::<T>(&text).unwrap(), *value, "{text}");
@@ -64,8 +64,8 @@ fn filter_options_read_back() {
     }
 }
 
-/// One field after the other is left out of options that set all of them. The hash has no default:
-/// with another hash than the writer's, keys would be absent.
+/// Omits one field after the other from options that set all of them. The hash has no default: with
+/// another hash than the writer's, keys would be absent.
 #[test]
 fn missing_fields_have_defaults_except_the_hash() {
     let plain = FilterOptions::new(Sizing::BitsPerKey(10.0));
@@ -80,7 +80,7 @@ fn missing_fields_have_defaults_except_the_hash() {
     }
     let error = from_str::<FilterOptions>(r#"{"sizings":{}}"#).unwrap_err();
     assert!(error.to_string().contains("unknown field `sizings`"), "{error}");
-    // Without a rule there are no prefixes to be alone.
+    // Without a rule, a filter of prefixes alone is not possible.
     let text = r#"{"whole_keys":false,"key_hash":{"Xxh3":{"seed":0}}}"#;
     let without_rule = from_str::<FilterOptions>(text).unwrap();
     assert_eq!(without_rule.contents(), FilterContents::WholeKeys);
@@ -125,7 +125,7 @@ fn missing_fields_have_defaults_except_the_hash() {
     }
 }
 
-/// Its functions are not in its name.
+/// The functions of the rule are not in its name.
 #[test]
 fn a_rule_of_the_callers_is_written_and_not_read() {
     let first = |bytes: &[u8]| (!bytes.is_empty()).then_some(1);

@@ -1,5 +1,5 @@
-//! Caller-supplied hashes: those that are not mixed are an error of every way to build a filter,
-//! and mixed ones never are, however few or often repeated.
+//! Caller-supplied hashes: unmixed ones are an error for every method of building a filter, and
+//! mixed ones never are, even if they are few or repeated.
 
 use crate::common::Random;
 use blocked_bloom::parts::{UnmixedHashes, check_mixed};
@@ -55,12 +55,12 @@ fn unmixed_hashes_are_an_error_of_every_way_to_build() {
             is_unmixed(Err(error.unwrap()));
             is_unmixed(builder.finish());
             is_unmixed(BloomFilter::from_hashes(&options(), hashes));
-            // The list is given up when it reaches the limit.
+            // The list is freed when it reaches the limit.
             let limited = options().with_memory_limit(4 * keys as u64).with_expected_items(10);
             if keys >= 1_000 {
                 is_unmixed(finish(&limited, hashes));
             }
-            // Hashes of keys are mixed, and no filter has no rate to keep.
+            // Hashes of keys are mixed, and a pass-all filter has no rate to keep.
             let by_key = options().with_key_hash(KeyHash::default());
             assert!(finish(&by_key, hashes).is_ok());
             assert!(finish(&options().with_sizing(Sizing::BitsPerKey(0.0)), hashes).is_ok());
@@ -68,7 +68,7 @@ fn unmixed_hashes_are_an_error_of_every_way_to_build() {
     }
 }
 
-/// Why it is an error: nothing in the filter shows that absent keys pass.
+/// The reason for the error: nothing in the filter shows that absent keys pass.
 #[test]
 fn a_filter_of_widened_hashes_passes_what_its_rates_deny() {
     let widened: Vec<u64> = Random(5).hashes(200_000).iter().map(|hash| hash >> 32).collect();
@@ -88,7 +88,7 @@ fn repeated_hashes_are_not_an_error() {
         let repeated: Vec<u64> = hashes.iter().copied().cycle().take(1_000_000).collect();
         let filter = finish(&options(), &repeated).unwrap();
         assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
-        // One after the other, which the builder counts once, and in blocks.
+        // Adjacent repeats, which the builder counts once, and repeated blocks.
         let mut sorted = repeated;
         sorted.sort_unstable();
         assert!(finish(&options(), &sorted).is_ok());
@@ -102,19 +102,19 @@ fn mixed_hashes_are_not_an_error() {
     for (seed, keys) in (0..).zip(sizes) {
         let mut hashes = Random(seed).hashes(keys);
         assert_eq!(check_mixed(CALLER, &[&hashes]), Ok(()), "{keys}");
-        // In the order of numbers, and of blocks.
+        // Sorted by value, and by block.
         hashes.sort_unstable();
         assert_eq!(check_mixed(CALLER, &[&hashes]), Ok(()), "{keys}");
         hashes.sort_unstable_by_key(|hash| hash.rotate_left(32));
         assert_eq!(check_mixed(CALLER, &[&hashes]), Ok(()), "{keys}");
     }
-    // Up to twelve, whatever they are.
+    // Up to twelve hashes of any value.
     for keys in 0..=12 {
         for hashes in unmixed(keys) {
             assert!(finish(&options(), &hashes).is_ok());
         }
     }
-    // Hash functions with weaknesses that do no harm.
+    // Hash functions with harmless weaknesses.
     let multiples: Vec<u64> =
         (0..100_000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     let hasher = KeyHasher::default();

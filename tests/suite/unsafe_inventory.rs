@@ -1,5 +1,5 @@
-//! `docs/unsafe.md` names every file with `unsafe` code, and no test that is gone. That each block
-//! has its argument is clippy's to check (`undocumented_unsafe_blocks`,
+//! `docs/unsafe.md` names every file with `unsafe` code, and no test that does not exist. Clippy
+//! checks that each block has its argument (`undocumented_unsafe_blocks`,
 //! `multiple_unsafe_ops_per_block`, `missing_safety_doc`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use crate::repository::{files, is_left_out, is_published, relative, root};
 
 const INVENTORY: &str = include_str!("../../docs/unsafe.md");
 
-/// Every `.rs` file but those of programs of their own, with its path from the root.
+/// Every `.rs` file except those of separate programs, with its path from the root.
 fn all_sources() -> BTreeMap<String, String> {
     let folders = ["src", "crates", "bindings", "benches", "compare", "examples", "tests"];
     let paths = folders.into_iter().flat_map(|folder| files(folder, "rs"));
@@ -26,7 +26,7 @@ fn has_unsafe(source: &str) -> bool {
 #[test]
 fn the_inventory_has_every_file_with_unsafe() {
     let sources = all_sources().into_iter();
-    // It names what it looks for.
+    // This file contains the words that it searches for.
     let sources = sources.filter(|(name, _)| name != "tests/suite/unsafe_inventory.rs");
     let found: BTreeSet<String> =
         sources.filter(|(_, source)| has_unsafe(source)).map(|(name, _)| name).collect();
@@ -41,7 +41,7 @@ fn the_inventory_has_every_file_with_unsafe() {
     assert!(differing.is_empty(), "listed or unsafe, but not both: {differing:#?}");
 }
 
-/// Names of tests are those of more than three words.
+/// Names with more than three words are those of tests.
 #[test]
 fn the_tests_it_names_exist() {
     let all: String = all_sources().into_values().collect();
@@ -50,7 +50,7 @@ fn the_tests_it_names_exist() {
             && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
     };
     let names: Vec<&str> = INVENTORY.split('`').skip(1).step_by(2).filter(is_name).collect();
-    // The published package has not the tests of the others.
+    // The published package does not contain the tests of the other packages.
     let lost = names.iter().filter(|name| !all.contains(&format!("fn {name}(")));
     let lost: Vec<_> = lost.filter(|_| !is_published()).collect();
     assert!(lost.is_empty() && names.len() > 15, "no test {lost:?}, of {} names", names.len());

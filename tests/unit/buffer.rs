@@ -4,8 +4,8 @@ use super::BlockBuffer;
 
 #[test]
 fn keeping_few_blocks_gives_memory_back() {
-    // From 32,768 blocks on, Linux has another alignment: crossing it must free with the layout it
-    // was allocated with.
+    // Linux has another alignment for 32,768 blocks or more. When a buffer crosses that size, it
+    // must be freed with the layout of its allocation.
     for (blocks, kept, allocated) in [
         (1, 1, 1),
         (2, 1, 1),
@@ -43,7 +43,7 @@ fn blocks_that_the_allocator_moves_are_the_same() {
     }
 }
 
-/// Huge pages that back the mapping which `start` is in, in KiB.
+/// Returns the size of the huge pages that back the mapping of `start`, in KiB.
 #[cfg(all(target_os = "linux", feature = "rayon"))]
 fn huge_kibibytes(start: *const u8) -> u64 {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
@@ -62,8 +62,9 @@ fn huge_kibibytes(start: *const u8) -> u64 {
     0
 }
 
-/// Advice that comes when pages were written is too late for them. The buffer that threads fill
-/// shows what this machine gives; of 48 MiB, which malloc maps anew and `calloc` does not serve.
+/// Advice is ignored if the pages have been written. The buffer that threads fill shows whether
+/// this machine has huge pages. It has 48 MiB, for which malloc creates a new mapping and which
+/// `calloc` does not serve.
 #[cfg(all(target_os = "linux", feature = "rayon"))]
 #[test]
 fn huge_pages_are_advised_before_the_first_write() {

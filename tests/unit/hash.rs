@@ -1,5 +1,5 @@
-//! Unit tests of `src/hash/batch.rs`, which includes this file: batches of keys hashed by the
-//! vectors of every kernel; each hash is that of the key alone.
+//! Unit tests of `src/hash/batch.rs`, which includes this file: the vectors of every kernel hash
+//! batches of keys, and each hash is that of the single key.
 
 use alloc::vec::Vec;
 use alloc::{format, string::ToString, vec};
@@ -24,8 +24,8 @@ fn hashes(random: &mut Random, count: usize) -> Vec<u64> {
     (0..count).map(|_| random.next()).collect()
 }
 
-/// The multiplier of the test vectors, which has every byte in it; and what overflows when it is
-/// added to or subtracted from.
+/// The multiplier of the test vectors, which contains different bytes, and values that overflow
+/// when it is added or subtracted.
 const PRIME: u64 = 0x9e37_79b1_85eb_ca8d;
 const SEEDS: [u64; 7] = [0, 1, u64::MAX, 1 << 63, 0xffff_ffff, 0xffff_ffff_0000_0000, PRIME];
 
@@ -34,7 +34,8 @@ fn bytes(random: &mut Random, length: usize) -> Vec<u8> {
     words.into_iter().flat_map(u64::to_le_bytes).take(length).collect()
 }
 
-/// Every key by this kernel and by the default one; what lies behind the last hash is not written.
+/// Hashes every key with this kernel and with the default one. Memory after the last hash is not
+/// written.
 fn check<K: AsRef<[u8]>>(kernel: Kernel, seed: u64, keys: &[K], about: &str) {
     let hasher = KeyHasher::with_seed(seed);
     let expected: Vec<u64> = keys.iter().map(|key| xxh3_64_with_seed(key.as_ref(), seed)).collect();
@@ -64,8 +65,8 @@ fn every_length_with_every_seed() {
     eprintln!("{hashed} hashes compared");
 }
 
-/// Lengths that mix in every way that is staged apart: all of a class, two classes, few and many
-/// keys of others, one alone.
+/// Mixtures of lengths that are staged differently: all of one class, two classes, few and many
+/// keys of other lengths, a single one.
 #[test]
 fn lengths_that_mix() {
     let mut random = Random(2);
@@ -99,8 +100,8 @@ fn lengths_that_mix() {
     }
 }
 
-/// As arrays, as slices at every alignment of a buffer that ends where its allocation does, as
-/// integers, and by offsets.
+/// As arrays, as slices at every alignment in a buffer that ends with its allocation, as integers,
+/// and by offsets.
 #[test]
 fn every_batch_length_and_alignment() {
     let mut random = Random(3);
@@ -149,7 +150,7 @@ fn fixed<const N: usize>(kernel: Kernel, random: &mut Random, count: usize) {
     }
 }
 
-/// The vectors that the authors of XXH3 publish with it: length, seed, hash.
+/// The test vectors that the authors of XXH3 publish with it: length, seed, hash.
 #[test]
 fn published_vectors() {
     const VECTORS: [(usize, u64, u64); 16] = [
@@ -222,7 +223,7 @@ fn wrong_lengths_and_offsets_are_errors_and_write_nothing() {
     let most = hasher.hash_offsets(b"012345678", &[0, 9, u128::MAX, 9], &mut hashes);
     assert_eq!(most, bad(2, i128::MAX, 9));
 
-    // No keys have no offset, or one.
+    // Without keys, there is one offset or none.
     assert_eq!(hasher.hash_offsets::<i32>(b"abc", &[], &mut []), Ok(()));
     assert_eq!(hasher.hash_offsets(b"abc", &[3_i32], &mut []), Ok(()));
     assert_eq!(hasher.hash_offsets(b"", &[0_i32, 0, 0, 0], &mut hashes), Ok(()));
@@ -245,8 +246,8 @@ fn the_batch_replaces_what_the_vector_held() {
     }
 }
 
-/// Keys that are longer or shorter each time they are read are nobody's keys, but read no other
-/// memory.
+/// Keys whose length changes each time they are read have meaningless hashes, but no other memory
+/// is read.
 #[test]
 fn keys_that_change_their_length() {
     struct Key(std::cell::Cell<usize>, [u8; 40]);
@@ -279,7 +280,7 @@ proptest! {
         most in 4..40_usize,
         seed: u64,
     ) {
-        // Of the lengths of all, and cut so that many are of one class.
+        // Lengths of all classes, and truncated so that many are of one class.
         let cut = keys.iter().map(|key| &key[..key.len().min(most)]);
         let cut: Vec<&[u8]> = cut.filter(|key| key.len() >= least).collect();
         let (bytes, mut offsets) = (cut.concat(), vec![0_i32]);

@@ -22,7 +22,7 @@ fn a_name_chooses_if_there_is_such_a_kernel() {
 #[test]
 fn filters_up_to_a_part_of_the_cache_are_not_prefetched() {
     let threshold = Kernel::default().prefetch_threshold();
-    // Unless somebody set it for the tests: from a phone's cache to a server's.
+    // The size of the cache, unless it is set for the tests: from a phone's to a server's.
     #[cfg(feature = "std")]
     if std::env::var(super::PREFETCH_VARIABLE).is_err() {
         assert!((64 << 10..=64 << 20).contains(&threshold), "{threshold}");
@@ -36,7 +36,7 @@ fn filters_up_to_a_part_of_the_cache_are_not_prefetched() {
     );
 }
 
-/// The rows of the table, and others that no CPU has: each way to prefetch.
+/// The rows of the table, and rows for no CPU: every kind of prefetching.
 fn tunings() -> Vec<&'static Tuning> {
     const EXTRA: [Tuning; 4] = [
         Tuning { short_calls: 1, long_calls: 1, groups: 1, distance: 64, level: 1 },
@@ -53,7 +53,7 @@ fn each_cpu_has_its_row() {
     for (.., tuning) in &TUNINGS {
         assert!(tuning.short_calls > 0 && tuning.distance > 0 && [1, 2].contains(&tuning.level));
     }
-    // Leaf 1 of `cpuid`, as processors of each kind have it.
+    // Leaf 1 of `cpuid` for each kind of processor.
     for (vendor, version, groups, many) in [
         ("AuthenticAMD", 0x00a0_0f11, usize::MAX, 1), // Zen 3: EPYC 7003, family 25 model 1
         ("AuthenticAMD", 0x00a2_0f10, usize::MAX, 1), // Zen 3: Ryzen 5000, model 33
@@ -74,8 +74,8 @@ fn each_cpu_has_its_row() {
     assert!(TUNINGS.iter().any(|(.., of)| core::ptr::eq(of, chosen)));
 }
 
-/// Long calls are not prefetched, prefetched between tests, or by groups, as the CPU's choice says,
-/// and answer alike in every way.
+/// Long calls are not prefetched, prefetched between tests, or in groups, as the CPU's row says.
+/// All have the same answers.
 #[test]
 fn long_calls_prefetch_as_is_chosen_for_the_cpu() {
     let hashes: Vec<u64> = (0..203).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
@@ -170,13 +170,13 @@ fn tiles_at_the_end_of_the_largest_filters() {
     }
 }
 
-/// Calls of every length into blocks at any alignment, of keys of which some come twice at every
-/// distance, against one key at a time.
+/// Calls of every length into blocks at any alignment, in which some keys repeat an earlier one at
+/// every distance, compared with single keys.
 #[test]
 fn every_kernel_says_which_hashes_were_new() {
     for probes in 1..=30 {
         for length in (0..=70).chain([127, 128, 129, 300]) {
-            // The key that a later one repeats is one to 64 places before it.
+            // The repeated key is 1 to 64 places before.
             let mut hashes: Vec<u64> = (1..=length as u64)
                 .map(|i| {
                     ((i + u64::from(probes)) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i << 25
@@ -211,7 +211,7 @@ fn every_kernel_says_which_hashes_were_new() {
     }
 }
 
-/// What keeps a kernel's writes inside the slice it was given.
+/// The check that keeps a kernel's writes inside its slice.
 #[cfg(all(feature = "std", panic = "unwind"))]
 #[test]
 fn a_hash_of_another_tile_panics() {

@@ -1,5 +1,6 @@
-//! Unit tests of `src/kernel.rs`, which includes this file: which kernel's loops each operation
-//! runs in, and that what inserts prefetch is what they write some keys later.
+//! Unit tests of `src/kernel.rs`, which includes this file: the kernel loops that each operation
+//! runs, and the prefetches of insertions, which must be for the blocks that are written several
+//! keys later.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -27,16 +28,16 @@ fn filter(blocks: usize, probes: u32, kernel: Kernel) -> BloomFilter {
     BloomFilter::with_params(params, KeyHash::default()).unwrap().with_kernel(kernel)
 }
 
-/// What runs where the kernel has a way of its own.
+/// The loops that run if the kernel has its own.
 fn expected_names(kernel: Kernel) -> Vec<&'static str> {
     match kernel.name() {
-        // Lookups are scalar without a loop that is watched.
+        // Scalar lookups are not recorded.
         "scalar" => Vec::new(),
         name => vec![name],
     }
 }
 
-/// Every lookup and insertion, of few keys and many, whatever the filter's size: catches a kernel
+/// Every lookup and insertion, with few keys and many, and filters of every size: catches a kernel
 /// that is never used.
 #[test]
 fn each_operation_runs_in_its_kernel() {
@@ -47,7 +48,8 @@ fn each_operation_runs_in_its_kernel() {
             for probes in [1, 6, 8, 9, 16, 17, 30] {
                 let about = format!("{kernel}, {blocks} blocks, {probes} probes");
                 let mut filter = filter(blocks, probes, kernel);
-                // Of fewer than four keys the portable kernel has no loop, and NEON one for all.
+                // With fewer than four keys, the portable kernel has no loop; NEON uses one for
+                // all.
                 let simd = matches!(kernel.name(), "avx512" | "avx2");
                 for count in [1, 2, 3, 4, 8, 9, 40, 64, 65, 300] {
                     let mut words = vec![0; all[..count].len().div_ceil(64)];
@@ -61,7 +63,7 @@ fn each_operation_runs_in_its_kernel() {
                     assert_eq!(ran, expected, "{about}, {count} keys");
                     let ran = kernels(&events(|| filter.insert_hashes(&all[..count]).unwrap()));
                     let expected = match kernel.name() {
-                        // Fewer than four are inserted probe by probe.
+                        // Fewer than four keys are inserted probe by probe.
                         "avx512" if count < 4 => "scalar",
                         "avx2" if probes > 16 => "scalar",
                         "avx512" | "avx2" => kernel.name(),
@@ -79,7 +81,8 @@ fn each_operation_runs_in_its_kernel() {
     }
 }
 
-/// Hashing: slices and arrays of the lengths that vectors have, integers; others one by one.
+/// Hashing: slices and arrays of the lengths that vectors support, and integers; other keys one by
+/// one.
 #[test]
 fn batches_are_hashed_by_the_kernels_vectors() {
     let bytes = [7_u8; 17];
@@ -97,7 +100,7 @@ fn batches_are_hashed_by_the_kernels_vectors() {
                 let (keys, mut hashes) = (vec![&bytes[..length]; count], vec![0; count]);
                 let ran = kernels(&events(|| hasher.hash_by(kernel, &keys, &mut hashes)));
                 assert_eq!(ran, expected, "{kernel}, {count} keys of {length} bytes");
-                // What users call takes the default kernel.
+                // The public methods use the default kernel.
                 if kernel == Kernel::default() {
                     let ran = kernels(&events(|| hasher.hash_batch(&keys, &mut hashes)));
                     assert_eq!(ran, expected, "{count} keys of {length} bytes");
@@ -123,7 +126,7 @@ fn batches_are_hashed_by_the_kernels_vectors() {
     }
 }
 
-/// In a process that looks up keys before anything else: what fits the cache is found out.
+/// In a process that looks up keys before anything else, the size of the cache is detected then.
 #[test]
 fn the_first_call_of_a_process_finds_out_what_fits() {
     const CHILD: &str = "BLOCKED_BLOOM_TEST_FIRST_CALL";
@@ -141,7 +144,7 @@ fn the_first_call_of_a_process_finds_out_what_fits() {
     assert!(lines(&events(|| filter.contains_u64s(&keys, &mut hits))).is_empty());
 }
 
-/// The line of each hash's block.
+/// Returns the line of each hash's block.
 fn read<B>(blocks: &[B], hashes: &[u64]) -> Vec<usize> {
     let count = blocks.len() as u32;
     hashes
@@ -150,8 +153,8 @@ fn read<B>(blocks: &[B], hashes: &[u64]) -> Vec<usize> {
         .collect()
 }
 
-/// Into a filter that outgrows the cache: the line of every key, in order, each once, as far ahead
-/// as everywhere; into one that fits, none.
+/// Insertion into a filter larger than the cache prefetches the line of every key once, in order,
+/// and at the usual distance. Insertion into a smaller filter does not prefetch.
 #[test]
 fn inserts_prefetch_the_blocks_that_they_write() {
     for kernel in Kernel::supported() {
@@ -169,8 +172,8 @@ fn inserts_prefetch_the_blocks_that_they_write() {
                     if !outgrows {
                         continue;
                     }
-                    // Each iteration notes that it ran before it writes its keys, of which AVX-512
-                    // has eight.
+                    // Each iteration records that it ran before it writes its keys; AVX-512 has
+                    // eight keys per iteration.
                     let keys = if kernels(&all) == ["avx512"] { 8 } else { 1 };
                     let iterations = all.iter().enumerate();
                     let iterations = iterations.filter(|(_, event)| matches!(event, Event::Ran(_)));
@@ -183,7 +186,7 @@ fn inserts_prefetch_the_blocks_that_they_write() {
                 }
             }
         }
-        // A part of a filter, as each thread of several has: its own blocks.
+        // A part of a filter, like the one of each thread: its own blocks.
         let (first, total) = (threshold as u32, 3 * threshold as u32);
         let mut part = vec![[0; 64]; threshold + 1];
         let mut hashes = hashes(3_000);
@@ -199,7 +202,7 @@ fn inserts_prefetch_the_blocks_that_they_write() {
     }
 }
 
-/// The line of each hash's block; both that it is in where blocks straddle two.
+/// Returns the line of each hash's block, or both lines if blocks straddle two.
 fn lines_of(blocks: &[Block], hashes: &[u64]) -> Vec<usize> {
     let (start, count) = (blocks.as_ptr().addr(), blocks.len() as u32);
     let both = |&hash: &u64| {
@@ -210,8 +213,8 @@ fn lines_of(blocks: &[Block], hashes: &[u64]) -> Vec<usize> {
     hashes.iter().flat_map(both).collect()
 }
 
-/// Whether this CPU's choice has a call of so many hashes, or of so many keys, prefetch in a filter
-/// of so many blocks.
+/// Whether a call with so many hashes, or so many keys, prefetches in a filter with so many blocks,
+/// by this CPU's row.
 fn prefetches(kernel: Kernel, blocks: usize, count: usize, from_keys: bool) -> bool {
     let Tuning { short_calls, long_calls, .. } = *tuning();
     let times = match count {
@@ -224,8 +227,8 @@ fn prefetches(kernel: Kernel, blocks: usize, count: usize, from_keys: bool) -> b
     blocks > times * kernel.prefetch_threshold() / 64
 }
 
-/// Does `work` with each row of the table in turn, whatever CPU this is: how short calls prefetch
-/// stays as this CPU's row says, since that is found out once.
+/// Runs `work` with each row of the table in turn. The prefetching of short calls stays that of
+/// this CPU's row, which is detected once.
 fn with_each_tuning(work: impl Fn()) {
     let short_calls = tuning().short_calls;
     for (.., row) in &TUNINGS {
@@ -235,8 +238,8 @@ fn with_each_tuning(work: impl Fn()) {
     tune(None);
 }
 
-/// A lookup that prefetches does so for the line of every key, in order, each once, and a key's
-/// line some keys before it is tested.
+/// A lookup with prefetching prefetches the line of every key once, in order, and several keys
+/// before the key is tested.
 #[test]
 fn lookups_prefetch_the_blocks_that_they_test() {
     with_each_tuning(lookups_prefetch);
@@ -267,8 +270,8 @@ fn lookups_prefetch() {
                                 return assert!(found.is_empty(), "{about}");
                             }
                             assert!(found == expected, "{about}");
-                            // However many keys an iteration has, as many as come in 64 places are
-                            // there when it begins.
+                            // When an iteration starts, the lines of the keys in the next 64 places
+                            // are prefetched, with any number of keys per iteration.
                             let iterations: Vec<usize> = all
                                 .iter()
                                 .enumerate()
@@ -280,8 +283,9 @@ fn lookups_prefetch() {
                                 let least = (first + DISTANCE).min(hashes.len());
                                 assert!(prefetched >= least, "{about}, iteration {i}");
                             }
-                            // Nor all at once: the first would be gone when they are needed.
-                            // (The scalar loop is not watched.)
+                            // Not all at once: the first lines would be evicted before they are
+                            // used.
+                            // (The scalar loop is not recorded.)
                             if hashes.len() > 1_000 && kernel.name() != "scalar" {
                                 assert!(iterations[0] <= 4 * DISTANCE, "{about}");
                             }
@@ -307,10 +311,10 @@ fn lookups_prefetch() {
     }
 }
 
-/// Where groups of hashes are prefetched, two are under way, besides the one that is tested.
+/// If groups of hashes are prefetched, two groups are in flight besides the one being tested.
 #[test]
 fn groups_of_hashes_are_prefetched_without_a_gap() {
-    // The first row, since not every CPU has its groups prefetched.
+    // The first row, since not every CPU prefetches in groups.
     tune(Some(&TUNINGS[0].3));
     const GROUPS: usize = 20;
     for kernel in Kernel::supported().filter(|kernel| kernel.name() != "scalar") {
@@ -328,7 +332,7 @@ fn groups_of_hashes_are_prefetched_without_a_gap() {
     }
 }
 
-/// From keys and from integers too: the blocks of all keys, in order, whatever number of them is
+/// Also for keys and integers: prefetches the blocks of all keys in order, with any number of keys
 /// hashed at a time.
 #[test]
 fn lookups_of_keys_prefetch_the_blocks_that_they_test() {
@@ -362,16 +366,16 @@ fn lookups_of_keys_prefetch() {
     }
 }
 
-/// Where groups of keys are prefetched, two are always under way, also where more keys than are
-/// else hashed at a time make up the batch.
+/// If groups of keys are prefetched, two are always in flight, even if the batch has more keys than
+/// are hashed at a time otherwise.
 #[test]
 fn groups_of_keys_are_prefetched_without_a_gap() {
-    // The first row, since not every CPU has its groups prefetched.
+    // The first row, since not every CPU prefetches in groups.
     tune(Some(&TUNINGS[0].3));
     const GROUPS: usize = 48;
     for kernel in Kernel::supported().filter(|kernel| kernel.name() != "scalar") {
         let filter = filter(kernel.prefetch_threshold() / 8 + 1, 6, kernel);
-        // So long that no vectors hash them, whose loops would be noted too.
+        // So long that vectors do not hash them, whose loops would be recorded too.
         let key = |i: u64| {
             let mut key = [0; 17];
             key[..8].copy_from_slice(&i.to_le_bytes());
@@ -393,7 +397,7 @@ fn groups_of_keys_are_prefetched_without_a_gap() {
     }
 }
 
-/// Filters that many threads add to: batches of lookups and of additions, and one key by hand.
+/// Filters that threads share: batches of lookups and of insertions, and a single key.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[test]
 fn shared_filters_prefetch_what_they_read() {
@@ -402,7 +406,7 @@ fn shared_filters_prefetch_what_they_read() {
     let mut hits = crate::Bitmask::new();
     for (blocks, outgrows) in [(threshold, false), (threshold + 1, true)] {
         let filter = filter(blocks, 6, Kernel::default());
-        // Nothing is copied, so that the blocks stay where they were.
+        // Nothing is copied, so the blocks keep their address.
         let expected = read(filter.blocks(), &hashes);
         let shared = crate::AtomicBloomFilter::from(filter);
         let by_hand = events(|| hashes.iter().for_each(|&hash| shared.prefetch_hash(hash)));

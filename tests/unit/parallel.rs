@@ -10,8 +10,8 @@ use crate::{BloomFilter, KeyHash, KeyHasher, Sizing};
 fn every_cut_gives_the_same_bytes() {
     let hashes: Vec<u64> =
         (0..30_000_u64).map(|key| KeyHasher::default().hash(key.to_le_bytes())).collect();
-    // At 70,000 blocks and 5,000 tasks MAX_CUTS decides, at 9,001 and one task CUT_BLOCKS, else the
-    // tasks.
+    // With 70,000 blocks and 5,000 tasks, MAX_CUTS decides; with 9,001 blocks and one task,
+    // CUT_BLOCKS; otherwise the tasks.
     for blocks in [1, 2, 3, 7, 8, 1_000, 9_001, 70_000] {
         let params = Sizing::MaxBytes(64 + 64 * blocks).params(1_000_000).unwrap();
         let empty = BloomFilter::with_params(params, KeyHash::default()).unwrap();
@@ -54,8 +54,8 @@ fn partitions_keep_every_hash_and_order_the_cuts() {
     }
 }
 
-/// Whatever the methods `par_*` share, both threads of a pool work at: what only one of them does
-/// has no name here.
+/// Both threads of a pool take part in the work that the methods `par_*` share. Work of a single
+/// thread has no name here.
 #[test]
 fn threads_of_the_pool_take_part() {
     use crate::watch::shared_by_threads;
@@ -79,7 +79,7 @@ fn threads_of_the_pool_take_part() {
     let mut filter = filter.unwrap();
     let all = ["fill", "order", "window"];
     assert_eq!(shared(&mut || filter.par_insert_batch(&keys).unwrap()), all);
-    // Fewer are hashed together, and inserted by one.
+    // Fewer keys are hashed by both threads, and inserted by one.
     let few = &keys[..2 * PIECE];
     assert_eq!(shared(&mut || filter.par_insert_batch(few).unwrap()), ["window"]);
     let hashes: Vec<u64> = keys.iter().map(|key| KeyHasher::default().hash(key)).collect();

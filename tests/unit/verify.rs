@@ -62,7 +62,7 @@ fn flushed_keys_are_verified_too() {
     assert_eq!(error, BuildError::KeysMissing { missing: 1, keys: 1_000 });
 }
 
-/// A plain sum or xor of hashes would not notice these.
+/// A plain sum or XOR of hashes would not detect these.
 #[test]
 fn sums_tell_repeated_and_shifted_hashes_apart() {
     assert_ne!(sum_of(&[5, 5]), sum_of(&[]));
@@ -70,7 +70,7 @@ fn sums_tell_repeated_and_shifted_hashes_apart() {
     assert_ne!(sum_of(&[1 << 32, 4 << 32]), sum_of(&[2 << 32, 3 << 32]));
 }
 
-/// What is left of a limit may suffice for one hash: to flush that often would be slow.
+/// The remaining bytes of a limit may suffice for one hash only: flushing that often would be slow.
 #[test]
 fn the_largest_chunk_collects_what_is_flushed_next() {
     for hashes in 16_000..16_300 {
@@ -79,7 +79,7 @@ fn the_largest_chunk_collects_what_is_flushed_next() {
         assert!(builder.filling.is_some());
         let (chunks, room) = (builder.chunks.len(), builder.chunks[0].capacity());
         assert!(chunks == 1 && room > 800, "{hashes} hashes: {chunks} chunks, {room}");
-        // A clone has no spare capacity of its own.
+        // A clone has no spare capacity.
         let mut clone = builder.clone();
         add(&mut clone, 1..=200);
         assert_eq!(clone.chunks.len(), 1);

@@ -1,5 +1,5 @@
-//! What unit tests see of the code that they run: which cache lines are prefetched, which loops of
-//! which kernel run, and which threads of a pool share some work.
+//! Events that unit tests record: prefetched cache lines, loops of kernels, and the threads of a
+//! pool that share work.
 
 use std::cell::{Cell, RefCell};
 use std::vec::Vec;
@@ -8,9 +8,9 @@ use crate::kernel::Tuning;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A cache line is prefetched: its address over 64.
+    /// A cache line was prefetched: its address divided by 64.
     Line(usize),
-    /// A loop of this kernel runs.
+    /// A loop of this kernel ran.
     Ran(&'static str),
 }
 
@@ -19,17 +19,17 @@ std::thread_local! {
     static TUNING: Cell<Option<&'static Tuning>> = const { Cell::new(None) };
 }
 
-/// Replaces this CPU's row by what a test chose.
+/// Replaces this CPU's row with the one that a test has chosen.
 pub(crate) fn tuned(tuning: &mut &'static Tuning) {
     *tuning = TUNING.get().unwrap_or(*tuning);
 }
 
-/// Long calls of this thread then prefetch as `tuning` says; with nothing, as this CPU's row says.
+/// Sets the row that long calls of this thread use; `None` restores this CPU's row.
 pub(crate) fn tune(tuning: Option<&'static Tuning>) {
     TUNING.set(tuning);
 }
 
-/// What this thread does in `work`, in order.
+/// Returns the events of this thread during `work`, in order.
 pub(crate) fn events(work: impl FnOnce()) -> Vec<Event> {
     SEEN.set(Some(Vec::new()));
     work();
@@ -52,7 +52,7 @@ pub(crate) fn prefetched(line: *const u8) {
     note(Event::Line(line.addr() / 64));
 }
 
-/// The lines among the events.
+/// Returns the lines among the events.
 pub(crate) fn lines(events: &[Event]) -> Vec<usize> {
     let line = |event: &Event| match event {
         Event::Line(line) => Some(*line),
@@ -61,7 +61,7 @@ pub(crate) fn lines(events: &[Event]) -> Vec<usize> {
     events.iter().filter_map(line).collect()
 }
 
-/// The kernels whose loops ran, each once.
+/// Returns the kernels whose loops ran, without duplicates.
 pub(crate) fn kernels(events: &[Event]) -> Vec<&'static str> {
     let kernel = |event: &Event| match event {
         Event::Line(_) => None,
@@ -85,7 +85,7 @@ mod threads {
     use std::time::Duration;
     use std::vec::Vec;
 
-    /// By the name of some work, the threads that did a part of it.
+    /// For each name of some work, the threads that took part.
     #[derive(Default)]
     struct Rendezvous(Mutex<BTreeMap<&'static str, HashSet<ThreadId>>>, Condvar);
 
@@ -93,9 +93,9 @@ mod threads {
         static RENDEZVOUS: RefCell<Option<Arc<Rendezvous>>> = const { RefCell::new(None) };
     }
 
-    /// Does `work` in a pool of two threads, and gives the names of what both took part in. The
-    /// first to begin something waits for the other, so that the answer does not depend on how busy
-    /// the machine is.
+    /// Runs `work` in a pool of two threads, and returns the names of the work in which both took
+    /// part. The first thread to start some work waits for the other, so that the result does not
+    /// depend on the load of the machine.
     pub(crate) fn shared_by_threads(work: impl FnOnce() + Send) -> Vec<&'static str> {
         let meeting = Arc::new(Rendezvous::default());
         let of_pool = Arc::clone(&meeting);
@@ -109,7 +109,7 @@ mod threads {
         met.iter().filter(|(_, threads)| threads.len() > 1).map(|(name, _)| *name).collect()
     }
 
-    /// A thread does a part of some work.
+    /// Records that a thread takes part in some work.
     pub(crate) fn arrive(name: &'static str) {
         let Some(meeting) = RENDEZVOUS.with_borrow(Clone::clone) else { return };
         let Rendezvous(met, changed) = &*meeting;

@@ -69,7 +69,7 @@ impl Table {
     }
 
     /// Reads the one block that may contain the key.
-    fn has(&self, key: u64) -> Result<bool> {
+    fn contains(&self, key: u64) -> Result<bool> {
         let Some(block) = self.first_keys.partition_point(|&first| first <= key).checked_sub(1)
         else {
             return Ok(false);
@@ -145,7 +145,7 @@ impl Engine {
                 Memory::All(filters) => filters[table].contains_hash(hash),
                 Memory::Lru { .. } => self.look_up_in_lru(table, hash)?,
             };
-            if must_read && self.tables[table].has(key)? {
+            if must_read && self.tables[table].contains(key)? {
                 return Ok(true);
             }
             self.counts.visits_of_absent += 1;

@@ -1,9 +1,9 @@
-//! What a type of filter was given by its own insertion is found by every lookup, and by the right
-//! hash: an absent key is answered alike by each of them.
+//! For each type of filter, every lookup with the right hash finds the keys that the filter
+//! inserted itself, and all lookups agree on absent keys.
 
 use blocked_bloom::{Bitmask, Filter};
 
-/// Keys and integers that a filter which is checked was given: no more, and each of the integers by
+/// Keys and integers that a checked filter has inserted, and no others. The key of an integer is
 /// its little-endian bytes.
 pub(crate) fn keys() -> Vec<Vec<u8>> {
     let key = |i: usize| format!("key {i:04}, {}", "x".repeat(i % 37)).into_bytes();
@@ -23,18 +23,19 @@ pub(crate) fn sorted() -> Vec<Vec<u8>> {
     all
 }
 
-/// How a filter answers to the hash of a key that it was given.
+/// How a filter must answer for the hash of a key that it has inserted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hashes {
-    /// As to the key.
+    /// As for the key.
     AsKeys,
-    /// As to the key or "maybe": a hash says less, or the filter is of another one.
+    /// As for the key, or "maybe", because a hash has less information or the filter uses another
+    /// hash.
     #[allow(dead_code, reason = "for filters of other systems")]
     LessThanKeys,
 }
 
-/// Looks up what was inserted, and as many keys and integers that were not, by each method in calls
-/// of several lengths.
+/// Looks up the inserted keys and integers, and as many absent ones, by each method in calls of
+/// several lengths.
 pub(crate) fn check<F: Filter>(name: &str, filter: &F, hashes: Hashes) {
     let absent = |key: &Vec<u8>| [b"absent ", key.as_slice()].concat();
     let all: Vec<Vec<u8>> = keys().iter().flat_map(|key| [key.clone(), absent(key)]).collect();

@@ -1,7 +1,7 @@
-//! What Linux was told of memory.
+//! The advice that Linux has received about memory.
 
-/// Whether the mapping that `start` is in is advised to be on huge pages. Meaningful for memory of
-/// 32 MiB and more: less may be memory that was used, and advised, before.
+/// Whether the mapping of `start` is advised to use huge pages. Only for memory of 32 MiB or more:
+/// smaller memory may have been used and advised before.
 fn are_advised(start: *const u8) -> bool {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mut here = false;
@@ -16,8 +16,8 @@ fn are_advised(start: *const u8) -> bool {
     })
 }
 
-/// Checks that memory is advised if it was to be, and not if it was not. A kernel without huge
-/// pages takes no advice.
+/// Checks that memory is advised if and only if it should be. A kernel without huge pages ignores
+/// advice.
 pub(crate) fn check_advice(wanted: &[*const u8], not_wanted: &[*const u8]) {
     assert!(not_wanted.iter().all(|&start| !are_advised(start)));
     let advised = wanted.iter().filter(|&&start| are_advised(start)).count();

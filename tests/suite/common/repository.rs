@@ -1,7 +1,7 @@
 //! The files of the repository, for tests that read them.
 //!
-//! The published package leaves some directories out (`exclude` in Cargo.toml); there, and only
-//! there, they are passed over.
+//! The published package omits some directories (`exclude` in Cargo.toml); only there, they are
+//! skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(crate) fn relative(path: &Path) -> String {
     path.strip_prefix(root()).unwrap().to_string_lossy().replace('\\', "/")
 }
 
-/// Files with this extension below a directory of the repository, in order, but for build output
+/// Files with this extension below a directory of the repository, in order, except for build output
 /// and hidden directories.
 pub(crate) fn files(directory: &str, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -42,8 +42,8 @@ fn walk(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The directories of the workspace's packages of libraries and tools: the root and those below
-/// `crates`, with a `/` at the end.
+/// The directories of the workspace's libraries and tools: the root and those below `crates`, with
+/// a `/` at the end.
 pub(crate) fn packages() -> Vec<String> {
     let manifests = files("crates", "toml");
     let manifests = manifests.iter().map(|path| relative(path));
@@ -53,12 +53,13 @@ pub(crate) fn packages() -> Vec<String> {
     packages
 }
 
-/// Whether these files are those of the published package: Cargo keeps the original manifest in it.
+/// Whether these files are those of the published package, in which Cargo keeps the original
+/// manifest.
 pub(crate) fn is_published() -> bool {
     root().join("Cargo.toml.orig").exists()
 }
 
-/// Whether a path is in a directory that the published package leaves out, if this is the published
+/// Whether the published package omits the directory of this path, if this is the published
 /// package.
 pub(crate) fn is_left_out(path: &Path) -> bool {
     if !is_published() {

@@ -6,11 +6,11 @@ use crate::common::Random;
 
 const RANDOM: usize = 10_000;
 
-/// What came of reading a damaged copy.
+/// The result of reading a damaged copy.
 pub(crate) struct Outcome {
     pub(crate) error: bool,
-    /// To the lookups of the case, those of keys that were added first. None if there is nothing to
-    /// look up in.
+    /// Answers to the lookups of the case, inserted keys first. `None` if the copy cannot be looked
+    /// up.
     pub(crate) answers: Option<Vec<bool>>,
 }
 
@@ -24,12 +24,12 @@ impl Outcome {
     }
 }
 
-/// What a reading that was written from the format's description says.
+/// The result of a second reader, written from the description of the format.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Expected {
     Refused,
     Answers(Vec<bool>),
-    /// The reading does not cover this.
+    /// The second reader does not cover this.
     Unknown,
 }
 
@@ -39,26 +39,26 @@ impl Expected {
     }
 }
 
-/// Mends checksums.
+/// Corrects checksums.
 pub(crate) type Seal = dyn Fn(&mut [u8]);
 
 /// A format under damage.
 pub(crate) struct Case<'a> {
     pub(crate) name: &'static str,
     pub(crate) bytes: Vec<u8>,
-    /// Another of the same kind, to splice with.
+    /// Another filter of the same kind, for splices.
     pub(crate) other: Vec<u8>,
-    /// Lookups of keys that were added.
+    /// Lookups of inserted keys.
     pub(crate) added: usize,
-    /// Bytes of which every value is tried, the checksums mended.
+    /// Bytes for which every value is tried, with corrected checksums.
     pub(crate) header: Range<usize>,
-    /// Mends the checksums; none if there are none.
+    /// Corrects the checksums, if the format has any.
     pub(crate) seal: Option<&'a Seal>,
     pub(crate) look_up: &'a dyn Fn(&[u8]) -> Outcome,
     pub(crate) naive: &'a dyn Fn(&[u8]) -> Expected,
 }
 
-/// How many damaged copies fared how.
+/// The number of damaged copies with each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
     pub(crate) refused: usize,
@@ -78,12 +78,12 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// All damage that no checksum was mended after.
+    /// All damage without corrected checksums.
     pub(crate) fn unsealed(&self) -> [Counts; 4] {
         [self.truncated, self.flipped, self.random, self.spliced]
     }
 
-    /// Every checksum or length that there is must notice.
+    /// Every checksum or length must detect it.
     pub(crate) fn all_refused(&self) -> bool {
         self.unsealed()
             .iter()
@@ -143,7 +143,7 @@ impl Case<'_> {
         counts
     }
 
-    /// Whether there was an error, and whether a key that was added is absent.
+    /// Whether there was an error, and whether an inserted key is absent.
     fn fare(&self, bytes: &[u8], damage: &str) -> (bool, bool) {
         let outcome = (self.look_up)(bytes);
         let context = || format!("{}, {damage}: {bytes:02x?}", self.name);
@@ -170,12 +170,13 @@ impl Case<'_> {
         })
     }
 
-    /// One to four places: new bytes, or a run of zeros, of ones, or of bytes from elsewhere.
+    /// Changes one to four places: new bytes, or a run of zeros, of ones, or of bytes from
+    /// elsewhere.
     fn random(&self, seal: bool) -> impl Iterator<Item = Vec<u8>> {
         let mut random = Random(self.bytes.len() as u64);
         (0..RANDOM).map(move |_| {
             let mut bytes = self.bytes.clone();
-            // Mended damage of the header needs to hit it at times.
+            // Damage with corrected checksums must sometimes hit the header.
             let reach =
                 if seal && random.next().is_multiple_of(2) { self.header.end } else { bytes.len() };
             for _ in 0..=random.next() % 4 {
@@ -189,8 +190,7 @@ impl Case<'_> {
                         bytes.copy_within(from..from + length, at);
                     }
                     3 => bytes[at..at + length].fill_with(|| random.next() as u8),
-                    // Near by: of what is within the limits and of what is just outside, there is
-                    // little.
+                    // Nearby values, since few values are just inside or just outside the limits.
                     _ => {
                         bytes[at] = bytes[at].wrapping_add(random.next() as u8 % 5).wrapping_sub(2)
                     }
@@ -203,8 +203,8 @@ impl Case<'_> {
         })
     }
 
-    /// The beginning of one and the end of the other, both ways, cut at the same place and at the
-    /// same distance from the end. Cuts where both have the same bytes give the same copy, which
+    /// The start of one copy and the end of the other, in both orders, cut at the same offset and
+    /// at the same distance from the end. Cuts between equal bytes have the same result, which
     /// counts once.
     fn splices(&self) -> impl Iterator<Item = Vec<u8>> {
         let mut splices = Vec::new();

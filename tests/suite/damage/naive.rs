@@ -1,5 +1,5 @@
-//! `docs/format.md` read once more, step by step and without the crate, and the probe schemes of
-//! the filters of other systems.
+//! A second implementation of `docs/format.md`, step by step and without the crate, and of the
+//! probe schemes of other systems' filters.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -26,7 +26,7 @@ pub(crate) fn probe_scheme_1(blocks: &[u8], probes: u8, hash: u64) -> bool {
     })
 }
 
-/// Parquet's probe scheme: a block of eight words, a bit in each.
+/// Parquet's probe scheme: a block of eight words, with one bit in each.
 pub(crate) fn split_block(bitset: &[u8], hash: u64) -> bool {
     const SALT: [u32; 8] = [
         0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947,
@@ -37,7 +37,7 @@ pub(crate) fn split_block(bitset: &[u8], hash: u64) -> bool {
     (0..8).all(|i| u32_at(block, 4 * i) >> ((hash as u32).wrapping_mul(SALT[i]) >> 27) & 1 == 1)
 }
 
-/// A filter that passed the checks of the document.
+/// A filter that passed the checks in the document.
 pub(crate) struct Filter<'a> {
     pub(crate) hash: u8,
     pub(crate) seed: u64,

@@ -1,5 +1,5 @@
-//! The crate's own formats: checksums cover every byte, so all damage is rejected unless the test
-//! mends them; then the answers are those of a naive reading of the header as it stands.
+//! The crate's own formats. Checksums cover every byte, so all damage is rejected unless the test
+//! corrects them. Then the answers are those of a second reader of the same header.
 
 use std::ops::Range;
 
@@ -12,16 +12,16 @@ use super::campaign::{Case, Expected, Outcome, Report};
 use super::naive;
 use crate::common::kernels;
 
-/// Prefixes of the keys are cut by this rule.
+/// The prefix rule.
 const RULE: &str = "fixed:4";
 
-/// Of 20 prefixes; `set` tells keys that are in one filter from those of another.
+/// A key with one of 20 prefixes; `set` distinguishes the keys of two filters.
 fn keys(set: &str, numbers: Range<u32>) -> Vec<Vec<u8>> {
     numbers.map(|i| format!("{set}{:03}/{i:06}", i % 20).into_bytes()).collect()
 }
 
 fn options(set: &str) -> FilterOptions {
-    // Another set, another seed: a splice mixes hashes, too.
+    // Another set and another seed, so that a splice also mixes hashes.
     let seed = u64::from(set.as_bytes()[0]);
     FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed })
 }
@@ -43,7 +43,7 @@ fn answers(filter: BloomFilter<&[Block]>, keys: &[Vec<u8>], kernels: &[Kernel]) 
     answers
 }
 
-/// Makes both checksums of a filter or an index fit again, as a hostile or buggy writer would.
+/// Corrects both checksums of a filter or an index, as a hostile or faulty writer would.
 fn seal(bytes: &mut [u8]) {
     let sum = xxh3_64(&bytes[64..]);
     bytes[48..56].copy_from_slice(&sum.to_le_bytes());
@@ -58,7 +58,7 @@ fn seal_header(bytes: &mut [u8]) {
 fn filter(name: &'static str, bytes: Vec<u8>, other: Vec<u8>) -> Report {
     let (kernels, rule) = (kernels(), PrefixExtractor::fixed(4));
     let queries = [keys("a", 0..100), keys("n", 0..100)].concat();
-    // The first 100 are of added prefixes, too, and are looked up as such before the others.
+    // The first 100 are also inserted prefixes, and are looked up as such first.
     let (added, absent) = queries.split_at(100);
     let look_up = |bytes: &[u8]| match BloomFilter::from_bytes_any_hash(bytes) {
         Err(error) => {
@@ -90,8 +90,8 @@ fn filter(name: &'static str, bytes: Vec<u8>, other: Vec<u8>) -> Report {
         .run()
 }
 
-/// What holds for every format whose header is checked: nearly all values are rejected, some open,
-/// and answer as described.
+/// For every format whose header is checked: nearly all values are rejected, and the others open
+/// and answer as documented.
 fn check(report: &Report) {
     assert!(report.all_refused());
     assert!(report.header.refused > 5_000 && report.header.harmless + report.header.wrong > 500);
@@ -113,6 +113,6 @@ fn filters() {
     let pass_all = |seed| BloomFilter::pass_all(KeyHash::Xxh3 { seed }).to_bytes();
     let report = filter("pass-all filter", pass_all(1), pass_all(2));
     check(&report);
-    // Whatever a mended header says, a block of ones rules nothing out.
+    // A block of ones rules nothing out, with any header.
     assert_eq!(report.header.wrong, 0);
 }

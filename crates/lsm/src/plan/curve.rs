@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use blocked_bloom::Sizing;
 
-use super::size::{most_blocks, stored_bytes};
+use super::size::{max_blocks, stored_bytes};
 
 /// Up to this many keys the rate is computed for the exact number. For more, it is computed for the
 /// next power of two up to [`MAX_KEYS`], at the same bits per key. The two rates differ like those
@@ -44,7 +44,7 @@ impl Curve {
     /// Computes the curve of a class: about 400 sizes at 10 us each, or one per block if that is
     /// fewer.
     pub(super) fn new(keys: u64) -> Self {
-        let most = most_blocks(keys);
+        let most = max_blocks(keys);
         // A sixteenth of a bit per key, or 1/128 of the size if that is more.
         let smallest_step = (keys / (16 * 512)).max(1) as u32;
         let mut corners: Vec<Point> = Vec::new();
@@ -67,7 +67,7 @@ impl Curve {
     /// Returns the corners for a filter of `keys` keys of this class, ascending. The last one is
     /// the maximum size.
     pub(super) fn corners(&self, keys: u64) -> Vec<Point> {
-        let most = most_blocks(keys);
+        let most = max_blocks(keys);
         if keys == self.keys {
             return self.corners.clone();
         }

@@ -37,19 +37,19 @@ pub struct Level {
     pub keys: u64,
     /// Sorted runs, each of which a lookup must try: 1 with leveled compaction, several with tiered
     /// compaction and for level 0.
-    #[cfg_attr(feature = "serde", serde(default = "one"))]
+    #[cfg_attr(feature = "serde", serde(default = "default_one"))]
     pub runs: u32,
     /// Tables of each run, with disjoint key ranges. A lookup tries one of them. Each has its own
     /// filter.
-    #[cfg_attr(feature = "serde", serde(default = "one"))]
+    #[cfg_attr(feature = "serde", serde(default = "default_one"))]
     pub tables: u32,
     /// Lookups that reach the level per lookup of the tree, or in any other unit that all levels
     /// share.
-    #[cfg_attr(feature = "serde", serde(default = "one"))]
+    #[cfg_attr(feature = "serde", serde(default = "default_one"))]
     pub lookups: f64,
     /// Cost of a wasted read, in reads: less than 1 if the data blocks are often cached, more if
     /// they are remote.
-    #[cfg_attr(feature = "serde", serde(default = "one"))]
+    #[cfg_attr(feature = "serde", serde(default = "default_one"))]
     pub cost: f64,
     /// Cost of a query of one run's filter, in reads. 0.001 is 100 ns of memory access compared
     /// with 100 us of storage access.
@@ -62,7 +62,7 @@ pub struct Level {
 }
 
 #[cfg(feature = "serde")]
-fn one<T: From<u8>>() -> T {
+fn default_one<T: From<u8>>() -> T {
     T::from(1)
 }
 

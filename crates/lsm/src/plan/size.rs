@@ -7,7 +7,7 @@ use blocked_bloom::{MAX_BITS_PER_KEY, MAX_RECOMMENDED_BLOCKS, Sizing};
 use super::level::Level;
 
 /// Returns the maximum blocks that a plan gives to one filter of this many keys.
-pub(super) fn most_blocks(keys: u64) -> u32 {
+pub(super) fn max_blocks(keys: u64) -> u32 {
     let sizing = Sizing::BitsPerKey(MAX_BITS_PER_KEY);
     let blocks = sizing.params(keys).map_or(u32::MAX, |params| params.blocks());
     blocks.min(MAX_RECOMMENDED_BLOCKS)

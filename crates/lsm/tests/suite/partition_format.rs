@@ -136,7 +136,7 @@ fn wrong_fields_with_right_checksums_are_named() {
 /// First, in between and last: the partitions after it start above 2^38.
 #[test]
 fn the_largest_partition_opens_and_a_larger_one_does_not() {
-    const MOST: u64 = 64 + 64 * u32::MAX as u64;
+    const MAX_LENGTH: u64 = 64 + 64 * u32::MAX as u64;
     let Built { index, .. } = &specimens()[1];
     for partition in 0..4 {
         // The index with another length for this partition, which had 128 bytes like the others.
@@ -150,13 +150,13 @@ fn the_largest_partition_opens_and_a_larger_one_does_not() {
             PartitionIndex::from_bytes_any_hash(changed)
         };
         let offset = 128 * partition as u64;
-        let opened = open_with(MOST).unwrap();
+        let opened = open_with(MAX_LENGTH).unwrap();
         let at = opened.location(partition).unwrap();
-        assert_eq!((at.offset, at.length), (offset, MOST));
-        assert_eq!(opened.stored_bytes(), 3 * 128 + MOST);
-        let error = open_with(MOST + 64).unwrap_err();
+        assert_eq!((at.offset, at.length), (offset, MAX_LENGTH));
+        assert_eq!(opened.stored_bytes(), 3 * 128 + MAX_LENGTH);
+        let error = open_with(MAX_LENGTH + 64).unwrap_err();
         assert_eq!(error.offset(), 64 + 24 * partition as u64 + 8);
-        assert!(error.to_string().contains(&(offset + MOST + 64).to_string()), "{error}");
+        assert!(error.to_string().contains(&(offset + MAX_LENGTH + 64).to_string()), "{error}");
     }
 }
 
