@@ -4,10 +4,10 @@
 //! cargo run -p blocked-bloom-formats --example parquet_prune
 //! ```
 //!
-//! The file in `tests/fixtures/parquet` was written by pyarrow: two row groups of 2,500 rows. First
-//! queries of one and of two columns are pruned. Then the values in the table beside the file,
-//! which has pyarrow's own answers, are looked up in each column. Prints the row groups that are
-//! read, and for each column how many of the row groups without the value are read all the same.
+//! pyarrow wrote the file in `tests/fixtures/parquet`: two row groups of 2,500 rows. First, queries
+//! of one and of two columns are pruned. Then the values of the table next to the file, which
+//! contains pyarrow's answers, are looked up in each column. Prints the row groups to read, and for
+//! each column how many row groups without the value are read nevertheless.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
 use std::collections::BTreeMap;
@@ -60,8 +60,7 @@ fn look_up(
     column: usize,
     lines: &[Line<'_>],
 ) -> Result<usize, Box<dyn Error>> {
-    // Whoever has the bytes that the column stores hashes them as they are: once, for all row
-    // groups.
+    // Callers that have the column's stored bytes hash them unchanged, once for all row groups.
     let hashes: Vec<u64> = lines.iter().map(|line| hash_value(&line.plain)).collect();
     let (mut in_vain, mut hits) = (0, Bitmask::new());
     for row_group in 0..file.row_groups().len() {

@@ -1,5 +1,5 @@
-//! What the batches of all filters have in common: keys are answered as their hashes are, words
-//! have one length, and what is left when a key panics never says "absent".
+//! Properties of the batches of all filters: keys get the answers of their hashes, words must have
+//! the right length, and after a panic no remaining answer is "absent".
 
 use std::cell::Cell;
 use std::fs;
@@ -55,8 +55,8 @@ fn file(blocks: &[(Vec<u8>, Vec<u8>)], properties: &[(&str, &[u8])]) -> Vec<u8> 
     file.finish(&[("partitionedfilter.rocksdb.BuiltinBloomFilter", place)], Some(properties))
 }
 
-/// Files of 300 keys by name: full filters, partitions under either comparator, a filter of which
-/// nothing can be looked up.
+/// Files of 300 keys by name: full filters, partitions with either comparator, and a filter that
+/// supports no lookup.
 fn files(keys: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
     let all = blocks(keys);
     let full = |which: usize| [(keys[299].clone(), all[which].1.clone())];
@@ -157,7 +157,7 @@ fn rocksdb_files() {
         let by_hash = answers(&file, &hashes);
         assert_eq!(by_hash, expected, "{name}");
         assert!(by_hash[..300].iter().all(|&maybe| maybe), "{name}");
-        // What is absent by its hash is absent by its key.
+        // A hash and its key have the same answer.
         assert!(looked_up.iter().zip(&by_hash).all(|(key, &maybe)| maybe || !file.contains(key)));
         let has_partitions = file.layout() == FilterLayout::Partitioned;
         assert_eq!(name.starts_with("partitions"), has_partitions);
@@ -389,7 +389,7 @@ fn owners_that_lend_other_bytes() {
         .unwrap());
 }
 
-/// Bytes that are a byte shorter from some call on.
+/// Bytes that become one byte shorter after some number of calls.
 struct Shrinking {
     bytes: Vec<u8>,
     calls: Cell<usize>,

@@ -29,7 +29,7 @@ fn keys(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|i| random_key(random, i % 40)).collect()
 }
 
-/// Words of random bytes, three quarters of whose bits are set: half of all keys pass two probes.
+/// Random words with three quarters of their bits set, so that half of all keys pass two probes.
 fn words(random: &mut Random, count: usize) -> Vec<u8> {
     (0..count).flat_map(|_| (random.next() | random.next()).to_le_bytes()).collect()
 }
@@ -153,7 +153,7 @@ fn cassandras_filters_merge_into_what_holds_the_keys_of_both() {
     }
 }
 
-/// What a clone counts that keys are added to by hand is what a chain counts.
+/// A cloned link counts inserted keys like a chain.
 #[test]
 fn a_link_counts_the_keys_that_were_new() {
     let chain = blocked_bloom_formats::redis::RedisFilter::new(500, 0.01, None).unwrap();

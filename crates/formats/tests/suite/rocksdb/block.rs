@@ -1,5 +1,5 @@
-//! RocksDB's filter blocks: its own answers for its own blocks, by every kernel; the bytes it
-//! writes; and blocks that are not what they say.
+//! RocksDB's filter blocks: its answers for its own blocks with every kernel, the bytes it writes,
+//! and blocks with wrong trailers.
 
 use std::collections::HashMap;
 use std::fs;

@@ -179,7 +179,7 @@ fn a_batch_over_files_of_both_kinds() {
     }
 }
 
-/// Where a Bloom filter is smaller, it is what the builder writes.
+/// The builder writes a Bloom filter if that is smaller.
 #[test]
 fn few_keys_are_a_bloom_filter() {
     for count in [1, 50, 150] {
