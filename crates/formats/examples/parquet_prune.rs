@@ -62,7 +62,7 @@ fn look_up(
 ) -> Result<usize, Box<dyn Error>> {
     // Callers that have the column's stored bytes hash them unchanged, once for all row groups.
     let hashes: Vec<u64> = lines.iter().map(|line| hash_value(&line.plain)).collect();
-    let (mut in_vain, mut hits) = (0, Bitmask::new());
+    let (mut false_positives, mut hits) = (0, Bitmask::new());
     for row_group in 0..file.row_groups().len() {
         let filter = file.filter(row_group, column)?.ok_or("pyarrow wrote a filter")?;
         filter.contains_hashes(&hashes, &mut hits);
@@ -71,10 +71,10 @@ fn look_up(
                 [line.stored, line.expected].map(|bits| &bits[row_group..][..1] == "1");
             assert_eq!(hits.get(i), Some(expected), "another answer than pyarrow's");
             assert!(expected || !stored, "a row group that has the value is skipped");
-            in_vain += usize::from(expected && !stored);
+            false_positives += usize::from(expected && !stored);
         }
     }
-    Ok(in_vain)
+    Ok(false_positives)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -110,10 +110,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("column           lookups   without the value   read all the same");
     for (column, lines) in columns {
         let without: usize = lines.iter().map(|line| line.stored.matches('0').count()).sum();
-        let in_vain = look_up(&file, column, &lines)?;
+        let false_positives = look_up(&file, column, &lines)?;
         let (name, lookups) =
             (file.row_groups()[0].columns()[column].name(), rows.len() * lines.len());
-        println!("{name:<17}{lookups:>7}{without:>20}{in_vain:>20}");
+        println!("{name:<17}{lookups:>7}{without:>20}{false_positives:>20}");
     }
     Ok(())
 }

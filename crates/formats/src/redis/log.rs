@@ -49,8 +49,8 @@ pub(super) fn ln(x: f64) -> f64 {
     let square = s.times(s);
     let term = |odd: u32| DoubleDouble::quotient(1.0, DoubleDouble(odd.into(), 0.0));
     let series = (0..20).rev().fold(term(41), |sum, i| sum.times(square).plus(term(2 * i + 1)));
-    let of_mantissa = s.times(series).times(DoubleDouble(2.0, 0.0));
-    let result = LN_2.times(DoubleDouble(exponent.into(), 0.0)).plus(of_mantissa);
+    let mantissa_log = s.times(series).times(DoubleDouble(2.0, 0.0));
+    let result = LN_2.times(DoubleDouble(exponent.into(), 0.0)).plus(mantissa_log);
     result.0 + result.1
 }
 

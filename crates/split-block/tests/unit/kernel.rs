@@ -152,9 +152,9 @@ fn filters_prefetch_by_hand_and_where_they_are_shared() {
         let blocks = (bytes / SPLIT_BLOCK_BYTES) as u32;
         let blocks = if outgrows { blocks.next_power_of_two() } else { 1 << blocks.ilog2() };
         let filter = SplitBlockFilter::with_blocks(blocks).unwrap();
-        let of_one = |hash: u64| lines(&events(|| filter.prefetch_hash(hash)));
+        let prefetched = |hash: u64| lines(&events(|| filter.prefetch_hash(hash)));
         for &hash in &hashes {
-            assert_eq!(of_one(hash), read(filter.blocks(), &[hash], 2));
+            assert_eq!(prefetched(hash), read(filter.blocks(), &[hash], 2));
         }
         // Lookups by key also prefetch each block once, in either way.
         for count in [1, 8, 9, 64, 65, 203, 300] {
@@ -165,8 +165,8 @@ fn filters_prefetch_by_hand_and_where_they_are_shared() {
         // Nothing is copied, so the blocks keep their addresses.
         let expected = read(filter.blocks(), &hashes, 1);
         let shared = AtomicSplitBlockFilter::from(filter);
-        let by_hand = events(|| hashes.iter().for_each(|&hash| shared.prefetch_hash(hash)));
-        assert_eq!(lines(&by_hand), expected);
+        let singly = events(|| hashes.iter().for_each(|&hash| shared.prefetch_hash(hash)));
+        assert_eq!(lines(&singly), expected);
         let expected = if outgrows { expected } else { Vec::new() };
         let looked_up = lines(&events(|| shared.contains_hashes(&hashes, &mut hits)));
         assert_eq!(looked_up, expected);

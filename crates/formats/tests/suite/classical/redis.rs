@@ -123,9 +123,9 @@ fn answers_are_those_of_a_naive_reading() {
         let lengths = (0..=130).chain([1_023, 1_024, 1_025, 2_047, 2_048, 2_100]);
         check_batches(lengths, &expected, |n, hits| {
             filter.contains_batch(&keys[..n], hits);
-            let of_keys = hits.clone();
+            let key_hits = hits.clone();
             filter.contains_hashes(&own[..n], hits);
-            assert_eq!(*hits, of_keys);
+            assert_eq!(*hits, key_hits);
         });
         hits += expected.iter().filter(|&&hit| hit).count();
         queries += keys.len();
