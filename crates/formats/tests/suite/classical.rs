@@ -176,7 +176,7 @@ fn errors_name_their_source_and_filters_their_shape() {
     assert_eq!(error.to_string(), "no memory for 640 bytes");
     assert_eq!(error.source().unwrap().to_string(), "no memory for 640 bytes");
     let error = ClassicalError::RateTooLow { rate: 1e-5, least: 6.71e-5 };
-    assert_eq!(error.to_string(), "false-positive rate 1e-5: the lowest is 6.71e-5");
+    assert_eq!(error.to_string(), "false-positive rate 1e-5: give at least 6.71e-5");
     assert!(error.source().is_none());
     let spark: ClassicalFilter<Version> = SparkFilter::new(Version::V1, 100, 0.03).unwrap();
     let text = format!("{spark:?} {:?}", GuavaFilter::new(100, 0.03).unwrap().view());
