@@ -4,10 +4,10 @@
 //! cargo run -p blocked-bloom-formats --example parquet_prune
 //! ```
 //!
-//! The file in `tests/fixtures/parquet` was written by pyarrow: two row groups of 2,500 rows. First
-//! queries of one and of two columns are pruned. Then the values in the table beside the file,
-//! which has pyarrow's own answers, are looked up in each column. Prints the row groups that are
-//! read, and for each column how many of the row groups without the value are read all the same.
+//! pyarrow wrote the file in `tests/fixtures/parquet`: two row groups of 2,500 rows. First, queries
+//! of one and of two columns are pruned. Then the values of the table next to the file, which
+//! contains pyarrow's answers, are looked up in each column. Prints the row groups to read, and for
+//! each column how many row groups without the value are read nevertheless.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
 use std::collections::BTreeMap;
@@ -60,10 +60,9 @@ fn look_up(
     column: usize,
     lines: &[Line<'_>],
 ) -> Result<usize, Box<dyn Error>> {
-    // Whoever has the bytes that the column stores hashes them as they are: once, for all row
-    // groups.
+    // Callers that have the column's stored bytes hash them unchanged, once for all row groups.
     let hashes: Vec<u64> = lines.iter().map(|line| hash_value(&line.plain)).collect();
-    let (mut in_vain, mut hits) = (0, Bitmask::new());
+    let (mut false_positives, mut hits) = (0, Bitmask::new());
     for row_group in 0..file.row_groups().len() {
         let filter = file.filter(row_group, column)?.ok_or("pyarrow wrote a filter")?;
         filter.contains_hashes(&hashes, &mut hits);
@@ -72,10 +71,10 @@ fn look_up(
                 [line.stored, line.expected].map(|bits| &bits[row_group..][..1] == "1");
             assert_eq!(hits.get(i), Some(expected), "another answer than pyarrow's");
             assert!(expected || !stored, "a row group that has the value is skipped");
-            in_vain += usize::from(expected && !stored);
+            false_positives += usize::from(expected && !stored);
         }
     }
-    Ok(in_vain)
+    Ok(false_positives)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -111,10 +110,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("column           lookups   without the value   read all the same");
     for (column, lines) in columns {
         let without: usize = lines.iter().map(|line| line.stored.matches('0').count()).sum();
-        let in_vain = look_up(&file, column, &lines)?;
+        let false_positives = look_up(&file, column, &lines)?;
         let (name, lookups) =
             (file.row_groups()[0].columns()[column].name(), rows.len() * lines.len());
-        println!("{name:<17}{lookups:>7}{without:>20}{in_vain:>20}");
+        println!("{name:<17}{lookups:>7}{without:>20}{false_positives:>20}");
     }
     Ok(())
 }

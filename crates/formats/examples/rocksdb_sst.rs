@@ -4,11 +4,11 @@
 //! cargo run -p blocked-bloom-formats --example rocksdb_sst
 //! ```
 //!
-//! Opens three files of `tests/fixtures/rocksdb`, with a filter of keys, of keys and prefixes, and
-//! in partitions, and looks up the keys in the table beside each, which has RocksDB's own answers.
-//! Then the filter of the first file is damaged, which is an error, built anew from the keys, and
-//! put back: the file is the one that RocksDB wrote, byte for byte. Prints what each file says of
-//! its filter.
+//! Opens three files of `tests/fixtures/rocksdb`: with a filter of keys, of keys and prefixes, and
+//! in partitions. Looks up the keys of the table next to each file, which contains RocksDB's
+//! answers. Then damages the filter of the first file, which is an error, rebuilds it from the
+//! keys, and puts it back: the file equals RocksDB's, byte for byte. Prints the properties of each
+//! filter.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
 use std::error::Error;
@@ -24,7 +24,7 @@ const KEYS: &str = "bloom_b10_n5000_str";
 const KEYS_AND_PREFIXES: &str = "bloom_b10_n3000_whole_and_prefix4";
 const PARTITIONS: &str = "bloom_b10_n5000_partitioned";
 
-/// The keys of a fixture, what was added of them, and which RocksDB's filter let pass.
+/// The keys of a fixture, which of them were inserted, and which of them RocksDB's filter passed.
 struct Answers {
     keys: Vec<Vec<u8>>,
     added: Vec<bool>,

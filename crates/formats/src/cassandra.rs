@@ -1,15 +1,15 @@
 //! Apache Cassandra's `Filter.db`: the Bloom filter of an SSTable's partition keys.
 //!
-//! It is a classical Bloom filter: `k` bits per key anywhere in the file, so `k` cache lines per
-//! key instead of one. SIMD kernels do not apply to it; in a batch, the cache lines of the keys
-//! that come next are prefetched while one is tested. `docs/foreign.md` describes the bytes, the
-//! three layouts and what validation cannot see.
+//! It is a classical Bloom filter: `k` bits per key anywhere in the file, so a lookup reads `k`
+//! cache lines instead of one. SIMD kernels do not apply. A batch prefetches the cache lines of
+//! later keys while it tests a key. `docs/foreign.md` describes the bytes, the three layouts and
+//! the limits of validation.
 //!
 //! | | |
 //! |---|---|
-//! | [`CassandraFilter`] | a `Filter.db`, looked up by keys or hashes; one that owns its bytes takes keys, and is sized as Cassandra sizes it ([`Shape`]) |
-//! | [`Layout`], [`diagnose`] | how a file is to be read, by its name or by known keys |
-//! | [`hash_key`], [`composite_key`] | the hash of a partition key, and the bytes of one of several columns |
+//! | [`CassandraFilter`] | a `Filter.db`, looked up by keys or hashes; an owned one accepts keys, and is sized as in Cassandra ([`Shape`]) |
+//! | [`Layout`], [`diagnose`] | the layout of a file, from its name or from known keys |
+//! | [`hash_key`], [`composite_key`] | the hash of a partition key, and the bytes of a key of several columns |
 //!
 //! ```
 //! use blocked_bloom::Bitmask;

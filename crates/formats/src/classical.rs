@@ -1,10 +1,10 @@
-//! Classical Bloom filters: `k` bits per key anywhere in one array, as Cassandra, Guava, Spark and
-//! RedisBloom store them. Systems differ in the [`Scheme`], which says where a key's bits are, and
-//! in the header before the bits; lookups, batches, insertion, merging and statistics are written
-//! once.
+//! Classical Bloom filters: `k` bits per key anywhere in one array, as in Cassandra, Guava, Spark
+//! and RedisBloom. Systems differ in the [`Scheme`], which computes the positions of a key's bits,
+//! and in the header before the bits. Lookups, batches, insertion, merging and statistics are
+//! shared.
 //!
-//! SIMD kernels do not apply: each probe is a cache line of its own. In a batch, the lines of the
-//! keys that come next are prefetched while one is tested.
+//! SIMD kernels do not apply, since each probe reads another cache line. A batch prefetches the
+//! lines of later keys while it tests a key.
 
 mod batch;
 mod bit_array;

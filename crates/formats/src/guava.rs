@@ -1,16 +1,17 @@
-//! Guava's `BloomFilter`, as `writeTo` stores it: a classical Bloom filter of Java programs.
+//! Guava's `BloomFilter` as stored by `writeTo`: a classical Bloom filter of Java programs.
 //!
-//! The stored filter does not say what a key is: a `Funnel` of the program makes bytes of it, which
-//! are hashed by MurmurHash3 (128 bits, seed 0). [`GuavaFilter`] takes those bytes:
+//! The stored filter does not contain the type of its keys. A `Funnel` of the program converts a
+//! key to bytes, which are hashed with MurmurHash3 (128 bits, seed 0). [`GuavaFilter`] takes these
+//! bytes:
 //!
 //! | funnel | bytes of a key |
 //! |---|---|
-//! | `stringFunnel(UTF_8)`, `byteArrayFunnel` | as they are |
+//! | `stringFunnel(UTF_8)`, `byteArrayFunnel` | unchanged |
 //! | `longFunnel`, `integerFunnel` | `to_le_bytes` of `i64`, `i32` |
-//! | `unencodedCharsFunnel` | each UTF-16 unit by `to_le_bytes` |
-//! | one of the program's | what it puts, one after the other: numbers little-endian |
+//! | `unencodedCharsFunnel` | `to_le_bytes` of each UTF-16 unit |
+//! | a custom funnel | the values it puts, concatenated; numbers are little-endian |
 //!
-//! `docs/foreign.md` describes the stored bytes and what validation cannot see.
+//! `docs/foreign.md` describes the stored bytes and the limits of validation.
 //!
 //! ```
 //! use blocked_bloom::Bitmask;
@@ -19,7 +20,7 @@
 //! // BloomFilter.create(Funnels.stringFunnel(UTF_8), 1000, 0.03)
 //! let mut filter = GuavaFilter::new(1_000, 0.03)?;
 //! filter.extend(["apple", "cherry"]);
-//! let stored = filter.into_inner(); // what BloomFilter.readFrom takes
+//! let stored = filter.into_inner(); // the input of BloomFilter.readFrom
 //!
 //! let filter = GuavaFilter::from_bytes(&stored)?;
 //! let mut hits = Bitmask::new();
@@ -30,9 +31,9 @@
 //!
 //! # Damage
 //!
-//! Guava stores **no checksum**. Damage of the header and truncation are a
-//! [`ClassicalError`](crate::ClassicalError); a cleared bit of the words cannot be detected and
-//! makes a key that is there "absent". Where such bytes travel, keep a checksum of your own.
+//! Guava stores **no checksum**. Damage to the header and truncation return a
+//! [`ClassicalError`](crate::ClassicalError). A cleared bit of the words cannot be detected and
+//! makes a present key absent. Protect such bytes with a checksum of your own.
 
 mod filter;
 mod hash;

@@ -1,17 +1,17 @@
-//! The filters of RocksDB, Apache Parquet, Cassandra and Spark, Guava and RedisBloom: read where
-//! they lie, queried in batches, and written byte for byte as those systems write them.
+//! The filters of RocksDB, Apache Parquet, Cassandra and Spark, Guava and RedisBloom: read in
+//! place, queried in batches, and written byte for byte like those systems.
 //!
 //! ```
 //! # #[cfg(feature = "rocksdb")] {
 //! use blocked_bloom::{Bitmask, Filter};
 //! use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
 //!
-//! // The filter block that RocksDB writes for these keys at 10 bits per key.
+//! // The filter block that RocksDB writes for these keys with 10 bits per key.
 //! let mut builder = FilterBlockBuilder::new(10.0)?;
 //! builder.extend(["apple", "banana", "cherry"]);
 //! let block: Vec<u8> = builder.finish()?;
 //!
-//! // Where the bytes lie, here in a vector, elsewhere in a block cache or a mapped file.
+//! // The bytes are used in place: here in a vector, elsewhere in a block cache or a mapped file.
 //! let filter = FilterBlock::from_bytes(&block)?;
 //! let mut hits = Bitmask::new();
 //! filter.contains_batch(&["banana", "durian", "cherry"], &mut hits);
@@ -22,36 +22,36 @@
 //!
 //! # Formats
 //!
-//! One module and one feature per format, all of them default. Each has a reader that borrows, a
-//! writer and the hash of keys; none depends on another. The filters of Cassandra, Guava and Spark
-//! and the links of RedisBloom's are one type, `ClassicalFilter`.
+//! There is one module and one default feature per format. Each has a borrowing reader, a writer
+//! and the hash of keys, and none depends on another. The filters of Cassandra, Guava and Spark and
+//! the links of RedisBloom share one type, `ClassicalFilter`.
 //!
 //! | module | bytes | read | written | batches |
 //! |---|---|---|---|---|
-//! | [`rocksdb`] | filter blocks, and those in SST files of `format_version` 2 to 7 | FastLocalBloom, LegacyBloom and Ribbon, full and partitioned | filter blocks of all three | the kernels of [`blocked_bloom`], and for Ribbon those of [`blocked_bloom_ribbon`] |
-//! | [`parquet`] | Parquet files | the footer, and the filters that it leads to | filters, by [`blocked_bloom_split`] | the kernels of that package |
+//! | [`rocksdb`] | filter blocks, alone and in SST files of `format_version` 2 to 7 | FastLocalBloom, LegacyBloom and Ribbon, full and partitioned | filter blocks of all three | the kernels of [`blocked_bloom`], and for Ribbon those of [`blocked_bloom_ribbon`] |
+//! | [`parquet`] | Parquet files | the footer, and the filters that it locates | filters, with [`blocked_bloom_split`] | the kernels of that package |
 //! | [`cassandra`] | `Filter.db`, Cassandra 1.2.5 to 5 | all three layouts | all three layouts | staged prefetch |
 //! | [`guava`] | `BloomFilter.writeTo` | both strategies | both strategies | staged prefetch |
 //! | [`spark`] | the sketch `BloomFilter` | versions 1 and 2 | versions 1 and 2 | staged prefetch |
-//! | [`redis`] | `BF.SCANDUMP` of RedisBloom | chains of all versions, loaded into memory of their own | what current versions make | staged prefetch |
+//! | [`redis`] | `BF.SCANDUMP` of RedisBloom | chains of all versions, loaded into their own memory | the chains of current versions | staged prefetch |
 //!
-//! The guides are `docs/rocksdb.md`, `docs/parquet.md` and `docs/foreign.md` in the repository; all
-//! code in them runs as tests.
+//! The guides are `docs/rocksdb.md`, `docs/parquet.md` and `docs/foreign.md` in the repository.
+//! Their code runs as tests.
 //!
 //! # Damage
 //!
-//! Bytes that are not a filter are a typed error that says what was found where, and must not be
-//! used to answer "absent". No input causes a panic. Of these formats only SST files have
-//! checksums: in the others a flipped bit cannot be detected, as each module says.
+//! Bytes that are not a valid filter are a typed error with the value found and its offset, and
+//! must not be used to answer "absent". No input causes a panic. Only SST files have checksums: in
+//! the other formats a flipped bit cannot be detected, as each module explains.
 //!
 //! # Features
 //!
-//! | feature | default | what it adds |
+//! | feature | default | effect |
 //! |---|---|---|
 //! | `rocksdb`, `parquet`, `cassandra`, `guava`, `spark`, `redis` | yes | the module of that name |
-//! | `std` | yes | `write_to` for `std::io::Write`, the kernel by environment variable; without it the crate is `no_std` with `alloc` |
-//! | `rayon` | no | Ribbon blocks built by the threads of the caller's pool |
-//! | `portable` | yes | the kernels in portable SIMD, by the crate `wide`, for machines without AVX2, AVX-512 or NEON |
+//! | `std` | yes | `write_to` for `std::io::Write`, and choice of the kernel by environment variable; without it the crate is `no_std` with `alloc` |
+//! | `rayon` | no | builds Ribbon blocks with the threads of the caller's pool |
+//! | `portable` | yes | the kernels in portable SIMD, with the crate `wide`, for machines without AVX2, AVX-512 or NEON |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -94,8 +94,8 @@ use blocked_bloom::parts::prefetch;
 #[allow(unused_imports, reason = "not every format prefetches by itself")]
 use watch::prefetch;
 
-/// The code in the README compiles and runs; that of the guides, which are not packaged, does in
-/// `tests/guides` of the repository.
+/// Compiles and runs the code of the README. `tests/guides` of the repository does the same for the
+/// guides, which are not packaged.
 #[cfg(all(doctest, feature = "std", feature = "parquet"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

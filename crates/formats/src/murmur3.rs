@@ -1,12 +1,12 @@
-//! MurmurHash3_x64_128 (Appleby 2011), which Guava uses, and Cassandra with a quirk.
+//! MurmurHash3_x64_128 (Appleby 2011), used by Guava, and by Cassandra in a variant.
 
 /// First multiplier of MurmurHash3_x64_128 (Appleby 2011).
 const C1: u64 = 0x87c3_7b91_1142_53d5;
-/// Second multiplier of the same.
+/// Second multiplier of MurmurHash3_x64_128.
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// Both halves of the hash. With `SIGNED_TAIL`, each byte of the tail, which is the last `len % 16`
-/// bytes, is sign-extended before it is shifted into place, as Cassandra computes it.
+/// Returns both halves of the hash. With `SIGNED_TAIL`, each byte of the tail (the last `len % 16`
+/// bytes) is sign-extended before it is shifted into place, as in Cassandra.
 #[inline]
 pub(crate) fn x64_128<const SIGNED_TAIL: bool>(key: &[u8], seed: u64) -> (u64, u64) {
     let (mut h1, mut h2) = (seed, seed);
@@ -18,7 +18,7 @@ pub(crate) fn x64_128<const SIGNED_TAIL: bool>(key: &[u8], seed: u64) -> (u64, u
         h2 ^= mix2(high);
         h2 = h2.rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
-    // Words without bytes are zero and mix to zero: no case for each length is needed.
+    // Words without bytes are zero and mix to zero, so no length needs a special case.
     let (low, high) = tail.split_at(tail.len().min(8));
     let (low, high) = (load(low), load(high));
     h1 ^= mix1(if SIGNED_TAIL { sum_of_signed_bytes(low) } else { low });
@@ -42,9 +42,9 @@ fn halves(block: &[u8; 16]) -> (u64, u64) {
     (whole as u64, (whole >> 64) as u64)
 }
 
-/// Up to eight bytes as a little-endian number. The loads overlap: to copy an unknown number of
-/// bytes into a zeroed buffer and read it back takes longer than all the rest of hashing a short
-/// key.
+/// Loads up to eight bytes as a little-endian number, with overlapping loads. Copying an unknown
+/// number of bytes into a zeroed buffer and reading it back takes more time than the rest of
+/// hashing a short key.
 #[inline]
 fn load(bytes: &[u8]) -> u64 {
     let shift = 8 * bytes.len() as u32;
@@ -76,11 +76,10 @@ fn finish(mut word: u64) -> u64 {
     word ^ (word >> 33)
 }
 
-/// The exclusive or of the word's bytes, each sign-extended to 64 bits and then shifted to its
-/// place.
+/// Returns the XOR of the word's bytes, each sign-extended to 64 bits and then shifted into place.
 ///
-/// A byte with its sign bit set flips every bit above itself. How often bytes are flipped is the
-/// running parity of the sign bits below them, which three shifts compute for all eight at once.
+/// A byte with its sign bit set flips every bit above itself. The running parity of the lower sign
+/// bits determines whether a byte is flipped; three shifts compute it for all eight bytes at once.
 #[inline]
 fn sum_of_signed_bytes(word: u64) -> u64 {
     let mut flips = (word & 0x8080_8080_8080_8080) << 1;

@@ -1,13 +1,13 @@
-//! A file of which some ranges are loaded: what readers of large files work on.
+//! A partially loaded file, the input of readers of large files.
 
 use alloc::vec::Vec;
 
 /// The bytes of a file, or of those ranges of it that were loaded.
 ///
-/// Readers that find their filter by way of other parts of a file ([`SstFilter::open_ranges`] and
-/// [`ParquetFile::open_ranges`]) take it, and say with `NotLoaded` which range they need: whoever
-/// has the file loads it, inserts it, and calls again. So a file of any size is read by its footer,
-/// its index and its filters, whether it is on a disk, in an object store or in a browser. A whole
+/// Readers that locate a filter through other parts of a file ([`SstFilter::open_ranges`] and
+/// [`ParquetFile::open_ranges`]) take it and return `NotLoaded` with the range that they need. The
+/// caller loads the range, inserts it, and calls again. In this way a file of any size is read by
+/// its footer, its index and its filters, from a disk, an object store or in a browser. A whole
 /// file in memory is one range (`From<&[u8]>`).
 ///
 /// ```
@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 /// let filter = loop {
 ///     match SstFilter::open_ranges(&file) {
 ///         Err(RocksdbError::NotLoaded { offset, length }) => {
-///             // However the bytes are loaded.
+///             // Load the bytes from anywhere.
 ///             file.insert(offset, &stored[offset as usize..][..length as usize]);
 ///         }
 ///         other => break other?,
@@ -40,9 +40,9 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRanges<'a> {
     length: u64,
-    /// The first range, so that a whole file allocates nothing.
+    /// The first range, so that a whole file needs no allocation.
     first: Range<'a>,
-    /// By their offsets, ascending.
+    /// Sorted by offset.
     rest: Vec<Range<'a>>,
 }
 
@@ -52,7 +52,7 @@ struct Range<'a> {
     bytes: &'a [u8],
 }
 
-/// Offset and length.
+/// Shows offset and length.
 impl core::fmt::Debug for Range<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} bytes from {}", self.bytes.len(), self.offset)
@@ -60,7 +60,7 @@ impl core::fmt::Debug for Range<'_> {
 }
 
 impl<'a> Range<'a> {
-    /// The `length` bytes from `offset` on, if they are all here.
+    /// Returns `length` bytes beginning at `offset`, if all are in this range.
     fn get(self, offset: u64, length: u64) -> Option<&'a [u8]> {
         let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
         self.bytes.get(start..)?.get(..usize::try_from(length).ok()?)
@@ -68,13 +68,13 @@ impl<'a> Range<'a> {
 }
 
 impl<'a> FileRanges<'a> {
-    /// A file of this many bytes, none of them loaded.
+    /// Creates a file of this many bytes without any loaded range.
     pub fn new(length: u64) -> Self {
         FileRanges { length, first: Range::default(), rest: Vec::new() }
     }
 
-    /// Adds bytes that were loaded from this offset. What lies behind the end of the file is left
-    /// out.
+    /// Inserts bytes that were loaded from this offset. Bytes after the end of the file are
+    /// ignored.
     pub fn insert(&mut self, offset: u64, bytes: &'a [u8]) {
         let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let range = Range { offset, bytes: &bytes[..bytes.len().min(left)] };
@@ -89,8 +89,8 @@ impl<'a> FileRanges<'a> {
         self.rest.insert(place, range);
     }
 
-    /// The `length` bytes from `offset` on, if they were inserted in one piece. Neighbouring pieces
-    /// are not joined.
+    /// Returns `length` bytes beginning at `offset`, if they were inserted in one piece.
+    /// Neighbouring pieces are not joined.
     pub fn get(&self, offset: u64, length: u64) -> Option<&'a [u8]> {
         let end = offset.checked_add(length).filter(|&end| end <= self.length)?;
         if length == 0 {
@@ -102,8 +102,8 @@ impl<'a> FileRanges<'a> {
         ranges.copied().find_map(|range| range.get(offset, length))
     }
 
-    /// The bytes from `offset` on, up to `end`, as far as one piece that was inserted has them:
-    /// perhaps none.
+    /// Returns the bytes from `offset` up to `end`, as far as one inserted piece contains them
+    /// (possibly none).
     #[cfg(feature = "parquet")]
     pub(crate) fn rest(&self, offset: u64, end: u64) -> &'a [u8] {
         let ranges = [&self.first].into_iter().chain(&self.rest);
@@ -116,24 +116,24 @@ impl<'a> FileRanges<'a> {
         &longest[..longest.len().min(most)]
     }
 
-    /// Bytes of the file.
+    /// Returns the length of the file.
     pub fn len(&self) -> u64 {
         self.length
     }
 
-    /// Whether the file has no bytes.
+    /// Returns whether the file is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Bytes that were inserted.
+    /// Returns the number of inserted bytes.
     pub fn loaded(&self) -> u64 {
         let ranges = [&self.first].into_iter().chain(&self.rest);
         ranges.map(|range| range.bytes.len() as u64).sum()
     }
 }
 
-/// A whole file.
+/// Creates a completely loaded file.
 impl<'a> From<&'a [u8]> for FileRanges<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         let first = Range { offset: 0, bytes };

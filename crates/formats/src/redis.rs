@@ -1,25 +1,24 @@
-//! RedisBloom's filters (`BF.ADD`, `BF.EXISTS`), as `BF.SCANDUMP` emits and `BF.LOADCHUNK` takes
-//! them: chains of classical Bloom filters.
+//! RedisBloom's filters (`BF.ADD`, `BF.EXISTS`), in the form that `BF.SCANDUMP` returns and
+//! `BF.LOADCHUNK` accepts: chains of classical Bloom filters.
 //!
-//! A filter that holds as many keys as it was made for gets another link, twice as large unless it
-//! was reserved otherwise and with half the error rate; a key may be present if any link has it.
-//! Keys are their bytes. The hash has 64 bits, or 32 in filters of early versions: the dump says
-//! which.
+//! When a filter is full, it gets another link with half the error rate and, by default, twice the
+//! size. A key may be present if any link may contain it. Keys are bytes. The hash has 64 bits, or
+//! 32 bits in filters of early versions; the dump contains the width.
 //!
-//! `docs/foreign.md` describes the dump and what validation cannot see.
+//! `docs/foreign.md` describes the dump and the limits of validation.
 //!
 //! ```
 //! use blocked_bloom::Bitmask;
 //! use blocked_bloom_formats::redis::RedisFilter;
 //!
-//! // BF.RESERVE fruit 0.01 100, then BF.MADD: 150 keys are more than one link holds.
+//! // BF.RESERVE fruit 0.01 100, then BF.MADD: 150 keys need more than one link.
 //! let mut filter = RedisFilter::new(100, 0.01, Some(2))?;
 //! for i in 0..150 {
 //!     filter.insert(format!("fruit:{i}"))?;
 //! }
 //! assert_eq!(filter.links().len(), 2);
 //!
-//! // What BF.SCANDUMP replies with, one after the other, and BF.LOADCHUNK takes.
+//! // The replies of BF.SCANDUMP in order, which BF.LOADCHUNK accepts.
 //! let dump: Vec<(i64, Vec<u8>)> = filter.dump().map(|(i, data)| (i, data.into_owned())).collect();
 //! let filter = RedisFilter::load(dump)?;
 //! let mut hits = Bitmask::new();
@@ -30,9 +29,9 @@
 //!
 //! # Damage
 //!
-//! A dump has **no checksum**. Damage of the header, and replies that are missing, repeated or out
-//! of order, are a [`RedisError`]; a cleared bit cannot be detected and makes a key that is there
-//! "absent". Where dumps travel, keep a checksum of your own.
+//! A dump has **no checksum**. Damage to the header, and missing, repeated or reordered replies,
+//! return a [`RedisError`]. A cleared bit cannot be detected and makes a present key absent.
+//! Protect dumps with a checksum of your own.
 
 mod chain;
 mod dump;

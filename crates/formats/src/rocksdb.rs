@@ -1,15 +1,15 @@
 //! RocksDB's filters: the filter block, the filters inside an SST file, and a writer of filter
 //! blocks.
 //!
-//! RocksDB's FastLocalBloom (`format_version` 5 and later, RocksDB 6.6) has the core's probe
-//! scheme, so its blocks are looked up by the core's kernels where they lie, at any alignment.
-//! Blocks of LegacyBloom, which was written before, are looked up in scalar code. Ribbon filters
-//! (RocksDB 6.15 and later) are looked up by the kernels of `blocked-bloom-ribbon`.
+//! RocksDB's FastLocalBloom (`format_version` 5 and later, RocksDB 6.6) uses the core's probe
+//! scheme, so the core's kernels look up its blocks in place, at any alignment. The older
+//! LegacyBloom is looked up with scalar code, and Ribbon (RocksDB 6.15 and later) with the kernels
+//! of `blocked-bloom-ribbon`.
 //!
 //! | | |
 //! |---|---|
-//! | [`FilterBlock`] | a filter block where it lies, looked up by keys or hashes |
-//! | [`SstFilter`] | the filter of an SST file, full or partitioned, found and verified |
+//! | [`FilterBlock`] | a filter block, looked up in place by keys or hashes |
+//! | [`SstFilter`] | the filter of an SST file, full or partitioned, located and verified |
 //! | [`FilterBlockBuilder`] | collects keys and writes the block that RocksDB would write |
 //! | [`RibbonBlockBuilder`] | the same for `NewRibbonFilterPolicy` |
 //! | [`hash_key`], [`legacy_hash_key`] | the hashes of RocksDB's keys |

@@ -1,16 +1,16 @@
-//! Numbers in groups of seven bits, as RocksDB writes them. It is our own since it is ten lines.
+//! Numbers in groups of seven bits, as RocksDB writes them.
 
-/// What is wrong with a number.
+/// Why a number is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VarintError {
-    /// The bytes end within it.
+    /// The bytes end too early.
     Truncated,
-    /// It does not fit 64 bits, or goes on beyond them.
+    /// The number does not fit 64 bits.
     TooLarge,
 }
 
-/// The number at the start of `bytes`, lowest seven bits first, the last byte below 128, and the
-/// bytes that it takes. Leading zeros are accepted, up to ten bytes in all.
+/// Returns the number at the start of `bytes`, and its length. The lowest seven bits come first,
+/// and the last byte is below 128. Leading zeros are accepted, up to ten bytes in all.
 pub(crate) fn read(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
     let mut number = 0;
     for (i, shift) in (0..64).step_by(7).enumerate() {

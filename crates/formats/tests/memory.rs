@@ -1,6 +1,6 @@
-//! How much memory opening a hostile footer takes, and that large filters begin as zeros of the
-//! allocator's, counted by an allocator: what the documentation promises. It counts for each thread
-//! alone: the harness's own allocates while a test runs.
+//! Memory limits that the documentation promises, measured by an allocator: opening a hostile
+//! footer, and large filters, which begin as zero pages. It counts each thread separately, since
+//! the test harness also allocates.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 
@@ -63,7 +63,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Most bytes that were allocated at once while `run` ran, above what was before.
+/// Returns the maximum number of bytes allocated at once by `run`.
 fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
     let before = CURRENT.get();
     PEAK.set(before);
@@ -71,7 +71,7 @@ fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
     (PEAK.get() - before, result)
 }
 
-/// Whoever adds the first key does not wait until hundreds of megabytes are written.
+/// The first insertion does not wait until hundreds of megabytes are written.
 #[cfg(all(feature = "redis", feature = "guava"))]
 #[test]
 fn large_filters_begin_as_zeros_of_the_allocator() {

@@ -30,9 +30,9 @@ use crate::solve::rocksdb::Row;
 /// The functions of one instruction set.
 ///
 /// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, and zeros
-/// after the last hash. `lines` is the number of cache lines to prefetch per key, beginning with the
-/// first that its equation may use; the line of its last byte is prefetched too. With 0, nothing is
-/// prefetched. `contains_one_64` and `contains_one_128` look up one hash, with the scalar
+/// after the last hash. The first function prefetches nothing. The others prefetch up to 2, 4, 8 and
+/// 16 cache lines per key, beginning with the first that its equation may use, and the line of its
+/// last byte. `contains_one_64` and `contains_one_128` look up one hash, with the scalar
 /// definitions where nothing is faster. `contains_one_64` takes the fields of [`Shards`], so that
 /// they are passed in registers. `substitute_64` and `substitute_128` write the solution of rows to
 /// all of the words, and panic if there are too few words.
@@ -45,8 +45,8 @@ use crate::solve::rocksdb::Row;
 /// columns.
 struct Table {
     instructions: InstructionSet,
-    contains_64: unsafe fn(&Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
-    contains_128: unsafe fn(&Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
+    contains_64: [unsafe fn(&Shards<'_>, hashes: &[u64], hits: &mut [u64]); 5],
+    contains_128: [unsafe fn(&Segments<'_>, hashes: &[u64], hits: &mut [u64]); 5],
     contains_one_64: unsafe fn(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool,
     contains_one_128: unsafe fn(&Segments<'_>, hash: u64) -> bool,
     substitute_64: unsafe fn(&Rows, &mut [Word], columns: u32, short: u32),
@@ -89,10 +89,16 @@ fn table(kernel: Kernel) -> &'static Table {
     table
 }
 
-/// Returns the cache lines to prefetch per key: those of `span` bytes if the filter exceeds the
-/// cache.
-fn lines(kernel: Kernel, bytes: usize, span: usize) -> usize {
-    if bytes > kernel.prefetch_threshold() { span.div_ceil(64).max(1) } else { 0 }
+/// Returns the index of the function that prefetches `span` bytes per key if the filter exceeds the
+/// cache, or else of the function that prefetches nothing.
+fn variant(kernel: Kernel, bytes: usize, span: usize) -> usize {
+    match span.div_ceil(64) {
+        _ if bytes <= kernel.prefetch_threshold() => 0,
+        ..=2 => 1,
+        3..=4 => 2,
+        5..=8 => 3,
+        _ => 4,
+    }
 }
 
 /// Looks up all hashes. Hash `i` is bit `i % 64` of `hits[i / 64]`; bits after the last hash are
@@ -109,8 +115,9 @@ pub(crate) fn contains_64(
     hits: &mut [u64],
 ) {
     assert_eq!(hits.len(), hashes.len().div_ceil(64));
-    let lines = lines(functions.kernel, size_of_val(shards.words), shards.columns as usize * 16);
-    if look_up_few(hashes, hits, lines, |hash| contains_one_64(functions, shards, hash)) {
+    let variant =
+        variant(functions.kernel, size_of_val(shards.words), shards.columns as usize * 16);
+    if look_up_few(hashes, hits, variant > 0, |hash| contains_one_64(functions, shards, hash)) {
         return;
     }
     if shards.directory.is_empty() {
@@ -123,7 +130,7 @@ pub(crate) fn contains_64(
     // SAFETY: the CPU supports the instructions of the table in `Functions`, and the scalar table
     // needs none. The length of `hits` is asserted above. The checks above ensure a shard and,
     // unless the table is the scalar one, at least as many words as columns.
-    unsafe { (table.contains_64)(shards, lines, hashes, hits) }
+    unsafe { table.contains_64[variant](shards, hashes, hits) }
 }
 
 /// Looks up all hashes in a RocksDB block: see [`contains_64`].
@@ -136,8 +143,8 @@ pub(crate) fn contains_128(
 ) {
     assert_eq!(hits.len(), hashes.len().div_ceil(64));
     let span = segments.shape().columns() as usize * 32;
-    let lines = lines(functions.kernel, size_of_val(segments.segments()), span);
-    if look_up_few(hashes, hits, lines, |hash| contains_one_128(functions, segments, hash)) {
+    let variant = variant(functions.kernel, size_of_val(segments.segments()), span);
+    if look_up_few(hashes, hits, variant > 0, |hash| contains_one_128(functions, segments, hash)) {
         return;
     }
     // The functions read the places that `Shape::place` returns, which are within the shape's
@@ -146,7 +153,7 @@ pub(crate) fn contains_128(
     //
     // SAFETY: the CPU supports the instructions of the table in `Functions`, and the length of
     // `hits` is asserted above.
-    unsafe { (functions.table.contains_128)(segments, lines, hashes, hits) }
+    unsafe { functions.table.contains_128[variant](segments, hashes, hits) }
 }
 
 /// Looks up a few hashes one by one, and returns whether it did: up to 6 hashes, or 2 if `lines`
@@ -158,10 +165,10 @@ pub(crate) fn contains_128(
 fn look_up_few(
     hashes: &[u64],
     hits: &mut [u64],
-    lines: usize,
+    prefetches: bool,
     contains: impl Fn(u64) -> bool,
 ) -> bool {
-    let few = hashes.len() <= if lines > 0 { 2 } else { 6 };
+    let few = hashes.len() <= if prefetches { 2 } else { 6 };
     if let ([word], true) = (hits, few) {
         *word = hashes.iter().rev().fold(0, |word, &hash| word << 1 | u64::from(contains(hash)));
     }

@@ -221,24 +221,24 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         headers: &[[u8; HEADER_BYTES]],
         links: Vec<BloomFilter<D>>,
     ) -> Result<Self, ScalableFormatError> {
-        let (first, of_links) = headers.split_first().unwrap_or((&[0; HEADER_BYTES], &[]));
+        let (first, link_headers) = headers.split_first().unwrap_or((&[0; HEADER_BYTES], &[]));
         let header = Header::read(first, MAGIC, VERSION)?;
         let shape = decode(&header, None)?;
         let (count, allowed) = (header.u32_at(12), "must be the number of links passed");
-        if [links.len(), of_links.len()] != [count as usize; 2] {
+        if [links.len(), link_headers.len()] != [count as usize; 2] {
             return Err(HeaderError::field(12, "number of links", count, allowed).into());
         }
-        let sums = of_links.iter().flat_map(|link| &link[LINK_CHECKSUM..]);
+        let sums = link_headers.iter().flat_map(|link| &link[LINK_CHECKSUM..]);
         header.check_body(LINKS_CHECKSUM, &sums.copied().collect::<Vec<u8>>())?;
         for link in &links {
             Header::check_key_hash(HASH, link.key_hash(), shape.key_hash)?;
         }
-        for (link, header) in links.iter().zip(of_links) {
+        for (link, header) in links.iter().zip(link_headers) {
             let (probes, blocks) = (link.params().probes(), link.blocks().len() as u32);
-            let is_of_header = u32::from(header[LINK_PROBES]) == probes
+            let agrees = u32::from(header[LINK_PROBES]) == probes
                 && header[LINK_BLOCKS..][..4] == blocks.to_le_bytes()
                 && header[LINK_KEYS..][..8] == link.keys_inserted().to_le_bytes();
-            if !is_of_header {
+            if !agrees {
                 let expected = "must agree with the header of the link";
                 return Err(HeaderError::field(LINK_BLOCKS, "blocks", blocks, expected).into());
             }

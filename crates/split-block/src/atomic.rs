@@ -1,9 +1,9 @@
-//! A split-block filter that threads fill at the same time: the filter of a join's build side, or
-//! of a column that is encoded in parallel.
+//! A split-block filter that several threads fill concurrently: the filter of a join's build side,
+//! or of a column that is encoded in parallel.
 //!
-//! The blocks are accessed as atomic words only, relaxed. The kernels load plainly, which would be
-//! undefined behaviour while another thread writes the word: they look up once the filter is
-//! complete.
+//! All accesses to the blocks are relaxed atomics. The kernels use plain loads, which would be
+//! undefined behaviour while another thread writes the word, so they run only on the finished
+//! filter.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -16,25 +16,25 @@ use crate::hash::{KEY_HASH, hash_value};
 use crate::kernel;
 use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
 
-/// Words of a split block.
+/// Words in a split block.
 const WORDS: usize = SPLIT_BLOCK_BYTES / size_of::<AtomicWord>();
 /// Split blocks per block of the buffer.
 const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 
 /// A split-block filter that any number of threads fill and query through `&self`, without locks.
 ///
-/// For query engines: the threads of a join's build side add the hashes of their batches, the last
-/// one turns the filter into a [`SplitBlockFilter`], and the probe side looks up batches by the
-/// SIMD kernels. Nothing is copied on the way. The bits are those that a [`SplitBlockFilter`] would
-/// have after the same insertions, in any order.
+/// For query engines: the threads of a join's build side insert the hashes of their batches, the
+/// last thread converts the filter into a [`SplitBlockFilter`], and the probe side looks up batches
+/// with the SIMD kernels. Nothing is copied. The bits equal those of a [`SplitBlockFilter`] after
+/// the same insertions, in any order.
 ///
-/// A hash is never absent for a thread that learned of its insertion by any synchronisation
-/// (joining a thread, a channel, a lock). A lookup that races with the insertion may answer either
-/// way. All accesses are relaxed: an answer of true makes nothing else visible.
+/// A hash is never absent for a thread that learned of its insertion through synchronisation
+/// (joining a thread, a channel, a lock). A lookup that races with the insertion may return either
+/// answer. All accesses are relaxed: a positive answer makes no other write visible.
 ///
-/// Sharing costs: a new value takes 25 to 28 ns, where [`SplitBlockFilter::insert_hashes`] takes 2
-/// to 5 (AMD EPYC, Zen 5). A filter for each of a few threads, merged by
-/// [`union_with`](SplitBlockFilter::union_with), is faster while it is small.
+/// Sharing has a cost: a new value takes about 25 to 28 ns, compared with 2 to 5 ns for
+/// [`SplitBlockFilter::insert_hashes`]. For small filters and few threads, one filter per thread,
+/// merged with [`union_with`](SplitBlockFilter::union_with), is faster.
 ///
 /// Exists on targets with atomic words of 64 or 32 bits (`target_has_atomic`).
 ///
@@ -52,7 +52,7 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 ///     }
 /// });
 ///
-/// // The build side is done. The probe side wants the numbers of the rows that may have a partner.
+/// // The build side is done. The probe side selects the rows that may have a partner.
 /// let filter = filter.into_filter();
 /// let hashes: Vec<u64> = (39_998..40_100_i64).map(|key| hash_value(key.to_le_bytes())).collect();
 /// let mut rows = Vec::new();
@@ -62,38 +62,38 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 /// ```
 pub struct AtomicSplitBlockFilter {
     buffer: AtomicBuffer,
-    /// Split blocks. The buffer may have more, which are not used.
+    /// Number of split blocks. The buffer may have more, which are unused.
     len: u32,
-    /// Used here for its prefetch threshold only; `into_filter` passes it on.
+    /// Only its prefetch threshold is used here. `into_filter` passes it on.
     kernel: Kernel,
 }
 
 impl AtomicSplitBlockFilter {
-    /// An empty filter for this many distinct values, that lets this fraction of absent ones pass:
-    /// sized as [`SplitBlockFilter::new`] says.
+    /// Creates an empty filter for this many distinct values with this false-positive rate, sized
+    /// like [`SplitBlockFilter::new`].
     ///
     /// # Errors
     ///
-    /// As [`SplitBlockFilter::new`].
+    /// The errors of [`SplitBlockFilter::new`].
     pub fn new(distinct_values: u64, rate: f64) -> Result<Self, SplitBlockError> {
         SplitBlockFilter::new(distinct_values, rate).map(Self::from)
     }
 
-    /// An empty filter of this many blocks of 32 bytes.
+    /// Creates an empty filter of this many blocks of 32 bytes.
     ///
     /// # Errors
     ///
-    /// As [`SplitBlockFilter::with_blocks`].
+    /// The errors of [`SplitBlockFilter::with_blocks`].
     pub fn with_blocks(blocks: u32) -> Result<Self, SplitBlockError> {
         SplitBlockFilter::with_blocks(blocks).map(Self::from)
     }
 
-    /// Adds a value by its [hash](hash_value). True if this call set at least one bit
-    /// that was not set: then the value was certainly not there.
+    /// Inserts a value by its [hash](hash_value). Returns true if this call set at least one bit;
+    /// the value was then certainly absent.
     ///
-    /// Cost: one cache line. If all bits are set already, nothing is written, so that the line
-    /// stays shared among the cores; else each word of 64 bits with a missing bit, four at most,
-    /// costs an atomic read-modify-write.
+    /// Cost: one cache line. If all bits are already set, nothing is written and the line stays
+    /// shared among the cores. Otherwise each 64-bit word with an unset bit (at most four) costs an
+    /// atomic read-modify-write.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         let mut set = [0; SPLIT_BLOCK_BYTES];
@@ -110,23 +110,24 @@ impl AtomicSplitBlockFilter {
         is_new
     }
 
-    /// Adds values by their hashes: what each thread calls with its batches. Cost: as
-    /// [`insert_hash`](Self::insert_hash), with prefetch where the filter outgrows the cache.
+    /// Inserts values by their hashes. Each thread calls it with its batches. Costs as much as
+    /// [`insert_hash`](Self::insert_hash), with prefetches if the filter exceeds the cache.
     pub fn insert_hashes(&self, hashes: &[u64]) {
         self.for_each_ahead(hashes, |_, hash| _ = self.insert_hash(hash));
     }
 
-    /// The same filter for one owner, with SIMD kernels, statistics and bytes. Nothing is copied.
+    /// Converts the filter for a single owner, with SIMD kernels, statistics and stored form,
+    /// without copying.
     ///
-    /// It takes the filter by value, so that no thread can still insert: every insertion is in it.
-    /// `Arc::into_inner` takes it out of an `Arc`.
+    /// It takes the filter by value, so no thread can still insert. Use `Arc::into_inner` to take
+    /// it out of an `Arc`.
     #[must_use]
     pub fn into_filter(self) -> SplitBlockFilter {
         let data = SplitBlocks { buffer: self.buffer.into_inner(), len: self.len as usize };
         SplitBlockFilter::from_data(data, self.kernel)
     }
 
-    /// The words of a hash's block.
+    /// Returns the words of a hash's block.
     #[inline]
     fn words(&self, hash: u64) -> &[AtomicWord; WORDS] {
         let index = split_block::block_index(hash, self.len) as usize;
@@ -134,8 +135,8 @@ impl AtomicSplitBlockFilter {
         &halves[index % SPLIT_BLOCKS_PER_BLOCK]
     }
 
-    /// Calls `visit` with the index of every hash and the hash, in order. If the filter outgrows
-    /// the cache, the line of each is prefetched before.
+    /// Calls `visit` with the index of every hash and the hash, in order. If the filter exceeds the
+    /// cache, prefetches the line of each hash in advance.
     #[inline]
     fn for_each_ahead(&self, hashes: &[u64], visit: impl FnMut(usize, u64)) {
         let bytes = self.len as usize * SPLIT_BLOCK_BYTES;
@@ -144,9 +145,9 @@ impl AtomicSplitBlockFilter {
     }
 }
 
-/// A value that is added meanwhile may be answered either way. Cost of a batch: that of single
-/// lookups, with prefetch where the filter outgrows the cache. After
-/// [`into_filter`](AtomicSplitBlockFilter::into_filter) the kernels look up.
+/// A lookup that races with an insertion may return either answer. A batch costs as much as single
+/// lookups, with prefetches if the filter exceeds the cache. Kernels run only after
+/// [`into_filter`](AtomicSplitBlockFilter::into_filter).
 impl Filter for AtomicSplitBlockFilter {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -172,7 +173,7 @@ impl Filter for AtomicSplitBlockFilter {
         crate::prefetch(self.buffer.blocks(), index * SPLIT_BLOCK_BYTES);
     }
 
-    /// Parquet's hash of values, XXH64, as one of the caller's.
+    /// Returns Parquet's hash of values, XXH64, as a caller-supplied hash.
     #[inline]
     fn key_hash(&self) -> KeyHash {
         KEY_HASH
@@ -184,7 +185,7 @@ impl Filter for AtomicSplitBlockFilter {
     }
 }
 
-/// Shares a filter among threads, to be filled. Nothing is copied.
+/// Shares a filter among threads, to fill it. Nothing is copied.
 impl From<SplitBlockFilter> for AtomicSplitBlockFilter {
     fn from(filter: SplitBlockFilter) -> Self {
         let SplitBlockFilter { data: SplitBlocks { buffer, len }, functions } = filter;
@@ -193,14 +194,14 @@ impl From<SplitBlockFilter> for AtomicSplitBlockFilter {
     }
 }
 
-/// [`AtomicSplitBlockFilter::into_filter`].
+/// Calls [`AtomicSplitBlockFilter::into_filter`].
 impl From<AtomicSplitBlockFilter> for SplitBlockFilter {
     fn from(filter: AtomicSplitBlockFilter) -> Self {
         filter.into_filter()
     }
 }
 
-/// The shape, without the bits.
+/// Shows the shape, without the bits.
 impl core::fmt::Debug for AtomicSplitBlockFilter {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("AtomicSplitBlockFilter")

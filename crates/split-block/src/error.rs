@@ -1,5 +1,4 @@
-//! The error of split-block filters: one variant per cause, with what was found and what was
-//! expected.
+//! Errors of split-block filters. Each carries the value found and the expected value.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -7,16 +6,16 @@ use blocked_bloom::AllocError;
 
 use crate::thrift::ThriftError;
 
-/// Most bytes of the bitset of a filter that is sized by its values, 128 MiB: as Arrow and arrow-rs
-/// make them; Arrow opens no larger ones.
+/// Maximum size of the bitset of a filter that is sized by its values: 128 MiB, the limit of Arrow
+/// and arrow-rs. Arrow does not open larger filters.
 pub const MAX_BITSET_BYTES: u32 = 128 << 20;
 
-/// Most bytes of a bitset: what a header can say.
+/// Maximum size of a bitset that a header can express.
 pub(crate) const MAX_STORED_BYTES: u32 = i32::MAX as u32 / 32 * 32;
 
-/// Why a filter cannot be read, made or merged. Offsets count from the start of what was given.
+/// Why a filter could not be read, built or merged. Offsets count from the start of the input.
 ///
-/// A filter that cannot be read says nothing about any value: whatever it stands for must be read.
+/// A filter that cannot be read says nothing about any value: read the data.
 ///
 /// ```
 /// use blocked_bloom_split::{SplitBlockError, SplitBlockFilter};
@@ -26,53 +25,54 @@ pub(crate) const MAX_STORED_BYTES: u32 = i32::MAX as u32 / 32 * 32;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SplitBlockError {
-    /// The header is not the Thrift that it should be.
+    /// The header is not valid Thrift.
     Thrift(ThriftError),
-    /// Another algorithm, hash or compression than the one that exists: split blocks, XXH64, none.
+    /// The algorithm, hash or compression is unknown. Supported are split blocks, XXH64 and
+    /// uncompressed.
     Unsupported {
-        /// Where it is named.
+        /// Offset of the field.
         offset: u64,
         /// `algorithm`, `hash` or `compression`.
         field: &'static str,
-        /// Its number; the supported one is 1.
+        /// Its number. The supported one is 1.
         found: i16,
     },
-    /// The bitset's length is not a positive multiple of 32 up to 2 GiB - 32, which is what a
-    /// header can say.
+    /// The bitset's length is not a positive multiple of 32 up to 2 GiB - 32, the limit of a
+    /// header.
     BitsetLength {
-        /// The length given, or the header's.
+        /// The length given, or read from the header.
         found: i64,
     },
-    /// The filter's length is not that of its header and bitset.
+    /// The filter's length differs from the length of its header and bitset.
     Length {
-        /// The length given, or the file's metadata's.
+        /// The length given, or read from the file's metadata.
         found: u64,
-        /// The header's length and the bitset's.
+        /// The length of header and bitset.
         expected: u64,
     },
-    /// A false-positive rate that is not between 0 and 1, both excluded.
+    /// The false-positive rate is not between 0 and 1 (both excluded).
     RateOutOfRange {
         /// The rate given.
         rate: f64,
     },
-    /// The number of blocks is no power of two; some readers do not open such a filter.
+    /// The number of blocks is not a power of two. Some readers do not open such filters.
     NotAPowerOfTwo {
-        /// The blocks.
+        /// The number of blocks.
         blocks: u32,
     },
-    /// The filter that is to be added has a number of blocks that is no multiple of the other's.
+    /// The number of blocks of the filter to merge is not a multiple of the other's.
     NotAMultiple {
-        /// The blocks of the one that is to be added.
+        /// Blocks of the filter to merge.
         found: u32,
-        /// The blocks of the one that it is added to.
+        /// Blocks of the receiving filter.
         expected: u32,
     },
-    /// More hashes than a row number of 32 bits can count.
+    /// There are more hashes than 32-bit row numbers.
     TooManyRows {
-        /// The hashes.
+        /// Number of hashes.
         rows: u64,
     },
-    /// Memory ran out.
+    /// An allocation failed.
     Alloc(AllocError),
 }
 
@@ -81,7 +81,10 @@ impl Display for SplitBlockError {
         match *self {
             Self::Thrift(error) => error.fmt(f),
             Self::Unsupported { offset, field, found } => {
-                write!(f, "{field} {found} at byte {offset}: only 1 is known; read the row group")
+                write!(
+                    f,
+                    "{field} {found} at byte {offset}: only 1 is supported; read the row group"
+                )
             }
             Self::BitsetLength { found } => {
                 write!(
@@ -96,16 +99,22 @@ impl Display for SplitBlockError {
                 write!(f, "{found} bytes, expected {expected}: followed by other bytes")
             }
             Self::RateOutOfRange { rate } => {
-                write!(f, "false-positive rate {rate:?}: give one between 0 and 1, both excluded")
+                write!(f, "false-positive rate {rate:?}: give a number above 0 and below 1")
             }
             Self::NotAPowerOfTwo { blocks } => {
-                write!(f, "{blocks} blocks: give a power of two, since some readers open no others")
+                write!(
+                    f,
+                    "{blocks} blocks: give a power of two, because some readers open no others"
+                )
             }
             Self::NotAMultiple { found, expected } => {
-                write!(f, "{found} blocks to be added to {expected}, of which it is no multiple")
+                write!(
+                    f,
+                    "cannot merge {found} blocks into {expected}: give a multiple of {expected} blocks"
+                )
             }
             Self::TooManyRows { rows } => {
-                write!(f, "{rows} rows, at most {} allowed: select part by part", 1_u64 << 32)
+                write!(f, "{rows} rows: give at most {}, and select the rest later", 1_u64 << 32)
             }
             Self::Alloc(error) => error.fmt(f),
         }

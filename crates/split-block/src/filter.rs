@@ -1,8 +1,8 @@
-//! A split-block filter, generic over where its blocks are. For one that owns them: sizing,
-//! insertion, and the bytes that go into a file.
+//! A split-block filter, generic over the storage of its blocks. For filters that own their blocks:
+//! sizing, insertion and the stored form.
 //!
-//! A new filter has a power of two of blocks, since some readers open no others; a copy has as many
-//! as what was copied.
+//! A new filter has a power of two of blocks, since some readers open no others. A copy has as many
+//! blocks as its source.
 
 use alloc::vec::Vec;
 
@@ -15,23 +15,24 @@ use crate::header::{self, EncodedHeader};
 use crate::kernel::{self, Functions};
 use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
 
-/// A split-block filter, such as that of one column of one row group of a Parquet file, generic
-/// over where its blocks are.
+/// A split-block filter, for example of one column of one row group of a Parquet file, generic over
+/// the storage of its blocks.
 ///
-/// | type | where the blocks are | made by |
+/// | type | storage of the blocks | created by |
 /// |---|---|---|
-/// | `SplitBlockFilter` | in memory of its own; it can be added to, folded, merged, written | [`new`](Self::new), [`with_blocks`](Self::with_blocks), [`to_filter`](Self::to_filter) |
-/// | `SplitBlockFilter<StoredSplitBlocks<B>>` | in the stored filter that `B` holds: a `Vec<u8>`, an `Arc<[u8]>` of a cache | [`from_bytes`](SplitBlockFilter::from_bytes) |
-/// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, another filter; `Copy` | [`from_bitset`](SplitBlockFilter::from_bitset), [`view`](Self::view) |
+/// | `SplitBlockFilter` | its own memory; accepts values, and can be folded, merged and written | [`new`](Self::new), [`with_blocks`](Self::with_blocks), [`to_filter`](Self::to_filter) |
+/// | `SplitBlockFilter<StoredSplitBlocks<B>>` | a stored filter in `B`: a `Vec<u8>`, an `Arc<[u8]>` of a cache | [`from_bytes`](SplitBlockFilter::from_bytes) |
+/// | `SplitBlockFilter<&[SplitBlock]>` | a file in memory, or another filter; `Copy` | [`from_bitset`](SplitBlockFilter::from_bitset), [`view`](Self::view) |
 ///
-/// All are looked up alike. A new filter has a power of two of blocks; a stored one any number from
-/// 1 to 2^26 - 1 (2 GiB), at any alignment: if its bitset starts at a multiple of 32 in memory,
-/// which a bitset in a file seldom does, each block is in one cache line, else some straddle two.
+/// All three have the same lookups. A new filter has a power of two of blocks. A stored filter has
+/// any number from 1 to 2^26 - 1 (2 GiB), at any alignment. If its bitset starts at a multiple of
+/// 32 in memory, which is rare for a bitset in a file, each block is in one cache line; otherwise
+/// some straddle two.
 ///
 /// ```
 /// use blocked_bloom::Filter;
 /// use blocked_bloom_split::SplitBlockFilter;
-/// let mut filter = SplitBlockFilter::new(1_000_000, 0.01)?; // no more rows than that
+/// let mut filter = SplitBlockFilter::new(1_000_000, 0.01)?; // at most this many rows
 /// for word in ["apple", "banana", "apple"] {
 ///     filter.insert(word);
 /// }
@@ -47,8 +48,8 @@ pub struct SplitBlockFilter<D = SplitBlocks> {
     pub(crate) functions: Functions,
 }
 
-/// The blocks of a filter that owns them, aligned to cache lines and where they are many on huge
-/// pages, by advice.
+/// The blocks of a filter that owns them, aligned to cache lines. Large buffers are advised to use
+/// huge pages.
 ///
 /// ```
 /// use blocked_bloom_split::{SplitBlockFilter, SplitBlocks};
@@ -58,9 +59,9 @@ pub struct SplitBlockFilter<D = SplitBlocks> {
 /// ```
 #[derive(Clone)]
 pub struct SplitBlocks {
-    /// [`SPLIT_BLOCKS_PER_BLOCK`] split blocks in each.
+    /// Each block has [`SPLIT_BLOCKS_PER_BLOCK`] split blocks.
     pub(crate) buffer: BlockBuffer,
-    /// Split blocks, 1 to 2^26 - 1. The buffer may have more, which are not used.
+    /// Number of split blocks, 1 to 2^26 - 1. The buffer may have more, which are unused.
     pub(crate) len: usize,
 }
 
@@ -72,8 +73,8 @@ impl AsRef<[SplitBlock]> for SplitBlocks {
     }
 }
 
-/// The blocks of a stored filter, whose bytes `B` holds. If it lends fewer or more bytes than were
-/// opened, every answer is "maybe".
+/// The blocks of a stored filter in the bytes of any owner `B`. If the length of the owner's bytes
+/// changes after opening, every answer is "maybe".
 ///
 /// ```
 /// use std::sync::Arc;
@@ -89,11 +90,11 @@ impl AsRef<[SplitBlock]> for SplitBlocks {
 #[derive(Clone, Copy, Debug)]
 pub struct StoredSplitBlocks<B> {
     pub(crate) stored: Stored<B>,
-    /// Where the bitset begins, which reaches to the end of the bytes.
+    /// Offset of the bitset, which extends to the end of the bytes.
     pub(crate) start: usize,
 }
 
-/// The block of a filter that answers "maybe" to everything.
+/// The block of a pass-all filter.
 const FULL: &[SplitBlock] = &[[0xff; SPLIT_BLOCK_BYTES]];
 
 impl<B: AsRef<[u8]>> AsRef<[SplitBlock]> for StoredSplitBlocks<B> {
@@ -106,7 +107,7 @@ impl<B: AsRef<[u8]>> AsRef<[SplitBlock]> for StoredSplitBlocks<B> {
     }
 }
 
-/// Their number.
+/// Shows the number of blocks.
 impl core::fmt::Debug for SplitBlocks {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SplitBlocks").field("len", &self.len).finish()
@@ -114,17 +115,17 @@ impl core::fmt::Debug for SplitBlocks {
 }
 
 impl<D> SplitBlockFilter<D> {
-    /// 1 to 2^26 - 1 blocks.
+    /// Creates a filter of 1 to 2^26 - 1 blocks.
     pub(crate) fn from_data(data: D, kernel: Kernel) -> Self {
         SplitBlockFilter { data, functions: kernel.into() }
     }
 
-    /// The kernel that looks up batches.
+    /// Returns the kernel that runs batches.
     pub fn kernel(&self) -> Kernel {
         self.functions.kernel
     }
 
-    /// The same filter, with batches looked up and inserted by `kernel`.
+    /// Sets the kernel that runs batches.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         SplitBlockFilter { functions: kernel.into(), ..self }
@@ -132,17 +133,17 @@ impl<D> SplitBlockFilter<D> {
 }
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
-    /// The same filter, borrowed. Free.
+    /// Returns the same filter with borrowed blocks, at no cost.
     #[inline]
     pub fn view(&self) -> SplitBlockFilter<&[SplitBlock]> {
         SplitBlockFilter { data: self.blocks(), functions: self.functions }
     }
 
-    /// A copy that owns its blocks and can be added to, folded and written.
+    /// Copies the filter into its own memory, so that it can be changed and written.
     ///
     /// # Errors
     ///
-    /// If memory runs out.
+    /// [`AllocError`] if the allocation fails.
     pub fn to_filter(&self) -> Result<SplitBlockFilter, AllocError> {
         // Borrowed once: the owner of stored bytes may lend others the next time.
         let blocks = self.blocks();
@@ -152,16 +153,16 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     }
 }
 
-/// Split blocks per block of the buffer, which is a cache line.
+/// Split blocks per block of the buffer, which is one cache line.
 const SPLIT_BLOCKS_PER_BLOCK: u32 = (size_of::<Block>() / SPLIT_BLOCK_BYTES) as u32;
 
 impl SplitBlockFilter {
-    /// An empty filter for this many distinct values, that lets this fraction of absent ones pass.
+    /// Creates an empty filter for this many distinct values with this false-positive rate.
     ///
-    /// Its size is Arrow's: `-8 n / ln(1 - rate^(1/8))` bits, truncated to whole bytes, at least 32
-    /// bytes and at most 128 MiB, rounded up to a power of two. For more values than fit that, some
-    /// 104 million at 1 %, the rate is higher than the one given. The formula ignores that keys
-    /// share blocks: where the size was not rounded up, 1 % becomes some 1.4 %.
+    /// The size is computed as in Arrow: `-8 n / ln(1 - rate^(1/8))` bits, truncated to whole
+    /// bytes, at least 32 bytes and at most 128 MiB, rounded up to a power of two. For more values
+    /// than fit (about 104 million at 1 %), the rate is higher than requested. The formula ignores
+    /// that keys share blocks: if the size was not rounded up, 1 % becomes about 1.4 %.
     ///
     /// # Errors
     ///
@@ -171,23 +172,24 @@ impl SplitBlockFilter {
             return Err(SplitBlockError::RateOutOfRange { rate });
         }
         let bits = bits_for(distinct_values, rate);
-        // If the rate is so small that the logarithm is 0, no size is enough, unless there are no
-        // values. The conversion saturates.
+        // For a rate so small that the logarithm is 0, no size is enough, except for 0 values. The
+        // conversion saturates.
         let bytes = if bits.is_finite() { bits as u64 / 8 } else { u64::MAX };
         Ok(Self::with_bytes(if distinct_values == 0 { 0 } else { bytes })?)
     }
 
-    /// An empty filter of at least this many bytes: 32 to 128 MiB, a power of two.
+    /// Creates an empty filter of at least this many bytes, 32 to 128 MiB, rounded up to a power of
+    /// two.
     ///
     /// # Errors
     ///
-    /// If memory runs out.
+    /// [`AllocError`] if the allocation fails.
     pub fn with_bytes(bytes: u64) -> Result<Self, AllocError> {
         let bytes = bytes.clamp(SPLIT_BLOCK_BYTES as u64, u64::from(MAX_BITSET_BYTES));
         Self::zeroed((bytes.next_power_of_two() / SPLIT_BLOCK_BYTES as u64) as u32)
     }
 
-    /// An empty filter of this many blocks of 32 bytes.
+    /// Creates an empty filter of this many blocks of 32 bytes.
     ///
     /// # Errors
     ///
@@ -202,7 +204,7 @@ impl SplitBlockFilter {
         Ok(Self::zeroed(blocks)?)
     }
 
-    /// 1 to 2^26 - 1 blocks.
+    /// Creates an empty filter of 1 to 2^26 - 1 blocks.
     fn zeroed(blocks: u32) -> Result<Self, AllocError> {
         let buffer = BlockBuffer::zeroed(blocks.div_ceil(SPLIT_BLOCKS_PER_BLOCK), true)?;
         let data = SplitBlocks { buffer, len: blocks as usize };
@@ -214,41 +216,41 @@ impl SplitBlockFilter {
         &mut blocks[..self.data.len]
     }
 
-    /// Keeps the first `blocks` blocks, at least one and no more than there are.
+    /// Keeps the first `blocks` blocks, at least 1 and at most all.
     pub(crate) fn keep_first(&mut self, blocks: usize) {
         self.data.len = blocks;
         self.data.buffer.keep_first((blocks as u32).div_ceil(SPLIT_BLOCKS_PER_BLOCK));
     }
 
-    /// Adds a value by its plain-encoded bytes. True if it was certainly not there.
+    /// Inserts a value by its plain-encoded bytes. Returns true if it was certainly absent.
     pub fn insert(&mut self, plain: impl AsRef<[u8]>) -> bool {
         self.insert_hash(hash_value(plain))
     }
 
-    /// Adds a value by its [hash](hash_value). True if it was certainly not there.
+    /// Inserts a value by its [hash](hash_value). Returns true if it was certainly absent.
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         let index = split_block::block_index(hash, self.data.len as u32) as usize;
         let functions = self.functions;
         functions.insert_one(&mut self.blocks_mut()[index], hash)
     }
 
-    /// Adds values by their hashes. Cost: about one cache line per hash, prefetched where the
-    /// filter outgrows the cache.
+    /// Inserts values by their hashes. Cost: about one cache line per hash, prefetched if the
+    /// filter exceeds the cache.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
         kernel::insert(self.functions, self.blocks_mut(), hashes);
     }
 
-    /// The header and the bitset, as all writers write them: what `bloom_filter_offset` points to
-    /// and `bloom_filter_length` counts.
+    /// Returns the header and the bitset, as all writers write them. In a Parquet file,
+    /// `bloom_filter_offset` points to them and `bloom_filter_length` is their length.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.header().bytes(), self.blocks().as_flattened()].concat()
     }
 
-    /// Writes what [`to_bytes`](Self::to_bytes) gives, without a copy, and returns its length.
+    /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy, and returns their number.
     ///
     /// # Errors
     ///
-    /// The writer's.
+    /// The writer's errors.
     #[cfg(feature = "std")]
     pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
         let (header, bitset) = (self.header(), self.blocks().as_flattened());
@@ -262,13 +264,13 @@ impl SplitBlockFilter {
     }
 }
 
-/// The bits that Arrow takes for this many distinct values; not finite where the rate is so small
+/// Returns Arrow's number of bits for this many distinct values. Not finite if the rate is so small
 /// that no number is enough.
 pub(crate) fn bits_for(distinct_values: u64, rate: f64) -> f64 {
     -8.0 * distinct_values as f64 / libm::log(1.0 - libm::pow(rate, 1.0 / 8.0))
 }
 
-/// Equal if the blocks are; neither the kernel nor where the blocks are matters.
+/// Compares the blocks; kernel and storage do not matter.
 impl<D, E> PartialEq<SplitBlockFilter<E>> for SplitBlockFilter<D>
 where
     D: AsRef<[SplitBlock]>,
@@ -281,7 +283,7 @@ where
 
 impl<D: AsRef<[SplitBlock]>> Eq for SplitBlockFilter<D> {}
 
-/// The shape, without the bits.
+/// Shows the shape, without the bits.
 impl<D: AsRef<[SplitBlock]>> core::fmt::Debug for SplitBlockFilter<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SplitBlockFilter")

@@ -1,24 +1,23 @@
 //! Folding and union of split-block filters, which are exact.
 //!
-//! A hash that belongs to block `i` of `n` belongs to block `i / g` of `n / g`, for every divisor
-//! `g`. So OR-ing `g` adjacent blocks gives the bits of a filter that was made with `n / g` blocks.
+//! A hash in block `i` of `n` is in block `i / g` of `n / g`, for every divisor `g`. So the OR of
+//! `g` adjacent blocks equals the block of a filter that was built with `n / g` blocks.
 
 use crate::error::SplitBlockError;
 use crate::filter::SplitBlockFilter;
 use crate::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
 
 impl SplitBlockFilter {
-    /// Halves the filter as often as the estimated rate stays at or below `rate` and the number of
-    /// blocks is even, and returns the divisor it was folded by: 1 if no smaller size keeps the
-    /// rate.
+    /// Halves the filter while the estimated rate stays at or below `rate` and the number of blocks
+    /// is even. Returns the total divisor, which is 1 if no smaller size keeps the rate.
     ///
-    /// The estimate, and so the size and the bytes, are those of Arrow and arrow-rs: from the
-    /// filter's [fill](Self::fill_ratio) `f`, halving `i` times gives the fill `1 - (1 - f)^(2^i)`,
-    /// and the rate is the eighth power of that. The [rate of the
-    /// bits](Self::estimated_false_positive_rate) is higher, by half where the estimate is 1 %,
-    /// since blocks fill unevenly: for a rate that must hold, give a lower one. An empty filter
-    /// becomes one block, and every filter at a `rate` of 1 or more; at 0 or NaN only an empty one
-    /// is folded.
+    /// The estimate, and therefore the size and the bytes, equal those of Arrow and arrow-rs: with
+    /// the filter's [fill](Self::fill_ratio) `f`, halving `i` times results in the fill
+    /// `1 - (1 - f)^(2^i)`, and the rate is its eighth power. The [rate computed from the
+    /// bits](Self::estimated_false_positive_rate) is higher, 1.5 times as high for an estimate of
+    /// 1 %, since blocks fill unevenly. To guarantee a rate, pass a lower one. An empty filter
+    /// becomes one block, and so does every filter with a `rate` of 1 or more. With 0 or NaN, only
+    /// an empty filter is folded.
     ///
     /// Cost: reads every block once.
     ///
@@ -36,7 +35,7 @@ impl SplitBlockFilter {
         let mut blocks = self.blocks().len();
         let mut unset = 1.0 - self.fill_ratio();
         while blocks.is_multiple_of(2) {
-            // In the steps of arrow-rs, so that rounding does not decide otherwise.
+            // The same steps as in arrow-rs, so that rounding leads to the same result.
             unset *= unset;
             let meets = eighth_power(1.0 - unset) <= rate || unset == 1.0;
             if !meets {
@@ -55,16 +54,15 @@ impl SplitBlockFilter {
         group as u32
     }
 
-    /// Adds every value of another filter, such as one of another row group, or of a part that
-    /// another thread made.
+    /// Inserts every value of another filter, for example of another row group or another thread.
     ///
-    /// The other filter may have a multiple of this one's blocks, and is folded to as many. The
-    /// rate grows with what is added.
+    /// The number of blocks of the other filter must be a multiple of this filter's. It is folded
+    /// to the same number. The rate increases.
     ///
     /// # Errors
     ///
-    /// [`SplitBlockError::NotAMultiple`] if it has another number, such as fewer, since a filter
-    /// cannot be unfolded. The filter is then unchanged.
+    /// [`SplitBlockError::NotAMultiple`] for any other number of blocks, since a filter cannot be
+    /// unfolded. The filter is unchanged.
     pub fn union_with<D: AsRef<[SplitBlock]>>(
         &mut self,
         other: &SplitBlockFilter<D>,
@@ -83,7 +81,7 @@ impl SplitBlockFilter {
     }
 }
 
-/// What writers take for the rate of a filter with this fill.
+/// Returns the rate that writers estimate for a filter with this fill.
 pub(crate) fn eighth_power(fill: f64) -> f64 {
     let squared = fill * fill;
     let fourth = squared * squared;

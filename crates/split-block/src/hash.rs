@@ -1,4 +1,4 @@
-//! The hash of values that filters hold.
+//! The hash of the values in split-block filters.
 
 use blocked_bloom::{HashError, KeyHash};
 use xxhash_rust::xxh64::xxh64;
@@ -6,10 +6,11 @@ use xxhash_rust::xxh64::xxh64;
 /// The identity of [`hash_value`].
 pub(crate) const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXH64_s0") };
 
-/// XXH64 with seed 0 of a value's plain-encoded bytes: what filters of Parquet files hold.
+/// Returns the XXH64 hash with seed 0 of a value's plain-encoded bytes, as in Parquet's filters.
 ///
-/// The plain bytes: integers and floating-point numbers little-endian in the width of their
-/// physical type; byte arrays their bytes without the length. Cost: 1 to 2 ns for numbers.
+/// The plain encoding of integers and floating-point numbers is little-endian in the width of their
+/// physical type. That of byte arrays is their bytes without the length. Cost: 1 to 2 ns for
+/// numbers.
 ///
 /// ```
 /// use blocked_bloom_split::hash_value;
@@ -21,23 +22,23 @@ pub fn hash_value(plain: impl AsRef<[u8]>) -> u64 {
     xxh64(plain.as_ref(), 0)
 }
 
-/// Hashes values that lie in one buffer, Arrow's layout of strings and binary values, by
-/// [`hash_value`]: value `i` is `bytes[offsets[i]..offsets[i + 1]]`.
+/// Hashes values that are concatenated in one buffer, Arrow's layout of strings and binary values,
+/// with [`hash_value`]: value `i` is `bytes[offsets[i]..offsets[i + 1]]`.
 ///
-/// For scans and joins of such columns: the hashes go to
+/// For scans and joins of such columns: pass the hashes to
 /// [`contains_hashes`](blocked_bloom::Filter::contains_hashes),
 /// [`select_hashes`](crate::SplitBlockFilter::select_hashes) or
 /// [`insert_hashes`](crate::SplitBlockFilter::insert_hashes). Offsets are integers of any type, one
-/// more than there are values, or none for none. The first need not be 0, nor the last the end, so
-/// that part of a column is hashed by part of its offsets. An entry that is null in Arrow is hashed
-/// as the bytes that it has, mostly none.
+/// more than there are values, or none for no values. The first offset may be above 0 and the last
+/// below the end, so a slice of the offsets hashes a slice of the column. A null entry of Arrow is
+/// hashed like the bytes in its range, usually none.
 ///
-/// Cost: that of [`hash_value`] for each, and a pass over the offsets, which are checked first.
+/// Cost: that of [`hash_value`] for each value, and one pass over the offsets to check them.
 ///
 /// # Errors
 ///
-/// [`HashError::Length`] unless there is one hash per value, [`HashError::Offset`] if an offset is
-/// less than the one before it, or beyond the end of the bytes; nothing is written then.
+/// [`HashError::Length`] unless there is one hash per value. [`HashError::Offset`] if an offset is
+/// less than the one before it, or after the end of the bytes. Nothing is written in either case.
 ///
 /// ```
 /// use blocked_bloom::HashError;
@@ -68,13 +69,14 @@ pub fn hash_offsets<O: Copy + TryInto<i128>>(
         };
     }
     for (hash, pair) in hashes.iter_mut().zip(offsets.windows(2)) {
-        // They fit, as checked above.
+        // The offsets fit, as checked above.
         *hash = hash_value(&bytes[wide(pair[0]) as usize..wide(pair[1]) as usize]);
     }
     Ok(())
 }
 
-/// The offset. What does not fit a signed 128-bit integer is beyond every end.
+/// Converts an offset. Values outside a signed 128-bit integer become the largest one, which is
+/// after every end.
 #[inline]
 fn wide(offset: impl TryInto<i128>) -> i128 {
     offset.try_into().unwrap_or(i128::MAX)

@@ -1,15 +1,15 @@
-//! The header that precedes a filter's bitset, `BloomFilterHeader` of `parquet.thrift`, and the
-//! rules of the bitset's length.
+//! The header before a filter's bitset, `BloomFilterHeader` of `parquet.thrift`, and the rules of
+//! the bitset's length.
 //!
-//! Parquet has one algorithm, one hash and one compression; any other is an error.
+//! Parquet defines one algorithm, one hash and one compression. Any other is an error.
 
 use crate::error::{MAX_STORED_BYTES, SplitBlockError};
 use crate::split_block::SPLIT_BLOCK_BYTES;
 use crate::thrift::{I32, Reader, STRUCT, ThriftError};
 
-/// What a filter's header says: how long it is itself, and the bitset that follows it.
+/// The lengths of a filter's header and of the bitset that follows it.
 ///
-/// For whoever reads a file in pieces; [`SplitBlockFilter::from_bytes`] has both at once.
+/// For callers that read a file in pieces. [`SplitBlockFilter::from_bytes`] reads both at once.
 ///
 /// ```
 /// use blocked_bloom_split::{Header, SplitBlockError, SplitBlockFilter};
@@ -23,14 +23,14 @@ use crate::thrift::{I32, Reader, STRUCT, ThriftError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
-    /// Bytes of the header.
+    /// Size of the header in bytes.
     pub header_bytes: usize,
-    /// Bytes of the bitset: a positive multiple of 32.
+    /// Size of the bitset in bytes: a positive multiple of 32.
     pub bitset_bytes: u32,
 }
 
 impl Header {
-    /// Reads the header that `bytes` begin with; offsets in errors count from `start` bytes before.
+    /// Reads the header at the start of `bytes`. Offsets in errors are increased by `start`.
     ///
     /// # Errors
     ///
@@ -40,13 +40,13 @@ impl Header {
         Ok(Header { header_bytes, bitset_bytes: bitset_length(bitset_bytes.into())? })
     }
 
-    /// Bytes of header and bitset.
+    /// Returns the total size of header and bitset in bytes.
     pub fn total_bytes(self) -> u64 {
         self.header_bytes as u64 + u64::from(self.bitset_bytes)
     }
 }
 
-/// The bytes of the header, and the bitset's length as the header has it.
+/// Returns the size of the header, and the bitset's length as stored in it.
 pub(crate) fn read(bytes: &[u8], start: u64) -> Result<(usize, i32), SplitBlockError> {
     const UNIONS: [&str; 3] = ["algorithm", "hash", "compression"];
     let mut reader = Reader::new(bytes, start);
@@ -75,7 +75,7 @@ pub(crate) fn read(bytes: &[u8], start: u64) -> Result<(usize, i32), SplitBlockE
     Ok((reader.position(), bitset))
 }
 
-/// Reads a union whose only known arm is 1. Returns false if it has no arm.
+/// Reads a union whose only known variant is 1. Returns false if it has no variant.
 fn read_union(reader: &mut Reader<'_>, name: &'static str) -> Result<bool, SplitBlockError> {
     let mut found = false;
     reader.structure(|reader, arm| {
@@ -93,7 +93,7 @@ fn read_union(reader: &mut Reader<'_>, name: &'static str) -> Result<bool, Split
     Ok(found)
 }
 
-/// The rules for a bitset's length in bytes.
+/// Checks the length of a bitset in bytes.
 pub(crate) fn bitset_length(found: i64) -> Result<u32, SplitBlockError> {
     match u32::try_from(found) {
         Ok(length @ 1..=MAX_STORED_BYTES)
@@ -105,8 +105,8 @@ pub(crate) fn bitset_length(found: i64) -> Result<u32, SplitBlockError> {
     }
 }
 
-/// The longest header that is written: three unions of four bytes, the end, and one number of up to
-/// five bytes.
+/// Maximum length of a written header: three unions of four bytes, a number of up to five bytes
+/// with its field head, and the end.
 const MAX_LENGTH: usize = 19;
 
 /// The header of a bitset of this many bytes, byte for byte as other writers write it.
@@ -126,7 +126,7 @@ impl EncodedHeader {
         }
         header.push(zigzag as u8);
         for _ in 0..3 {
-            // The next field, a union; its first arm, a structure; the ends of both.
+            // The next field (a union), its first variant (a structure), and the ends of both.
             for byte in [0x10 | STRUCT, 0x10 | STRUCT, 0, 0] {
                 header.push(byte);
             }

@@ -1,19 +1,19 @@
-//! The kernels of split blocks: one [`Table`] of functions per instruction set, found by the
-//! instruction set of a core's [`Kernel`].
+//! The kernels of split blocks: one [`Table`] of functions per instruction set, selected by a
+//! [`Kernel`] of the core.
 //!
-//! A kernel decides speed, never an answer: all give the bits of
-//! [`split_block`](super::split_block). A new instruction set is one file and one line of
-//! [`table`]; until it has them, its kernel is the scalar one here.
+//! A kernel determines speed, never an answer: all agree with
+//! [`split_block`](super::split_block). A new instruction set needs one file and one line of
+//! [`table`]. Without them, its kernel uses the scalar table.
 
-// Each call into a table has its argument beside it; the kernels' own blocks have theirs.
-#![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these two safe ones")]
+// Each call through a table has its SAFETY comment here. The kernels comment their own blocks.
+#![expect(unsafe_code, reason = "safe functions call the SIMD kernels, which are unsafe functions")]
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not
-// provide for.
+// Big-endian machines number the lanes of a register from the other end, which `neon` does not
+// handle.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 #[cfg(feature = "portable")]
@@ -27,17 +27,17 @@ use blocked_bloom::{InstructionSet, Kernel};
 
 use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 
-/// In filters of more than this many times the prefetch threshold the prefetch distance is 128
-/// keys, in others that of [`PrefetchAhead`], 64. The doubled distance took 0.76 to 0.84 of the
-/// time in 16 MiB and 0.91 to 0.99 in 128, but 1.04 to 1.10 in 2 MiB (Zen 4, AVX-512, 256 and 1024
-/// a call). A distance of 256 gains as much in 16 MiB and no more in 128.
+/// In filters above this many times the prefetch threshold, the prefetch distance is 128 keys.
+/// Otherwise it is that of [`PrefetchAhead`], 64 keys. The doubled distance took 0.76x to 0.84x the
+/// time in 16 MiB and 0.91x to 0.99x in 128 MiB, but 1.04x to 1.10x in 2 MiB (Zen 4, AVX-512, 256
+/// and 1024 a call). A distance of 256 was as fast in 16 MiB and no faster in 128 MiB.
 const CACHE_FACTOR: usize = 6;
 
-/// Keys that are prefetched beyond the distance of [`PrefetchAhead`] in filters that are not near.
+/// Extra keys prefetched in large filters, in addition to the distance of [`PrefetchAhead`].
 const EXTRA_DISTANCE: usize = 64;
 
-/// Keys that are prefetched beyond the distance of [`PrefetchAhead`] in a filter of this many
-/// bytes.
+/// Returns the extra keys to prefetch in a filter of this many bytes, in addition to the distance
+/// of [`PrefetchAhead`].
 #[inline(always)]
 fn further(bytes: usize) -> usize {
     if bytes / CACHE_FACTOR > Kernel::default().prefetch_threshold() { EXTRA_DISTANCE } else { 0 }
@@ -45,17 +45,17 @@ fn further(bytes: usize) -> usize {
 
 /// The functions of one instruction set.
 ///
-/// `contains_one` and `insert_one` look up and add one hash in its block, as those of
-/// [`split_block`](crate::split_block) do.
-/// `contains[lines](blocks, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`,
-/// zeros past the last. `insert[lines](blocks, hashes)` sets the bits of every hash. Both prefetch
-/// `lines` cache lines per block: none where the filter fits the cache, two where blocks straddle
-/// lines, which blocks of an owned filter never do.
+/// `contains_one` and `insert_one` look up and insert one hash in its block, like the functions of
+/// [`split_block`](crate::split_block).
+/// `contains[lines](blocks, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, and
+/// zeros after the last hash. `insert[lines](blocks, hashes)` sets the bits of every hash. Both
+/// prefetch `lines` cache lines per block: 0 if the filter fits the cache, 1 for aligned blocks, 2
+/// for blocks that straddle cache lines. Blocks of an owned filter are always aligned.
 ///
 /// # Safety
 ///
-/// All: the CPU has the instruction set. `contains` and `insert`: `1 <= blocks.len() < 2^32`.
-/// `contains`: `hits.len() == hashes.len().div_ceil(64)`.
+/// For all functions, the CPU must support the instruction set. For `contains` and `insert`,
+/// `1 <= blocks.len() < 2^32`. For `contains`, `hits.len() == hashes.len().div_ceil(64)`.
 struct Table {
     instructions: InstructionSet,
     contains_one: unsafe fn(&SplitBlock, hash: u64) -> bool,
@@ -67,8 +67,8 @@ struct Table {
 type Contains = unsafe fn(&[SplitBlock], hashes: &[u64], hits: &mut [u64]);
 type Insert = unsafe fn(&mut [SplitBlock], hashes: &[u64]);
 
-/// The table of a kernel. This CPU has its instruction set, since there is a `Kernel` of it; the
-/// functions are compiled for no more than [`InstructionSet`] lists.
+/// Returns the table of a kernel. The existence of the `Kernel` proves that this CPU supports its
+/// instruction set, and the functions use only the features that [`InstructionSet`] lists.
 fn table(kernel: Kernel) -> &'static Table {
     let table = match kernel.instructions() {
         #[cfg(target_arch = "x86_64")]
@@ -85,8 +85,8 @@ fn table(kernel: Kernel) -> &'static Table {
     table
 }
 
-/// A kernel and its table, which is found once for a filter: single lookups are then one call by
-/// pointer.
+/// A kernel and its table. A filter looks the table up once, so that a single lookup is one
+/// indirect call.
 #[derive(Clone, Copy)]
 pub(crate) struct Functions {
     pub(crate) kernel: Kernel,
@@ -100,26 +100,26 @@ impl From<Kernel> for Functions {
 }
 
 impl Functions {
-    /// Whether every bit of the hash is set in its block.
+    /// Returns whether every bit of the hash is set in its block.
     #[inline(always)]
     pub(crate) fn contains_one(self, block: &SplitBlock, hash: u64) -> bool {
-        // SAFETY: `table` gives functions whose instruction set the CPU has.
+        // SAFETY: the CPU supports the instruction set of the table that `table` returned.
         unsafe { (self.table.contains_one)(block, hash) }
     }
 
-    /// Sets every bit of the hash in its block. Returns true if at least one was not set before.
+    /// Sets every bit of the hash in its block. Returns true if at least one was unset.
     #[inline(always)]
     pub(crate) fn insert_one(self, block: &mut SplitBlock, hash: u64) -> bool {
-        // SAFETY: `table` gives functions whose instruction set the CPU has.
+        // SAFETY: the CPU supports the instruction set of the table that `table` returned.
         unsafe { (self.table.insert_one)(block, hash) }
     }
 }
 
-/// Single lookups in one filter, which [`with_lookup`](crate::SplitBlockFilter::with_lookup) lends.
+/// Single lookups in one filter. [`with_lookup`](crate::SplitBlockFilter::with_lookup) lends it.
 ///
 /// ```
 /// use blocked_bloom_split::{Lookup, SplitBlockFilter};
-/// /// The first value that may be there.
+/// /// Returns the first value that may be present.
 /// fn first(lookup: Lookup<'_>, hashes: &[u64]) -> Option<usize> {
 ///     hashes.iter().position(|&hash| lookup.contains_hash(hash))
 /// }
@@ -131,26 +131,26 @@ impl Functions {
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup<'f> {
     blocks: &'f [SplitBlock],
-    /// Only if the CPU has it.
+    /// True only if the CPU supports AVX2.
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     has_avx2: bool,
 }
 
 impl Lookup<'_> {
-    /// Whether the value of this hash may be there; false means that it certainly is not.
+    /// Returns whether the value with this hash may be present; false means certainly absent.
     #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let block = &self.blocks[block_index(hash, self.blocks.len() as u32) as usize];
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         if self.has_avx2 {
-            // SAFETY: `with_lookup` sets it for kernels of AVX2 and AVX-512, which contains it.
+            // SAFETY: `with_lookup` sets `has_avx2` only for AVX2 and AVX-512, which includes AVX2.
             return unsafe { avx2::contains_one(block, hash) };
         }
         split_block::contains(block, hash)
     }
 }
 
-/// Calls `work` with single lookups, compiled for the kernel's instructions where that is inlined.
+/// Calls `work` with single lookups. Inlined code is compiled for the kernel's instructions.
 #[inline]
 pub(crate) fn with_lookup<'f, R>(
     functions: Functions,
@@ -160,8 +160,8 @@ pub(crate) fn with_lookup<'f, R>(
     match functions.table.instructions {
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         InstructionSet::Avx2 | InstructionSet::Avx512 => {
-            // SAFETY: `table` gives tables whose instruction set the CPU has; AVX-512 contains
-            // AVX2.
+            // SAFETY: the CPU supports the instruction set of the table that `table` returned, and
+            // AVX-512 includes AVX2.
             unsafe { avx2::run(|| work(Lookup { blocks, has_avx2: true })) }
         }
         _ => work(Lookup {
@@ -172,13 +172,13 @@ pub(crate) fn with_lookup<'f, R>(
     }
 }
 
-/// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the last hash are
+/// Looks up all hashes. Hash `i` is bit `i % 64` of `words[i / 64]`; bits after the last hash are
 /// zero.
 ///
 /// # Panics
 ///
-/// If there is no block or more than 2^32 - 1, or not one word per 64 hashes: bugs of this package,
-/// not inputs.
+/// If there is no block, more than 2^32 - 1 blocks, or not exactly one word per 64 hashes. Each
+/// would be a bug of this package.
 #[inline]
 pub(crate) fn contains(
     functions: Functions,
@@ -189,8 +189,8 @@ pub(crate) fn contains(
     contains_ahead(functions, blocks, hashes, words, lines(functions.kernel, blocks));
 }
 
-/// [`contains`] with this many cache lines of each block prefetched: 0 if the caller has prefetched
-/// them, else [`lines`].
+/// Looks up all hashes like [`contains`], and prefetches this many cache lines per block: 0 if the
+/// caller has prefetched them, otherwise [`lines`].
 #[inline(always)]
 pub(crate) fn contains_ahead(
     functions: Functions,
@@ -201,25 +201,25 @@ pub(crate) fn contains_ahead(
 ) {
     assert_eq!(words.len(), hashes.len().div_ceil(64));
     check_count(blocks);
-    // SAFETY: `table` gives functions whose instruction set the CPU has; the numbers of blocks and
-    // of words are asserted above.
+    // SAFETY: the CPU supports the instruction set of the table that `table` returned. The numbers
+    // of blocks and words are asserted above.
     unsafe { functions.table.contains[lines](blocks, hashes, words) }
 }
 
-/// Sets the bits of every hash. The blocks are of an owned filter: none straddles two cache lines.
+/// Sets the bits of every hash in the blocks of an owned filter, which never straddle cache lines.
 ///
 /// # Panics
 ///
-/// If there is no block or more than 2^32 - 1: a bug of this package, not an input.
+/// If there is no block, or more than 2^32 - 1 blocks, which would be a bug of this package.
 pub(crate) fn insert(functions: Functions, blocks: &mut [SplitBlock], hashes: &[u64]) {
     check_count(blocks);
     let lines = usize::from(outgrows_cache(functions.kernel, blocks));
-    // SAFETY: `table` gives functions whose instruction set the CPU has; the number of blocks is
-    // asserted above.
+    // SAFETY: the CPU supports the instruction set of the table that `table` returned. The number
+    // of blocks is asserted above.
     unsafe { functions.table.insert[lines](blocks, hashes) }
 }
 
-/// Cache lines of a block to prefetch: none if the filter fits the cache.
+/// Returns the number of cache lines per block to prefetch: 0 if the filter fits the cache.
 #[inline]
 pub(crate) fn lines(kernel: Kernel, blocks: &[SplitBlock]) -> usize {
     match blocks.as_ptr().addr().is_multiple_of(SPLIT_BLOCK_BYTES) {
@@ -229,9 +229,9 @@ pub(crate) fn lines(kernel: Kernel, blocks: &[SplitBlock]) -> usize {
     }
 }
 
-/// Whether the blocks of values are prefetched while later ones are hashed. That took 0.83 to 0.95
-/// of the time from 8 MiB on, but 1.04 to 1.07 for calls of up to 32 and of 1024 in 2 MiB (Zen 4,
-/// AVX-512, keys of 16 bytes).
+/// Returns whether to prefetch blocks while later values are hashed. That took 0.83x to 0.95x the
+/// time from 8 MiB upwards, but 1.04x to 1.07x in 2 MiB for calls of up to 32 and of 1024 keys (Zen
+/// 4, AVX-512, keys of 16 bytes).
 #[inline]
 pub(crate) fn is_prefetched_while_hashing(blocks: &[SplitBlock]) -> bool {
     further(size_of_val(blocks)) > 0
@@ -247,12 +247,12 @@ fn outgrows_cache(kernel: Kernel, blocks: &[SplitBlock]) -> bool {
     size_of_val(blocks) > kernel.prefetch_threshold()
 }
 
-/// Looks up a batch: calls `test` with `KEYS` hashes at a time, in their order, and `test_rest`
-/// with the fewer that remain at the end; of its answer, bits past the last key are ignored. Both
-/// return one bit per key, set if it may be present. The blocks of later keys are prefetched,
-/// `LINES` cache lines of each.
+/// Looks up a batch. Calls `test` with `KEYS` hashes at a time, in order, and `test_rest` with the
+/// remaining hashes. Both return one bit per key, set if it may be present; bits of `test_rest`
+/// after the last key are ignored. Prefetches the blocks of later keys, `LINES` cache lines per
+/// block.
 ///
-/// Always inlined, so that `test` is compiled for the instruction set of the caller.
+/// Always inlined, so that `test` is compiled for the caller's instruction set.
 #[inline(always)]
 fn for_each_word<const KEYS: usize, const LINES: usize>(
     blocks: &[SplitBlock],
@@ -279,11 +279,11 @@ fn for_each_word<const KEYS: usize, const LINES: usize>(
     }
 }
 
-/// Calls `set` with the block of every hash and the hash. The blocks of later ones are prefetched,
-/// `LINES` cache lines of each: the blocks are cells, since they are written while the closure that
-/// prefetches borrows them.
+/// Calls `set` with the block of every hash and the hash. Prefetches the blocks of later hashes,
+/// `LINES` cache lines per block. The blocks are cells, because they are written while the prefetch
+/// closure borrows them.
 ///
-/// Always inlined, so that `set` is compiled for the instruction set of the caller.
+/// Always inlined, so that `set` is compiled for the caller's instruction set.
 #[inline(always)]
 fn for_each_block<const LINES: usize>(
     blocks: &mut [SplitBlock],
@@ -297,8 +297,8 @@ fn for_each_block<const LINES: usize>(
     for_each_ahead(hashes, size_of_val(blocks), LINES > 0, prefetch, set);
 }
 
-/// Calls `visit` with the index of every hash and the hash, in order. If `is_ahead`, prefetches for
-/// later ones, at the distance that is best for a filter of so many bytes.
+/// Calls `visit` with the index of every hash and the hash, in order. With `is_ahead`, prefetches
+/// for later hashes, at the best distance for a filter of this many bytes.
 #[inline(always)]
 pub(crate) fn for_each_ahead(
     hashes: &[u64],
@@ -307,8 +307,8 @@ pub(crate) fn for_each_ahead(
     prefetch: impl FnMut(&u64),
     mut visit: impl FnMut(usize, u64),
 ) {
-    // Prefetches are made eight at a time: one at a time, inserting by AVX2 took half as long again
-    // in 2 MB (Zen 4).
+    // Prefetches are issued eight at a time: one at a time, insertion with AVX2 took 1.5 times as
+    // much time in 2 MB (Zen 4).
     let (later, at_once) = if is_ahead { (hashes, 8) } else { (&[][..], hashes.len().max(1)) };
     let mut ahead = PrefetchAhead::start(later, prefetch);
     ahead.advance(further(bytes));
@@ -318,15 +318,15 @@ pub(crate) fn for_each_ahead(
     }
 }
 
-/// Prefetches the hash's block, a `SplitBlock` or the cell of one: its first cache line, and with
-/// `LINES = 2` the one that its last byte is in.
+/// Prefetches the hash's block (a `SplitBlock` or a cell of one): its first cache line, and with
+/// `LINES = 2` also the line of its last byte.
 #[inline(always)]
 pub(crate) fn prefetch<const LINES: usize, B>(blocks: &[B], hash: u64) {
     let start = block_index(hash, blocks.len() as u32) as usize * SPLIT_BLOCK_BYTES;
     prefetch_at::<LINES, _>(blocks, start);
 }
 
-/// [`prefetch`] of the block that begins this many bytes after the first.
+/// Prefetches the block that begins this many bytes after the first.
 #[inline(always)]
 fn prefetch_at<const LINES: usize, B>(blocks: &[B], start: usize) {
     for offset in [start, start + SPLIT_BLOCK_BYTES - 1].into_iter().take(LINES) {
@@ -334,7 +334,7 @@ fn prefetch_at<const LINES: usize, B>(blocks: &[B], start: usize) {
     }
 }
 
-/// Where the hash's block begins.
+/// Returns the address of the hash's block.
 ///
 /// # Safety
 ///
@@ -354,7 +354,7 @@ unsafe fn address(blocks: &[SplitBlock], hash: u64) -> *const SplitBlock {
     unsafe { blocks.as_ptr().add(index) }
 }
 
-/// The hashes, at least one, and the first again until there are `KEYS`.
+/// Returns the hashes (at least one), padded with the first to `KEYS` hashes.
 #[cfg_attr(
     not(any(
         target_arch = "x86",

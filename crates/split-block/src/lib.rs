@@ -1,5 +1,5 @@
-//! Split-block Bloom filters, those of Apache Parquet and Impala: looked up in batches by SIMD
-//! kernels, written byte for byte as Arrow writes them.
+//! Split-block Bloom filters of Apache Parquet and Impala: looked up in batches with SIMD kernels,
+//! and written byte for byte like Arrow.
 //!
 //! ```
 //! use blocked_bloom::Filter;
@@ -11,25 +11,25 @@
 //! # Ok::<(), blocked_bloom_split::SplitBlockError>(())
 //! ```
 //!
-//! A [`SplitBlockFilter`] borrows a stored filter, or owns its blocks and is filled; threads fill
-//! an [`AtomicSplitBlockFilter`] together. Values are inserted and looked up by their plain-encoded
-//! bytes or by the XXH64 of these ([`hash_value`], [`hash_offsets`]), one at a time or in batches,
-//! by the methods of [`blocked_bloom::Filter`]. [`split_block`] is the probe scheme in plain Rust,
-//! [`sbbf`] the filter by the names of the crate `parquet`. The footers of Parquet files, which
-//! lead to their filters, are read by the package `blocked-bloom-formats`.
+//! A [`SplitBlockFilter`] borrows a stored filter, or owns its blocks and accepts values. Threads
+//! can fill an [`AtomicSplitBlockFilter`] together. Values are inserted and looked up by their
+//! plain-encoded bytes or by their XXH64 hashes ([`hash_value`], [`hash_offsets`]), one at a time
+//! or in batches, with the methods of [`blocked_bloom::Filter`]. [`split_block`] is the probe
+//! scheme in plain Rust, and [`sbbf`] offers the filter with the names of the crate `parquet`. The
+//! package `blocked-bloom-formats` reads the footers of Parquet files, which locate their filters.
 //!
 //! # Damage
 //!
-//! A stored filter has no checksum. Damage of the header and of lengths, and truncation are a
-//! [`SplitBlockError`]; **a cleared bit of the bitset cannot be detected and makes a value that is
-//! there "absent"**. No input causes a panic.
+//! A stored filter has no checksum. Damage to the header or to lengths, and truncation, return a
+//! [`SplitBlockError`]. **A cleared bit of the bitset cannot be detected and makes a present value
+//! "absent"**. No input causes a panic.
 //!
 //! # Features
 //!
-//! | feature | default | what it adds |
+//! | feature | default | effect |
 //! |---|---|---|
-//! | `std` | yes | `write_to` for `std::io::Write`, the kernel by environment variable; without it the crate is `no_std` with `alloc` |
-//! | `portable` | no | a kernel in portable SIMD, by the crate `wide`, for machines without AVX2, AVX-512 or NEON, which else run the scalar one |
+//! | `std` | yes | `write_to` for `std::io::Write`, and choice of the kernel by environment variable; without it the crate is `no_std` with `alloc` |
+//! | `portable` | no | a kernel in portable SIMD, with the crate `wide`, for machines without AVX2, AVX-512 or NEON, which otherwise use the scalar kernel |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -37,7 +37,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
-/// Tells unit tests that a loop of this kernel runs.
+/// Records for unit tests that a loop of this kernel runs.
 macro_rules! ran {
     ($kernel:literal) => {
         #[cfg(test)]
@@ -76,7 +76,7 @@ pub use header::Header;
 pub use kernel::Lookup;
 pub use split_block::SplitBlock;
 
-/// The code in the README compiles and runs.
+/// Compiles and runs the code of the README.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

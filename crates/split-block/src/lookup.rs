@@ -1,5 +1,4 @@
-//! Lookups in split-block filters and their facts, for wherever the blocks are, and opening stored
-//! filters.
+//! Opening stored filters, and lookups in and properties of split-block filters in any storage.
 
 use blocked_bloom::parts::{check_words, look_up_keys, stored};
 use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
@@ -12,14 +11,14 @@ use crate::kernel::{self, Lookup};
 use crate::split_block::{self, SplitBlock};
 
 impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
-    /// Opens the bytes of one filter: the header and the bitset, and nothing after them.
+    /// Opens the bytes of one filter: header and bitset, and nothing after them.
     ///
-    /// Cost: reads the header only; allocates nothing. The bitset carries no checksum: see the
+    /// Cost: reads only the header, and does not allocate. The bitset has no checksum: see the
     /// [crate](crate).
     ///
     /// # Errors
     ///
-    /// [`SplitBlockError`] if the header is damaged or of another algorithm, hash or compression,
+    /// [`SplitBlockError`] if the header is damaged or has another algorithm, hash or compression,
     /// if the bitset's length is not a positive multiple of 32 up to 2 GiB - 32, or if the bytes
     /// are shorter or longer than header and bitset.
     ///
@@ -35,7 +34,7 @@ impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
     /// # Ok::<(), blocked_bloom_split::SplitBlockError>(())
     /// ```
     pub fn from_bytes(bytes: B) -> Result<Self, SplitBlockError> {
-        // Reads the bytes whose length was noted, even if the owner lends others the second time.
+        // Uses the slice whose length was recorded; the owner may lend others later.
         let stored = stored(bytes);
         let bytes = stored.bytes().unwrap_or_default();
         let header = Header::read(bytes, 0)?;
@@ -47,14 +46,14 @@ impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
         Ok(SplitBlockFilter::from_data(data, Kernel::default()))
     }
 
-    /// Gives the bytes back.
+    /// Returns the owner of the bytes.
     pub fn into_inner(self) -> B {
         self.data.stored.into_inner()
     }
 }
 
 impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
-    /// Opens a filter without a header: the bitset alone.
+    /// Opens a filter without a header: only the bitset.
     ///
     /// # Errors
     ///
@@ -68,36 +67,35 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
 }
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
-    /// The blocks, 1 to 67,108,863. `blocks().as_flattened()` is the bitset.
+    /// Returns the blocks, 1 to 67,108,863. `blocks().as_flattened()` is the bitset.
     #[inline]
     pub fn blocks(&self) -> &[SplitBlock] {
         self.data.as_ref()
     }
 
-    /// Bytes of the blocks.
+    /// Returns the size of the blocks in bytes.
     pub fn memory_bytes(&self) -> u64 {
         size_of_val(self.blocks()) as u64
     }
 
-    /// Whether no bit is set, so that every value is certainly absent: the filter of a column of
-    /// nulls. Cost: reads blocks up to the first bit.
+    /// Returns whether no bit is set, so that every value is certainly absent, as for a column of
+    /// nulls. Cost: reads blocks up to the first set bit.
     pub fn is_empty(&self) -> bool {
         self.blocks().iter().all(|block| *block == [0; 32])
     }
 
-    /// Fraction of bits that are set, 0 to 1. Cost: reads every block.
+    /// Returns the fraction of set bits, 0 to 1. Cost: reads every block.
     pub fn fill_ratio(&self) -> f64 {
         let ones = |word: &[u8; 4]| u64::from(u32::from_le_bytes(*word).count_ones());
         let (words, _) = self.blocks().as_flattened().as_chunks();
         words.iter().map(ones).sum::<u64>() as f64 / (32 * words.len()) as f64
     }
 
-    /// False-positive rate that the filter really has, from its bits, 0 to 1: the mean over blocks
-    /// of the chance that in each word the bit of an absent value is set, the product of the fills
-    /// of the block's eight words.
+    /// Returns the actual false-positive rate, 0 to 1, computed from the bits: the mean over all
+    /// blocks of the product of the fills of the block's eight words.
     ///
-    /// Writers estimate `fill_ratio^8` instead, which is lower, and the more so the more unevenly
-    /// blocks are filled. Cost: reads every block.
+    /// Writers estimate `fill_ratio^8` instead, which is too low if blocks fill unevenly. Cost:
+    /// reads every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
         let fill = |word: &[u8; 4]| f64::from(u32::from_le_bytes(*word).count_ones()) / 32.0;
         let rate = |block: &SplitBlock| block.as_chunks().0.iter().map(fill).product::<f64>();
@@ -106,13 +104,13 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
 }
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
-    /// Calls `work` with a function for single lookups: one dispatch for all of them, where
-    /// [`contains_hash`](Filter::contains_hash) is a call by pointer each.
+    /// Calls `work` with a function for single lookups. The kernel is selected once for all of
+    /// them; [`contains_hash`](Filter::contains_hash) makes an indirect call each time.
     ///
-    /// What the compiler inlines of `work`, such as a closure with a loop, is compiled for AVX2 if
-    /// that is the kernel's; on other machines it is as `contains_hash`. Cost: half of that in a
-    /// filter that fits the cache; of those that do not, [batches](Filter::contains_hashes) are
-    /// faster by far.
+    /// Code of `work` that the compiler inlines, such as a closure with a loop, is compiled for
+    /// AVX2 if the kernel uses it. Otherwise lookups cost as much as `contains_hash`. In a filter
+    /// that fits the cache, a lookup takes half of that; in larger filters,
+    /// [batches](Filter::contains_hashes) are much faster.
     ///
     /// ```
     /// use blocked_bloom_split::SplitBlockFilter;
@@ -127,7 +125,7 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
         kernel::with_lookup(self.functions, self.blocks(), work)
     }
 
-    /// There is one word per 64 hashes.
+    /// Looks up all hashes; `words` has one word per 64.
     #[inline]
     pub(crate) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
         kernel::contains(self.functions, self.blocks(), hashes, words);
@@ -148,10 +146,11 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
         })
     }
 
-    /// [`look_up_values`](Self::look_up_values) in a filter that outgrows the cache: prefetches
-    /// while hashing. The kernel then does not: with both, lookups took up to 1.4 of the time.
+    /// Like [`look_up_values`](Self::look_up_values), for filters that exceed the cache: prefetches
+    /// while hashing. The kernel then does not prefetch: with both, lookups took up to 1.4x the
+    /// time.
     ///
-    /// Not inlined, since the code that hashes values would then be there twice.
+    /// Not inlined, because the code that hashes values would then be duplicated.
     #[inline(never)]
     fn look_up_ahead<V>(
         &self,
@@ -171,11 +170,10 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     }
 }
 
-/// Keys are the plain-encoded bytes of values, and integers the values of a column of 64 bits.
-/// Hashes are those of [`hash_value`], which serve the filters of all row groups.
+/// Keys are the plain-encoded bytes of values. Integers are values of a 64-bit column. Hashes come
+/// from [`hash_value`], and serve the filters of all row groups.
 ///
-/// Cost of a lookup: 32 bytes of memory, about one cache line, prefetched in batches where the
-/// filter outgrows the cache.
+/// A lookup reads 32 bytes, about one cache line. Batches prefetch if the filter exceeds the cache.
 impl<D: AsRef<[SplitBlock]>> Filter for SplitBlockFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -196,7 +194,7 @@ impl<D: AsRef<[SplitBlock]>> Filter for SplitBlockFilter<D> {
         kernel::prefetch::<2, _>(self.blocks(), hash);
     }
 
-    /// Parquet's hash of values, XXH64, as one of the caller's.
+    /// Returns Parquet's hash of values, XXH64, as a caller-supplied hash.
     #[inline]
     fn key_hash(&self) -> KeyHash {
         KEY_HASH

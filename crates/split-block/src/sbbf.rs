@@ -1,11 +1,11 @@
-//! The filter by the names of `parquet::bloom_filter`, of the Rust crate `parquet`: for code that
-//! was written for its `Sbbf`, which then changes where the type comes from.
+//! The filter with the names of `parquet::bloom_filter`, of the Rust crate `parquet`: code that
+//! uses its `Sbbf` only changes the import.
 //!
-//! Values, sizes, folding, estimates and bytes are theirs; what their functions panic or abort on
-//! are errors here. Sizes are computed by the crate `libm` in place of `std`'s functions, which may
-//! round the last digit otherwise: that changes a filter only where the number of bits is within
-//! rounding of a power of two of bytes. For batches an [`Sbbf`] is a [`SplitBlockFilter`]
-//! (`Deref`).
+//! Values, sizes, folding, estimates and bytes are those of that crate. Where its functions panic
+//! or abort, these return errors. Sizes are computed with the crate `libm` instead of `std`, which
+//! may round the last digit differently. This changes a filter only if the number of bits is within
+//! rounding of a power of two of bytes. For batches, an [`Sbbf`] dereferences to a
+//! [`SplitBlockFilter`].
 //!
 //! ```
 //! use blocked_bloom_split::sbbf::Sbbf;
@@ -31,7 +31,7 @@ use crate::hash::hash_value;
 use crate::header;
 use crate::split_block::SPLIT_BLOCK_BYTES;
 
-/// A split-block filter by the names that the crate `parquet` has for it.
+/// A split-block filter with the method names of the crate `parquet`.
 ///
 /// ```
 /// use blocked_bloom_split::sbbf::Sbbf;
@@ -43,8 +43,8 @@ use crate::split_block::SPLIT_BLOCK_BYTES;
 pub struct Sbbf(SplitBlockFilter);
 
 impl Sbbf {
-    /// [`SplitBlockFilter::new`], which also takes a rate of 0 and then, as for one that is too
-    /// small for the formula, is of 32 bytes, as theirs is.
+    /// Creates a filter like [`SplitBlockFilter::new`]. A rate of 0, or one too small for the
+    /// formula, creates a filter of 32 bytes, as in `parquet`.
     ///
     /// # Errors
     ///
@@ -56,36 +56,35 @@ impl Sbbf {
         Ok(Sbbf(SplitBlockFilter::with_bytes(bits_for(ndv, fpp) as u64 / 8)?))
     }
 
-    /// [`SplitBlockFilter::with_bytes`].
+    /// Creates a filter like [`SplitBlockFilter::with_bytes`].
     ///
     /// # Errors
     ///
-    /// If memory runs out.
+    /// [`AllocError`] if the allocation fails.
     pub fn new_with_num_of_bytes(num_bytes: usize) -> Result<Self, AllocError> {
         SplitBlockFilter::with_bytes(num_bytes as u64).map(Sbbf)
     }
 
-    /// A copy of a bitset, without bytes at its end that do not fill a block.
-    /// [`SplitBlockFilter::from_bitset`] borrows it, and takes whole blocks only.
+    /// Copies a bitset. Trailing bytes that do not fill a block are ignored.
+    /// [`SplitBlockFilter::from_bitset`] borrows the bitset and requires whole blocks.
     ///
     /// # Errors
     ///
-    /// [`SplitBlockError::BitsetLength`] if there is no whole block (theirs panics at the first
-    /// lookup then) or 2 GiB or more, which no header can say, and [`SplitBlockError::Alloc`].
+    /// [`SplitBlockError::BitsetLength`] if there is no whole block (`parquet` panics at the first
+    /// lookup) or 2 GiB or more, which no header can express, and [`SplitBlockError::Alloc`].
     pub fn new(bitset: &[u8]) -> Result<Self, SplitBlockError> {
         let (blocks, _) = bitset.as_chunks::<SPLIT_BLOCK_BYTES>();
         Ok(Sbbf(SplitBlockFilter::from_bitset(blocks.as_flattened())?.to_filter()?))
     }
 
-    /// A copy of header and bitset, of which bytes at the end that do not fill a block are left
-    /// out. [`SplitBlockFilter::from_bytes`] keeps them where they are, and takes whole blocks
-    /// only.
+    /// Copies a header and a bitset. Trailing bytes that do not fill a block are ignored.
+    /// [`SplitBlockFilter::from_bytes`] uses the bytes in place and requires whole blocks.
     ///
     /// # Errors
     ///
-    /// As [`SplitBlockFilter::from_bytes`], but for the bytes that are left out, and
-    /// [`SplitBlockError::Alloc`]. Among them is a field of the header of another type than
-    /// Parquet's, which theirs does not look at.
+    /// The errors of [`SplitBlockFilter::from_bytes`], except for ignored bytes, and
+    /// [`SplitBlockError::Alloc`]. A header field of another type than Parquet's is an error, which
+    /// `parquet` does not check.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SplitBlockError> {
         let (header_bytes, bitset_bytes) = header::read(bytes, 0)?;
         let length = u64::try_from(bitset_bytes)
@@ -97,49 +96,50 @@ impl Sbbf {
         Self::new(&bytes[header_bytes..])
     }
 
-    /// Adds a value.
+    /// Inserts a value.
     #[inline]
     pub fn insert<T: AsPlain + ?Sized>(&mut self, value: &T) {
         self.0.insert_hash(value.hash_plain());
     }
 
-    /// Whether a value may be there; false means that it certainly is not.
+    /// Returns whether a value may be present; false means certainly absent.
     #[inline]
     pub fn check<T: AsPlain + ?Sized>(&self, value: &T) -> bool {
         self.check_hash(value.hash_plain())
     }
 
-    /// Whether the value of this hash may be there. Of the hash that their functions take, which
-    /// are private there.
+    /// Returns whether the value with this hash may be present. The corresponding functions of
+    /// `parquet` are private.
     #[inline]
     pub fn check_hash(&self, hash: u64) -> bool {
         self.0.contains_hash(hash)
     }
 
-    /// [`SplitBlockFilter::shrink_to_false_positive_rate`], which NaN does not stop here: as with
-    /// theirs, the filter then becomes one block. Of a number of blocks that is no power of two,
-    /// theirs panics and this folds as often as it is even.
+    /// Folds the filter like [`SplitBlockFilter::shrink_to_false_positive_rate`]. With NaN, the
+    /// filter becomes one block, as in `parquet`. If the number of blocks is not a power of two,
+    /// `parquet` panics; this function folds while the number is even.
     pub fn fold_to_target_fpp(&mut self, target_fpp: f64) {
         let rate = if target_fpp.is_nan() { f64::INFINITY } else { target_fpp };
         self.0.shrink_to_false_positive_rate(rate);
     }
 
-    /// The eighth power of the [fill](SplitBlockFilter::fill_ratio), by which they fold. The rate
-    /// that the filter really has is [higher](SplitBlockFilter::estimated_false_positive_rate).
+    /// Returns the eighth power of the [fill](SplitBlockFilter::fill_ratio), the estimate that
+    /// folding uses. The actual rate is
+    /// [higher](SplitBlockFilter::estimated_false_positive_rate).
     pub fn estimated_fpp(&self) -> f64 {
         eighth_power(self.0.fill_ratio())
     }
 
-    /// Blocks of 32 bytes.
+    /// Returns the number of blocks of 32 bytes.
     pub fn num_blocks(&self) -> usize {
         self.0.blocks().len()
     }
 
-    /// Writes header and bitset, as [`SplitBlockFilter::write_to`].
+    /// Writes header and bitset, like [`SplitBlockFilter::write_to`].
     ///
     /// # Errors
     ///
-    /// The writer's.
+    /// The writer's errors.
     #[cfg(feature = "std")]
     pub fn write<W: std::io::Write>(&self, writer: W) -> std::io::Result<()> {
         self.0.write_to(writer).map(|_| ())
@@ -149,7 +149,7 @@ impl Sbbf {
     ///
     /// # Errors
     ///
-    /// The writer's.
+    /// The writer's errors.
     #[cfg(feature = "std")]
     pub fn write_bitset<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()> {
         writer.write_all(self.0.blocks().as_flattened())
@@ -178,12 +178,12 @@ impl From<SplitBlockFilter> for Sbbf {
     }
 }
 
-/// A value that is hashed by its plain-encoded bytes: what their `AsBytes` gives. Of values that
-/// have only `AsBytes`, such as their `ByteArray`, `Int96` and `Decimal`, give the bytes:
+/// A value that is hashed by its plain-encoded bytes, the result of `AsBytes` in `parquet`. For
+/// values that only have `AsBytes`, such as `ByteArray`, `Int96` and `Decimal`, pass the bytes:
 /// `filter.check(value.as_bytes())`.
 ///
-/// Numbers are hashed in the width that they have here, while Parquet stores those of fewer than 32
-/// bits as `INT32`: widen them first.
+/// Numbers are hashed in their Rust width. Parquet stores integers below 32 bits as `INT32`, so
+/// widen them first.
 ///
 /// ```
 /// use blocked_bloom_split::{hash_value, sbbf::AsPlain};
@@ -191,7 +191,7 @@ impl From<SplitBlockFilter> for Sbbf {
 /// assert_eq!("apple".hash_plain(), hash_value("apple"));
 /// ```
 pub trait AsPlain {
-    /// [`hash_value`] of the bytes.
+    /// Returns [`hash_value`] of the plain-encoded bytes.
     fn hash_plain(&self) -> u64;
 }
 

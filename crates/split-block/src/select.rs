@@ -1,5 +1,5 @@
-//! Selection vectors: the answers to a batch as the numbers of the rows that may be present, as
-//! query engines pass them on.
+//! Selection vectors: the answers to a batch as the numbers of the rows that may be present, the
+//! form that query engines use.
 
 use alloc::vec::Vec;
 
@@ -7,22 +7,21 @@ use crate::error::SplitBlockError;
 use crate::filter::SplitBlockFilter;
 use crate::split_block::SplitBlock;
 
-/// Rows that are looked up at a time: their answers take 512 bytes, and the prefetches of the first
-/// 64 rows, which overlap with nothing, are few of all.
+/// Rows looked up at a time. Their answers take 512 bytes, and the first 64 rows, whose prefetches
+/// overlap with no other work, are a small part.
 const CHUNK_ROWS: usize = 4096;
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
-    /// Looks up every hash; `rows` then has the numbers, from 0 and ascending, of those that may be
-    /// present, and nothing else.
+    /// Looks up all hashes, and replaces `rows` by the indices of those that may be present, in
+    /// ascending order.
     ///
-    /// Cost: as a batch, and about a nanosecond per row that may be present. Memory: 4 bytes for
-    /// each of those; a vector that is used again allocates only when more rows are left than ever
-    /// before.
+    /// Cost: a batch lookup, and about 1 ns per row that may be present. Memory: 4 bytes per such
+    /// row. A reused vector allocates only if more rows remain than ever before.
     ///
     /// # Errors
     ///
-    /// [`SplitBlockError::TooManyRows`] for more than 2^32 hashes, which a number of 32 bits cannot
-    /// count. `rows` is empty then.
+    /// [`SplitBlockError::TooManyRows`] for more than 2^32 hashes, the limit of 32-bit numbers.
+    /// `rows` is then empty.
     ///
     /// ```
     /// use blocked_bloom_split::{SplitBlockFilter, hash_value};
@@ -49,14 +48,14 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
             let words = &mut words[..hashes.len().div_ceil(64)];
             self.look_up(hashes, words);
             append(words, first, rows);
-            // The last row is at most 2^32 - 1, so that a number that has wrapped is not used.
+            // The last row is at most 2^32 - 1, so a number that has wrapped is not used.
             first = first.wrapping_add(CHUNK_ROWS as u32);
         }
         Ok(())
     }
 }
 
-/// Appends `first` plus the position of each bit that is set in the words.
+/// Appends `first` plus the position of each set bit in the words.
 fn append(words: &[u64], first: u32, rows: &mut Vec<u32>) {
     let ones: u32 = words.iter().map(|word| word.count_ones()).sum();
     let start = rows.len();
@@ -67,7 +66,7 @@ fn append(words: &[u64], first: u32, rows: &mut Vec<u32>) {
         let (rows, later) = rest.split_at_mut(word.count_ones() as usize);
         rest = later;
         if word == u64::MAX {
-            // Where most rows are left, counting is twice as fast as finding bits.
+            // If most rows remain, counting is twice as fast as finding bits.
             rows.iter_mut().enumerate().for_each(|(i, row)| *row = first.wrapping_add(i as u32));
             continue;
         }

@@ -1,8 +1,8 @@
-//! The probe scheme of split-block filters in plain scalar Rust: which bits of which 32-byte block
-//! a hash means. The kernels are compared with it.
+//! The probe scheme of split-block filters in plain scalar Rust: the 32-byte block of a hash, and
+//! its bits there. It is the reference for the kernels.
 //!
-//! A block is 32 bytes: eight words of 32 bits, little-endian, of which each key sets one bit. With
-//! `lo = hash as u32`, `hi = (hash >> 32) as u32` and `n` blocks:
+//! A block has 32 bytes: eight little-endian words of 32 bits. Each key sets one bit in each word.
+//! With `lo = hash as u32`, `hi = (hash >> 32) as u32` and `n` blocks:
 //!
 //! ```text
 //! block_index = (hi * n) >> 32                  product in 64 bits; the core's scheme takes lo
@@ -19,7 +19,7 @@
 //! assert!(!contains(block, hash));
 //! assert!(insert(block, hash));
 //! assert!(contains(block, hash));
-//! // Half way up the range of hashes, so in the middle of the blocks; one bit in each word.
+//! // In the middle of the range of hashes, so in the middle of the blocks; one bit in each word.
 //! assert_eq!(blocks[5][..4], (1_u32 << bits(hash)[0]).to_le_bytes());
 //! ```
 
@@ -33,7 +33,7 @@
 /// ```
 pub type SplitBlock = [u8; SPLIT_BLOCK_BYTES];
 
-/// Bytes in a block.
+/// Number of bytes in a block.
 pub const SPLIT_BLOCK_BYTES: usize = 32;
 
 /// The odd multipliers, one per word.
@@ -48,9 +48,9 @@ pub const SALTS: [u32; 8] = [
     0x5c6b_fb31,
 ];
 
-/// The block, `0 .. blocks`, that `hash` belongs to. Returns 0 if `blocks` is 0.
+/// Returns the block of `hash`, `0 .. blocks`. Returns 0 if `blocks` is 0.
 ///
-/// Monotone in the hash: sorting by it sorts by block.
+/// Monotone in the hash: sorting by hash also sorts by block.
 ///
 /// ```
 /// use blocked_bloom_split::split_block::block_index;
@@ -62,8 +62,8 @@ pub const fn block_index(hash: u64, blocks: u32) -> u32 {
     (((hash >> 32) * blocks as u64) >> 32) as u32
 }
 
-/// The bit positions of `hash`, each `0 .. 32`, one in each word. Depends on the low half of the
-/// hash only.
+/// Returns the bit positions of `hash`, one per word, each `0 .. 32`. They depend only on the low
+/// half of the hash.
 ///
 /// ```
 /// use blocked_bloom_split::split_block::{SALTS, bits};
@@ -75,11 +75,10 @@ pub fn bits(hash: u64) -> [u32; 8] {
     SALTS.map(|salt| (hash as u32).wrapping_mul(salt) >> 27)
 }
 
-/// Whether every bit of `hash` is set in its block: true means "maybe", false means "certainly
+/// Returns whether every bit of `hash` is set in its block: true means "maybe", false "certainly
 /// absent".
 ///
-/// Cost: 32 bytes, which are in one cache line if they are aligned; no branch that depends on the
-/// block.
+/// Cost: 32 bytes, which are in one cache line if they are aligned. No branch depends on the block.
 #[inline]
 pub fn contains(block: &SplitBlock, hash: u64) -> bool {
     let (words, _) = block.as_chunks();
@@ -90,7 +89,7 @@ pub fn contains(block: &SplitBlock, hash: u64) -> bool {
     all & 1 == 1
 }
 
-/// Sets every bit of `hash` in its block. Returns true if at least one was not set before.
+/// Sets every bit of `hash` in its block. Returns true if at least one was unset.
 #[inline]
 pub fn insert(block: &mut SplitBlock, hash: u64) -> bool {
     let mut new = 0;
@@ -104,14 +103,14 @@ pub fn insert(block: &mut SplitBlock, hash: u64) -> bool {
     new != 0
 }
 
-/// The false-positive rate, 0 to 1, of a filter of this many blocks that holds this many distinct
-/// values.
+/// Returns the false-positive rate, 0 to 1, of a filter with this many blocks and distinct values.
 ///
-/// In a block of `j` values, the bit of an absent one is set in a word with the chance `1 -
-/// (31/32)^j`, and in all eight words with the eighth power of that. The rate is its mean over `j ~
-/// Binomial(values, 1 / blocks)`: with the power expanded a sum of nine terms, exact but for
-/// rounding, some 1e-14. Writers size filters by `(1 - e^(-8 n / m))^8`, which ignores blocks and
-/// is lower, 0.85 % instead of 1.26 % at 10 bits per value. Without blocks, every value passes.
+/// In a block with `j` values, the bit of an absent value is set in one word with a probability of
+/// `1 - (31/32)^j`, and in all eight words with its eighth power. The rate is the mean over `j ~
+/// Binomial(values, 1 / blocks)`. Expanding the power results in a sum of nine terms, exact except
+/// for rounding (about 1e-14). Writers size filters with `(1 - e^(-8 n / m))^8`, which ignores
+/// blocks and is lower: 0.85 % instead of 1.26 % at 10 bits per value. Without blocks, every value
+/// passes.
 ///
 /// ```
 /// use blocked_bloom_split::split_block::false_positive_rate;

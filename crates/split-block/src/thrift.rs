@@ -1,11 +1,11 @@
-//! A reader of Thrift's compact protocol: just enough for Parquet's metadata.
+//! A reader of Thrift's compact protocol, limited to the needs of Parquet's metadata.
 //!
-//! It is our own since it is bounded: it allocates nothing and does not recurse deeper than 32
-//! structures. Its callers know what fields mean; fields that they do not know are skipped.
+//! This crate has its own reader because it must be bounded: it does not allocate, and nests at
+//! most 32 structures. Callers interpret the fields that they know and skip the others.
 //!
 //! ```
 //! use blocked_bloom_split::thrift::{I32, Reader, ThriftError};
-//! // Field 1, a number; the end.
+//! // Field 1, a number; then the end.
 //! let (mut reader, mut number) = (Reader::new(&[0x15, 84, 0], 0), 0);
 //! reader.structure(|reader, field| match field.id {
 //!     1 => {
@@ -23,15 +23,15 @@
 
 use core::fmt::{self, Display, Formatter};
 
-/// The type of a number of 32 bits.
+/// The type of a 32-bit number.
 pub const I32: u8 = 5;
-/// The type of a number of 64 bits.
+/// The type of a 64-bit number.
 pub const I64: u8 = 6;
 /// The type of bytes and text.
 pub const BINARY: u8 = 8;
 /// The type of a list.
 pub const LIST: u8 = 9;
-/// The type of a structure, or of a union.
+/// The type of a structure or a union.
 pub const STRUCT: u8 = 12;
 
 const STOP: u8 = 0;
@@ -44,7 +44,7 @@ const SET: u8 = 10;
 const MAP: u8 = 11;
 const UUID: u8 = 13;
 
-/// Why bytes are not the Thrift that was expected. Offsets count from the start of what was given.
+/// Why bytes are not the expected Thrift. Offsets count from the start of the input.
 ///
 /// ```
 /// use blocked_bloom_split::thrift::{Reader, ThriftError};
@@ -54,34 +54,34 @@ const UUID: u8 = 13;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThriftError {
-    /// The bytes end within it.
+    /// The bytes end too early.
     Truncated {
-        /// Where they end.
+        /// Offset of the end.
         offset: u64,
     },
     /// The bytes are not compact Thrift.
     Malformed {
-        /// Where.
+        /// Offset of the fault.
         offset: u64,
-        /// What is wrong with them.
+        /// Description of the fault.
         problem: &'static str,
     },
-    /// A field has another type than it should.
+    /// A field has the wrong type.
     FieldType {
-        /// Where it is.
+        /// Offset of the field.
         offset: u64,
-        /// Its name.
+        /// Name of the field.
         field: &'static str,
-        /// Its type's number in compact Thrift.
+        /// Its type in compact Thrift.
         found: u8,
-        /// What it should be.
+        /// The expected type.
         expected: u8,
     },
-    /// A field that is required is missing.
+    /// A required field is missing.
     MissingField {
-        /// Where its structure ends.
+        /// Offset of the end of its structure.
         offset: u64,
-        /// Its name.
+        /// Name of the field.
         field: &'static str,
     },
 }
@@ -90,7 +90,7 @@ impl Display for ThriftError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Truncated { offset } => {
-                write!(f, "truncated: ends at byte {offset}, within its metadata")
+                write!(f, "truncated: the bytes end at {offset}, within the metadata")
             }
             Self::Malformed { offset, problem } => {
                 write!(f, "damaged metadata at byte {offset}: {problem}")
@@ -102,7 +102,7 @@ impl Display for ThriftError {
                 )
             }
             Self::MissingField { offset, field } => {
-                write!(f, "no field {field} before byte {offset}")
+                write!(f, "field {field} is missing before byte {offset}")
             }
         }
     }
@@ -110,7 +110,7 @@ impl Display for ThriftError {
 
 impl core::error::Error for ThriftError {}
 
-/// How deep unknown structures may be nested: Parquet's own are nested seven deep.
+/// Maximum nesting of unknown structures. Parquet's own structures are nested seven deep.
 const MAX_DEPTH: u32 = 32;
 
 /// The head of a field of a structure.
@@ -123,16 +123,16 @@ const MAX_DEPTH: u32 = 32;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its number in the structure.
+    /// Number of the field in the structure.
     pub id: i16,
-    /// Its type.
+    /// Type of the field.
     pub kind: u8,
-    /// Where the head begins.
+    /// Offset of the head.
     pub offset: u64,
 }
 
 impl Field {
-    /// Checks the type of the field with this name.
+    /// Checks the type of this field; `field` is its name.
     ///
     /// # Errors
     ///
@@ -145,14 +145,14 @@ impl Field {
     }
 }
 
-/// Bytes of which the first [`position`](Self::position) are read.
+/// A cursor over bytes. The first [`position`](Self::position) bytes have been read.
 ///
-/// Whatever it reads, the error is [`ThriftError::Truncated`] if the bytes end before, and
-/// [`ThriftError::Malformed`] if they are no Thrift.
+/// Every method returns [`ThriftError::Truncated`] if the bytes end too early, and
+/// [`ThriftError::Malformed`] if they are not valid Thrift.
 ///
 /// ```
 /// use blocked_bloom_split::thrift::{BINARY, Reader, ThriftError};
-/// // A list of two texts.
+/// // A list of two strings.
 /// let mut reader = Reader::new(b"\x28\x02no\x05maybe", 0);
 /// assert_eq!(reader.list()?, (BINARY, 2));
 /// assert_eq!([reader.binary()?, reader.binary()?], [&b"no"[..], b"maybe"]);
@@ -163,37 +163,37 @@ impl Field {
 pub struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
-    /// Where `bytes` begin in what the user gave.
+    /// Offset of `bytes` in the input.
     start: u64,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of these bytes, which begin at byte `start` of what offsets in errors count from.
+    /// Creates a reader of these bytes. Offsets in errors are increased by `start`.
     pub fn new(bytes: &'a [u8], start: u64) -> Self {
         Reader { bytes, position: 0, start }
     }
 
-    /// Bytes read.
+    /// Returns the number of bytes read.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Bytes not read yet.
+    /// Returns the number of bytes left.
     pub fn left(&self) -> u64 {
         (self.bytes.len() - self.position) as u64
     }
 
-    /// Where the next byte is, in what the user gave.
+    /// Returns the offset of the next byte in the input.
     pub fn offset(&self) -> u64 {
         self.start.saturating_add(self.position as u64)
     }
 
-    /// Calls `read` with the head of every field of a structure, which must read or
-    /// [`skip`](Self::skip) its value.
+    /// Calls `read` with the head of every field of a structure. `read` must read the value or
+    /// [`skip`](Self::skip) it.
     ///
     /// # Errors
     ///
-    /// As of the [type](Self), and those of `read`.
+    /// See the [type](Self); and the errors of `read`.
     pub fn structure<E: From<ThriftError>>(
         &mut self,
         mut read: impl FnMut(&mut Self, Field) -> Result<(), E>,
@@ -206,8 +206,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The next field's head, after the field with the id `previous`; `None` at the end of the
-    /// structure.
+    /// Reads the head of the field after the one with the id `previous`. Returns `None` at the end
+    /// of the structure.
     fn field(&mut self, previous: i16) -> Result<Option<Field>, ThriftError> {
         let offset = self.offset();
         let head = self.byte()?;
@@ -216,51 +216,51 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         let id = match i16::from(head >> 4) {
-            // The id itself follows, as a zigzag number.
+            // The id follows as a zigzag number.
             0 => i16::try_from(self.zigzag()?).ok(),
             step => previous.checked_add(step),
         };
-        let problem = "a field's number does not fit 16 bits";
+        let problem = "a field number does not fit 16 bits";
         let id = id.ok_or(ThriftError::Malformed { offset, problem })?;
         Ok(Some(Field { id, kind, offset }))
     }
 
-    /// A number of up to 32 bits.
+    /// Reads a number of up to 32 bits.
     ///
     /// # Errors
     ///
-    /// As of the [type](Self).
+    /// See the [type](Self).
     pub fn i32(&mut self) -> Result<i32, ThriftError> {
         let offset = self.offset();
         let problem = "a number does not fit 32 bits";
         i32::try_from(self.zigzag()?).map_err(|_| ThriftError::Malformed { offset, problem })
     }
 
-    /// A number.
+    /// Reads a number.
     ///
     /// # Errors
     ///
-    /// As of the [type](Self).
+    /// See the [type](Self).
     pub fn i64(&mut self) -> Result<i64, ThriftError> {
         self.zigzag()
     }
 
-    /// Bytes, after their length.
+    /// Reads bytes with their length.
     ///
     /// # Errors
     ///
-    /// As of the [type](Self).
+    /// See the [type](Self).
     pub fn binary(&mut self) -> Result<&'a [u8], ThriftError> {
         let length = self.varint()?;
         self.take(length)
     }
 
-    /// The type and the number of a list's elements, which follow. The number is unchecked; each
-    /// element takes at least one byte.
+    /// Reads the type and the number of a list's elements, which follow. The number is not checked.
+    /// Each element takes at least one byte.
     ///
     /// # Errors
     ///
-    /// As of the [type](Self).
+    /// See the [type](Self).
     pub fn list(&mut self) -> Result<(u8, u64), ThriftError> {
         let head = self.byte()?;
         let length = match head >> 4 {
@@ -270,25 +270,24 @@ impl<'a> Reader<'a> {
         Ok((head & 15, length))
     }
 
-    /// Passes over the value of a field of this type.
+    /// Skips the value of a field of this type.
     ///
     /// # Errors
     ///
-    /// As of the [type](Self).
+    /// See the [type](Self).
     pub fn skip(&mut self, kind: u8) -> Result<(), ThriftError> {
         match kind {
-            // The value is the type.
+            // The type contains the value.
             TRUE | FALSE => Ok(()),
             _ => self.skip_element(kind, MAX_DEPTH),
         }
     }
 
-    /// Passes over an element of a list, set or map, or a field that is not a bool, nested up to
-    /// `depth`.
+    /// Skips an element of a list, set or map, or a field that is not a bool, nested up to `depth`.
     fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), ThriftError> {
         let offset = self.offset();
         let error = |problem| ThriftError::Malformed { offset, problem };
-        let depth = depth.checked_sub(1).ok_or(error("nested too deep"))?;
+        let depth = depth.checked_sub(1).ok_or(error("nested too deeply"))?;
         match kind {
             TRUE | FALSE | I8 => self.take(1).map(|_| ()),
             I16 | I32 | I64 => self.varint().map(|_| ()),
@@ -311,7 +310,7 @@ impl<'a> Reader<'a> {
                 TRUE | FALSE => Ok(()),
                 kind => reader.skip_element(kind, depth),
             }),
-            _ => Err(error("no such type")),
+            _ => Err(error("unknown type")),
         }
     }
 
@@ -320,8 +319,8 @@ impl<'a> Reader<'a> {
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// Seven bits a byte, the lowest first, the last byte below 128. Leading zeros are accepted, up
-    /// to ten bytes in all.
+    /// Reads a number with seven bits per byte, the lowest first. The last byte is below 128.
+    /// Leading zeros are accepted, up to ten bytes in all.
     fn varint(&mut self) -> Result<u64, ThriftError> {
         let (offset, mut number) = (self.offset(), 0);
         for shift in (0..64).step_by(7) {

@@ -244,7 +244,7 @@ fn the_layout_of_cassandra_comes_from_the_name_or_the_user() {
     assert_eq!(count("me-1-big-Filter.db --cassandra-version nb"), all);
     dir.write("Filter.db", &bytes);
     let message = dir.fails("info Filter.db");
-    assert_parts(&message, &["Filter.db: ", "names no filter", "--cassandra-version"]);
+    assert_parts(&message, &["Filter.db: ", "is not the name of a filter", "--cassandra-version"]);
     dir.write("renamed", &bytes);
     assert_parts(&dir.fails("query renamed"), &["renamed: not a recognised filter file"]);
     assert_parts(&dir.fails("query renamed --format cassandra"), &["--cassandra-version"]);
@@ -412,7 +412,7 @@ fn filters_of_cassandra_are_built() {
         ("-o nb-3-big-Filter.db", ["not native", "--format cassandra"]),
         ("-o nb-3-big-Filter.db --format rocksdb-block", ["not rocksdb-block", "another name"]),
         ("--format cassandra", ["-o", "nb-1-big-Filter.db"]),
-        ("--format cassandra -o f", ["names no filter", "--cassandra-version"]),
+        ("--format cassandra -o f", ["is not the name of a filter", "--cassandra-version"]),
         ("--cassandra-version me -o nb-3-big-Filter.db", ["Cassandra 4", "Cassandra 3"]),
         ("--cassandra-version me -o f --fpr 0.00001", ["1e-5", "lowest"]),
         ("--cassandra-version me -o f --max-memory 100", ["6 keys", "--max-memory 100"]),

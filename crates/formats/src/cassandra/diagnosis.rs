@@ -1,11 +1,11 @@
-//! Finds the layout of a file whose name is wrong, from keys that are known to be in it.
+//! Finds the layout of a file with a wrong name, from keys that it is known to contain.
 
 use super::filter::CassandraFilter;
 use super::hash::hash_key;
 use super::layout::Layout;
 use crate::ClassicalError;
 
-/// How many known keys a file has in each layout: the result of [`diagnose`].
+/// The number of known keys found in each layout: the result of [`diagnose`].
 ///
 /// ```
 /// # use blocked_bloom_formats::cassandra::{Layout, diagnose};
@@ -25,19 +25,19 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Known keys looked up.
+    /// Returns the number of known keys that were looked up.
     pub fn keys(&self) -> usize {
         self.keys
     }
 
-    /// Known keys that the file may hold if it has this layout.
+    /// Returns the number of known keys that the file may contain in this layout.
     pub fn found(&self, layout: Layout) -> usize {
         self.found[layout as usize]
     }
 
-    /// The layout in which the file may hold every known key, if exactly one does. `None` if no
-    /// layout does (the keys are of another file, or this one is damaged), if several do (too few
-    /// keys, or hardly a zero bit), or if no key was given.
+    /// Returns the layout in which the file may contain every known key, if exactly one exists.
+    /// Returns `None` if no layout does (the keys belong to another file, or this one is damaged),
+    /// if several do (too few keys, or hardly a zero bit), or if no key was given.
     ///
     /// ```
     /// # use blocked_bloom_formats::cassandra::diagnose;
@@ -52,19 +52,19 @@ impl Diagnosis {
     }
 }
 
-/// Looks up keys that are known to be in the file's table, once in each layout.
+/// Looks up keys that the file's table is known to contain, once in each layout.
 ///
-/// File names can be wrong: among Cassandra's own test files, one named `la` has the halves of the
-/// hash in the order of `ma`, and some named `na` were written before 4.0 was final, with the bits
-/// of 3.0. In a wrong layout hardly any key is found, so a handful of keys decides; a rare false
-/// positive does not matter unless every key has one.
+/// File names can be wrong: among Cassandra's own test files, one named `la` has the hash halves in
+/// the order of `ma`, and some named `na` were written before 4.0 was final, with the bits of 3.0.
+/// In a wrong layout hardly any key is found, so a few keys decide. Rare false positives only
+/// matter if every key is one.
 ///
 /// Keys are partition keys as the table stores them, from its data or index file. Cost: three
 /// lookups per key.
 ///
 /// # Errors
 ///
-/// As [`CassandraFilter::from_bytes`].
+/// The errors of [`CassandraFilter::from_bytes`].
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{Layout, diagnose};

@@ -1,35 +1,35 @@
-//! Why the layout of a file is not known, or a key has no serialized form.
+//! Errors of determining the layout of a file, and of serializing a key.
 
 use alloc::string::String;
 use core::fmt::{self, Display, Formatter};
 
-/// Why the layout of a `Filter.db` is not known from its name or version, or a key has no
-/// serialized form. What is wrong with the bytes is a [`ClassicalError`](crate::ClassicalError).
+/// Why the layout of a `Filter.db` cannot be determined from its name or version, or a key cannot
+/// be serialized. Invalid bytes are a [`ClassicalError`](crate::ClassicalError).
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{CassandraError, Layout};
 /// let error = Layout::from_version("zz").unwrap_err();
 /// assert_eq!(error, CassandraError::Version { found: "zz".to_owned() });
-/// assert!(error.to_string().starts_with("version \"zz\" is not known"));
+/// assert!(error.to_string().starts_with("version \"zz\" is unknown"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CassandraError {
-    /// A version whose layout is not known.
+    /// The version is unknown.
     Version {
         /// The version.
         found: String,
     },
-    /// A file name without a version where one should be.
+    /// The file name does not contain a version.
     FileName {
         /// The name, without its path.
         found: String,
     },
-    /// A component of a composite key is longer than its 16-bit length can say.
+    /// A component of a composite key is too long for its 16-bit length.
     ComponentTooLong {
-        /// Which component, from 0.
+        /// Index of the component, from 0.
         index: usize,
-        /// Its bytes.
+        /// Length of the component in bytes.
         bytes: usize,
     },
 }
@@ -39,18 +39,18 @@ impl Display for CassandraError {
         match self {
             Self::Version { found } => write!(
                 f,
-                "version {found:?} is not known: \"ic\" to \"oa\" and \"da\" of bti are; else \
+                "version {found:?} is unknown (known: \"ic\" to \"oa\", and \"da\" of bti): \
                  name the layout"
             ),
             Self::FileName { found } => write!(
                 f,
-                "{found:?} names no filter: expected as in \"nb-1-big-Filter.db\" or \
-                 \"Keyspace-table-jb-1-Filter.db\""
+                "{found:?} is not the name of a filter: expected a name such as \
+                 \"nb-1-big-Filter.db\" or \"Keyspace-table-jb-1-Filter.db\""
             ),
             Self::ComponentTooLong { index, bytes } => {
                 write!(
                     f,
-                    "component {index} of the key has {bytes} bytes, at most {} allowed",
+                    "component {index} of the key has {bytes} bytes: give at most {}",
                     u16::MAX
                 )
             }

@@ -1,4 +1,4 @@
-//! The header of a `Filter.db`, and making, filling and opening one.
+//! The header of a `Filter.db`, and creating, filling and opening one.
 
 use alloc::vec::Vec;
 
@@ -8,14 +8,14 @@ use super::sizing::Shape;
 use crate::classical::{Fields, Scheme, Walk, Words};
 use crate::{ClassicalError, ClassicalFilter};
 
-/// A `Filter.db`, wherever its bytes are. They are those that Cassandra writes for the same keys,
-/// expected number of partitions and `bloom_filter_fp_chance`. Its scheme is the [`Layout`], which
-/// the caller always gives, since the bytes do not say it.
+/// A `Filter.db`, generic over the owner of its bytes. The bytes equal those that Cassandra writes
+/// for the same keys, expected number of partitions and `bloom_filter_fp_chance`. Its scheme is the
+/// [`Layout`], which the caller must pass, since the bytes do not contain it.
 ///
 /// A key is the partition key as Cassandra serializes it: see
-/// [`composite_key`](super::composite_key). A file of no bytes is a filter that answers "maybe" to
-/// every key: Cassandra reads it so, and writes it at a chance of 1. Cassandra's `Digest` file is
-/// about the data, not the filter.
+/// [`composite_key`](super::composite_key). An empty file is a filter that answers "maybe" to every
+/// key. Cassandra reads it that way, and writes it for a chance of 1. Cassandra's `Digest` file
+/// covers the data, not the filter.
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout, Shape};
@@ -40,7 +40,7 @@ impl Scheme for Layout {
         hash_key(key)
     }
 
-    /// Cassandra 3.0 exchanged the two halves of the hash, the first number and the step.
+    /// Cassandra 3.0 swapped the halves of the hash: the first number and the step.
     #[inline]
     fn walk(self, Hash128 { h1, h2 }: Hash128) -> Walk {
         match self {
@@ -49,7 +49,7 @@ impl Scheme for Layout {
         }
     }
 
-    /// The position is the magnitude of Java's remainder, whose sign is that of the dividend. The
+    /// The position is the magnitude of Java's remainder, which has the sign of the dividend. The
     /// magnitude of the smallest number is 2^63.
     #[inline]
     fn dividend(self, number: u64) -> u64 {
@@ -66,7 +66,7 @@ impl Scheme for Layout {
 }
 
 impl Words for Layout {
-    /// Cassandra computes a key's positions into an array of this length.
+    /// The length of the array into which Cassandra computes a key's positions.
     const MAX_PROBES: u32 = 21;
 
     fn header(self, probes: u32, words: u32) -> Vec<u8> {
@@ -79,12 +79,12 @@ impl Words for Layout {
 }
 
 impl CassandraFilter {
-    /// An empty filter, sized as Cassandra sizes it for an estimated number of partitions and the
+    /// Creates an empty filter, sized as in Cassandra for an estimated number of partitions and the
     /// table's `bloom_filter_fp_chance`: see [`Shape::for_partitions`].
     ///
     /// # Errors
     ///
-    /// As [`Shape::for_partitions`], and [`ClassicalError::Alloc`] if there is not enough memory.
+    /// The errors of [`Shape::for_partitions`], and [`ClassicalError::Alloc`].
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
@@ -109,8 +109,8 @@ impl<D: AsRef<[u8]>> CassandraFilter<D> {
     /// # Errors
     ///
     /// [`ClassicalError::Truncated`] for 1 to 7 bytes; [`ClassicalError::OutOfRange`] unless there
-    /// are 1 to 21 probes and 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless there are as
-    /// many words as the header says and nothing follows. Bytes that fail must not be used to
+    /// are 1 to 21 probes and 1 to 2^31 - 1 words; [`ClassicalError::Length`] if the number of
+    /// words differs from the header or other bytes follow. Rejected bytes must not be used to
     /// answer "absent".
     ///
     /// ```

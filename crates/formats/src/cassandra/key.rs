@@ -4,16 +4,16 @@ use alloc::vec::Vec;
 
 use super::error::CassandraError;
 
-/// The bytes of a partition key of several columns: each component's length in two big-endian
-/// bytes, the component, a zero byte.
+/// Returns the bytes of a partition key of several columns: for each component its length in two
+/// big-endian bytes, its bytes, and a zero byte.
 ///
-/// Components are in the order of the table's `PRIMARY KEY ((a, b), …)`, each in the serialized
-/// form of its type. A partition key of one column needs no function: it is that column's
-/// serialized form as it is. Serialized forms:
+/// Pass the components in the order of the table's `PRIMARY KEY ((a, b), …)`, each in the
+/// serialized form of its type. A partition key of one column is the serialized form of that
+/// column, without this function. Serialized forms:
 ///
 /// | type | bytes |
 /// |---|---|
-/// | `text`, `ascii`, `blob` | as they are |
+/// | `text`, `ascii`, `blob` | unchanged |
 /// | `int`, `bigint`, `smallint`, `timestamp` | `to_be_bytes` of `i32`, `i64`, `i16`, `i64` |
 /// | `uuid`, `timeuuid` | the 16 bytes, as in the text form |
 /// | `boolean` | one byte, 0 or 1 |

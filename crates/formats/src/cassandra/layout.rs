@@ -1,11 +1,11 @@
-//! How a `Filter.db` is to be read: nothing in its bytes tells, only the version in its file name.
-//! A version that is not known is an error, never a guess.
+//! The layout of a `Filter.db`, which only the version in its file name determines. An unknown
+//! version is an error.
 
 use alloc::string::String;
 
 use super::error::CassandraError;
 
-/// The order of a file's bits and of the hash's halves.
+/// The order of a file's bits and of the halves of the hash.
 ///
 /// | layout | versions in file names | Cassandra | each 8 bytes | first probe, step |
 /// |---|---|---|---|---|
@@ -13,9 +13,9 @@ use super::error::CassandraError;
 /// | [`Cassandra3`](Self::Cassandra3) | `ma` to `me` | 3.0 to 3.11 | reversed | `h2`, `h1` |
 /// | [`Cassandra4`](Self::Cassandra4) | `na` to `oa`, and `da` of the `bti` format | 4.0 onward | in order | `h2`, `h1` |
 ///
-/// Read in the wrong layout, a filter answers "absent" for nearly every key that is there, and no
-/// check can detect it: take the layout from the file name, and try [`diagnose`](super::diagnose)
-/// with known keys where names are in doubt.
+/// With the wrong layout, a filter answers "absent" for nearly every present key, and no check can
+/// detect it. Take the layout from the file name, and use [`diagnose`](super::diagnose) with known
+/// keys if names are doubtful.
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::Layout;
@@ -35,19 +35,18 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Every layout, oldest first.
+    /// All layouts, oldest first.
     pub const ALL: [Layout; 3] = [Layout::Cassandra2, Layout::Cassandra3, Layout::Cassandra4];
 
-    /// The layout of an SSTable version such as `nb`.
+    /// Returns the layout of an SSTable version such as `nb`.
     ///
-    /// The first letter is the major version, which is what the layout depends on; the second may
-    /// be any letter, so that a minor version unknown to this crate is read like its siblings. Of
-    /// major version `i`, `ic` is the first that is known.
+    /// The first letter is the major version, which determines the layout. The second may be any
+    /// letter, so that unknown minor versions are read like the known ones. For major version `i`,
+    /// `ic` is the first known version.
     ///
     /// # Errors
     ///
-    /// [`CassandraError::Version`] for anything else: older than `ic`, a major version unknown to
-    /// this crate, other text.
+    /// [`CassandraError::Version`] for versions before `ic`, unknown major versions, and other text.
     pub fn from_version(version: &str) -> Result<Self, CassandraError> {
         match version.as_bytes() {
             [b'i', b'c'..=b'z'] | [b'j'..=b'l', b'a'..=b'z'] => Ok(Layout::Cassandra2),
@@ -57,16 +56,17 @@ impl Layout {
         }
     }
 
-    /// The layout of a filter from its file name, with or without a path (separated by `/` or `\`).
+    /// Returns the layout of a filter from its file name, with or without a path (separated by `/`
+    /// or `\`).
     ///
     /// Two forms are known: `nb-1-big-Filter.db` (the format is `big` or `bti`, the identifier
-    /// anything) and, up to Cassandra 2.1, `Keyspace-table-jb-1-Filter.db`. Words before them, such
-    /// as `tmp-`, are ignored.
+    /// is arbitrary) and, up to Cassandra 2.1, `Keyspace-table-jb-1-Filter.db`. Words before them,
+    /// such as `tmp-`, are ignored.
     ///
     /// # Errors
     ///
-    /// [`CassandraError::FileName`] if the name has neither form; [`CassandraError::Version`] if
-    /// its version is not known, or not of the format named.
+    /// [`CassandraError::FileName`] for other names, and [`CassandraError::Version`] if the version
+    /// is unknown or does not belong to the format.
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::Layout;
@@ -91,7 +91,7 @@ impl Layout {
         if component != "Filter.db" || version.is_empty() {
             return Err(CassandraError::FileName { found: String::from(name) });
         }
-        // `d` was a letter of the older format too, long before the first version that is known.
+        // `d` was also a letter of the older format, long before the first known version.
         if (format == "bti") != version.starts_with('d') {
             return Err(CassandraError::Version { found: String::from(version) });
         }

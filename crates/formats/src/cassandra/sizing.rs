@@ -1,16 +1,16 @@
-//! The size of a filter: how Cassandra gets from an estimated number of partitions and a chance to
-//! probes and words. Its table of probabilities is computed here, not listed.
+//! The size of a filter: how Cassandra computes probes and words from an estimated number of
+//! partitions and a chance. Its table of probabilities is computed here.
 
 use super::layout::Layout;
 use crate::classical::{Number, check_rate};
 use crate::{ClassicalError, ClassicalShape};
 
-/// The most bits per key in the table, which starts at 2.
+/// Maximum bits per key in the table, which starts at 2.
 const MAX_BITS_PER_KEY: u32 = 20;
-/// Bits that are added to those of all keys.
+/// Extra bits per filter.
 const EXCESS_BITS: u64 = 20;
 
-/// The lowest chance: the entry of Cassandra's table for the most bits per key and their best
+/// The lowest chance: the entry of Cassandra's table for the maximum bits per key and the best
 /// number of probes.
 const LOWEST_CHANCE: f64 = 6.71e-5;
 
@@ -25,21 +25,19 @@ const LOWEST_CHANCE: f64 = 6.71e-5;
 pub type Shape = ClassicalShape<Layout>;
 
 impl Shape {
-    /// The shape that Cassandra gives a filter of this many partitions and a table's
-    /// `bloom_filter_fp_chance` (0.01 unless set). At a chance of 1 it has no bytes: such a table
-    /// has no filter.
+    /// Returns Cassandra's shape for this many partitions and a table's `bloom_filter_fp_chance`
+    /// (0.01 unless set). With a chance of 1 it has no bytes: such a table has no filter.
     ///
-    /// Cassandra takes the number of partitions from an estimate, so its own files are often larger
-    /// than the partitions in them need. The actual rate of a shape is
-    /// [`false_positive_rate`](Self::false_positive_rate). It is mostly lower than the chance
-    /// given, but higher for chances above 0.4, where Cassandra gives one bit per key and two
-    /// probes.
+    /// Cassandra estimates the number of partitions, so its own files are often larger than
+    /// necessary. The actual rate of a shape is
+    /// [`false_positive_rate`](Self::false_positive_rate). It is usually lower than the chance, but
+    /// higher for chances above 0.4, for which Cassandra uses one bit per key and two probes.
     ///
     /// # Errors
     ///
     /// [`ClassicalError::RateOutOfRange`] unless the chance is above 0 and up to 1;
-    /// [`ClassicalError::RateTooLow`] below 0.0000671; [`ClassicalError::OutOfRange`] if more than
-    /// 2^31 - 1 words would be needed.
+    /// [`ClassicalError::RateTooLow`] below 0.0000671; [`ClassicalError::OutOfRange`] for more than
+    /// 2^31 - 1 words.
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::{Layout, Shape};
@@ -67,11 +65,11 @@ impl Shape {
     }
 }
 
-/// Probes and bits per key: of the first row of the table whose chance is low enough, with the
-/// fewest probes for which it still is.
+/// Returns the probes and bits per key: the first row of the table whose chance is low enough, with
+/// the fewest probes that keep it.
 fn probes_and_bits(fp_chance: f64) -> (u32, u32) {
     if fp_chance >= table(2, best(2)) {
-        // Where Cassandra means two bits and one probe, it passes them in the wrong order.
+        // Cassandra intends two bits and one probe here, but passes them in the wrong order.
         return (2, best(2));
     }
     let mut bits_per_key = 2;
@@ -85,13 +83,13 @@ fn probes_and_bits(fp_chance: f64) -> (u32, u32) {
     (probes, bits_per_key)
 }
 
-/// The best number of probes for this many bits per key.
+/// Returns the best number of probes for this many bits per key.
 fn best(bits_per_key: u32) -> u32 {
     libm::round(f64::from(bits_per_key) * core::f64::consts::LN_2) as u32
 }
 
-/// Cassandra's table, which lists the chance of a classical filter to three significant digits: `(1
-/// - e^(-k/b))^k`. One of its 157 entries is rounded further.
+/// Returns the entry of Cassandra's table: the chance of a classical filter, `(1 - e^(-k/b))^k`, to
+/// three significant digits. One of its 157 entries is rounded differently.
 fn table(bits_per_key: u32, probes: u32) -> f64 {
     if (bits_per_key, probes) == (5, 3) {
         return 0.092;
@@ -102,6 +100,6 @@ fn table(bits_per_key: u32, probes: u32) -> f64 {
     while exact * scale < 100.0 {
         scale *= 10.0;
     }
-    // A whole number divided by a power of ten is the `f64` that is nearest to the decimal number.
+    // An integer divided by a power of ten is the `f64` nearest to the decimal number.
     libm::round(exact * scale) / scale
 }

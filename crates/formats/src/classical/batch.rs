@@ -1,24 +1,24 @@
-//! Lookups of batches in filters that outgrow the cache: the order in which cache lines are
-//! prefetched and tested.
+//! Batch lookups in filters that exceed the cache: the order in which cache lines are prefetched
+//! and tested.
 
 use super::bit_array::{BitArray, PREFETCH_THRESHOLD};
 use super::scheme::{Scheme, Walk};
 
-/// Keys that pass through a stage together.
+/// Keys that pass a stage together.
 const GROUP: usize = 32;
 
 /// A key that is being looked up.
 #[derive(Clone, Copy, Default)]
 struct Key {
-    /// Its place in the batch.
+    /// Its index in the batch.
     index: usize,
     /// The positions of the first two probes.
     first: [u64; 2],
-    /// The other probes.
+    /// The remaining probes.
     rest: Walk,
 }
 
-/// A group of keys, or those of it that are not ruled out yet.
+/// The keys of a group that are not ruled out yet.
 #[derive(Default)]
 struct Group {
     keys: [Key; GROUP],
@@ -30,7 +30,7 @@ impl Group {
         &self.keys[..self.len]
     }
 
-    /// Replaces the keys by the next of the batch, and prefetches the first lines of each.
+    /// Replaces the keys by the next ones of the batch, and prefetches the first lines of each.
     #[inline]
     fn fill<S: Scheme>(
         &mut self,
@@ -47,14 +47,14 @@ impl Group {
         }
     }
 
-    /// Keeps the keys whose first bits are both set, and prefetches the other lines of each.
+    /// Keeps the keys whose first two bits are set, and prefetches the other lines of each.
     #[inline]
     fn rule_out<S: Scheme>(&mut self, array: BitArray<'_, S>) {
         let mut kept = 0;
         for i in 0..self.len {
             let key = self.keys[i];
             self.keys[kept] = key;
-            // No branch: whether a bit is set cannot be predicted.
+            // Without a branch, which could not be predicted.
             kept += usize::from(array.is_set(key.first[0]) & array.is_set(key.first[1]));
         }
         self.len = kept;
@@ -63,7 +63,7 @@ impl Group {
         }
     }
 
-    /// Tests the other bits of every key, and writes the answers of those that may be present.
+    /// Tests the other bits of every key, and sets the answers of keys that may be present.
     #[inline]
     fn finish<S: Scheme>(&self, array: BitArray<'_, S>, words: &mut [u64]) {
         for key in self.keys() {
@@ -89,12 +89,12 @@ pub(super) fn contains_all<S: Scheme>(
     }
 }
 
-/// [`contains_all`] of a filter that outgrows the cache.
+/// Like [`contains_all`], for filters that exceed the cache.
 ///
-/// For absent keys half of all probes find a zero, and a line that is prefetched in vain costs as
-/// much as one that is needed. So a key's first two lines are prefetched when it is hashed; the
-/// others one group later, if both bits are set, and these are tested another group later.
-/// Prefetching all lines at once takes twice as long for absent keys, and no less for present ones.
+/// Half of all probes for absent keys find a zero, and an unnecessary prefetch costs as much as a
+/// necessary one. So a key's first two lines are prefetched when it is hashed. If both bits are
+/// set, the other lines are prefetched one group later, and tested another group later. Prefetching
+/// all lines at once takes twice as much time for absent keys, and no less for present ones.
 fn contains_ahead<S: Scheme>(
     array: BitArray<'_, S>,
     hashes: impl Iterator<Item = S::Hash>,

@@ -1,11 +1,11 @@
-//! Why a classical filter cannot be read, sized or merged; the numbers of a header, and the check
-//! of their ranges.
+//! Errors of reading, sizing and merging classical filters, and the range checks of a header's
+//! numbers.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::AllocError;
 
-/// Why a classical filter cannot be read, sized or merged. Offsets count from its first byte.
+/// Why a classical filter could not be read, sized or merged. Offsets count from its first byte.
 ///
 /// ```
 /// # #[cfg(feature = "guava")] {
@@ -20,52 +20,52 @@ use blocked_bloom::AllocError;
 pub enum ClassicalError {
     /// The bytes end within the header.
     Truncated {
-        /// Where they end.
+        /// Offset of the end.
         offset: u64,
     },
-    /// A number, of the header or given, is out of its range.
+    /// A number in the header, or an argument, is out of range.
     OutOfRange {
-        /// Where the header has it. None for what the caller gave.
+        /// Offset in the header. `None` for an argument.
         offset: Option<u64>,
         /// `strategy`, `version`, `probes`, `words`, `items` or `bits`.
         field: &'static str,
         /// The number.
         found: i64,
-        /// The least that is allowed.
+        /// The minimum.
         least: i64,
-        /// The most that is allowed.
+        /// The maximum.
         most: i64,
     },
-    /// The length is not that of the header and its words.
+    /// The length does not match the header.
     Length {
-        /// Bytes in all.
+        /// Actual length in bytes.
         found: u64,
-        /// Bytes by the header.
+        /// Length according to the header.
         expected: u64,
     },
-    /// A false-positive rate that is not above 0 and below 1.
+    /// The false-positive rate is not above 0 and below 1.
     RateOutOfRange {
         /// The false-positive rate given.
         rate: f64,
     },
-    /// Lower than the lowest rate that Cassandra has a size for.
+    /// The rate is below the lowest for which Cassandra has a size.
     RateTooLow {
         /// The false-positive rate given.
         rate: f64,
         /// The lowest.
         least: f64,
     },
-    /// The other filter has another strategy, version, seed or layout, or other numbers of probes
+    /// The other filter has another strategy, version, seed or layout, or another number of probes
     /// or words.
     Mismatch {
-        /// Which of these.
+        /// The field that differs.
         field: &'static str,
-        /// The other's.
+        /// The other filter's value.
         found: i64,
-        /// The filter's.
+        /// This filter's value.
         expected: i64,
     },
-    /// No memory for the words of a new filter.
+    /// Allocating the words of a new filter failed.
     Alloc(AllocError),
 }
 
@@ -73,7 +73,7 @@ impl Display for ClassicalError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated { offset } => {
-                write!(f, "byte {offset}: the filter ends within its header")
+                write!(f, "byte {offset}: the bytes end within the header: truncated")
             }
             Self::OutOfRange { offset, field, found, least, most } => {
                 if let Some(offset) = offset {
@@ -89,10 +89,10 @@ impl Display for ClassicalError {
                 write!(f, "false-positive rate {rate:?}: give a number above 0 and below 1")
             }
             Self::RateTooLow { rate, least } => {
-                write!(f, "false-positive rate {rate:e}: the lowest is {least:e}")
+                write!(f, "false-positive rate {rate:e}: give at least {least:e}")
             }
             Self::Mismatch { field, found, expected } => {
-                write!(f, "{field} {found} of the filter to be added, expected {expected}")
+                write!(f, "{field} {found} of the filter to merge, expected {expected}")
             }
             Self::Alloc(error) => error.fmt(f),
         }
@@ -110,7 +110,7 @@ pub(crate) fn check_rate(rate: f64) -> Result<(), ClassicalError> {
     }
 }
 
-/// The bytes of a stored filter, from which the numbers of its header are read.
+/// The bytes of a stored filter, to read the numbers of its header.
 #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'b>(pub(crate) &'b [u8]);
@@ -127,20 +127,20 @@ impl Fields<'_> {
         bytes.copied().ok_or(ClassicalError::Truncated { offset: self.0.len() as u64 })
     }
 
-    /// The byte at an offset.
+    /// Returns the byte at an offset.
     #[cfg(feature = "guava")]
     pub(crate) fn byte(self, at: usize) -> Result<u8, ClassicalError> {
         let [byte] = self.bytes(at)?;
         Ok(byte)
     }
 
-    /// The signed big-endian number of four bytes at an offset.
+    /// Returns the signed big-endian number of four bytes at an offset.
     pub(crate) fn number(self, at: usize) -> Result<Number, ClassicalError> {
         Ok(Number::stored(at as u64, i32::from_be_bytes(self.bytes(at)?)))
     }
 }
 
-/// A number of a header, or one that the caller gave.
+/// A number of a header, or an argument.
 #[derive(Clone, Copy)]
 pub(crate) struct Number {
     offset: Option<u64>,
@@ -148,24 +148,24 @@ pub(crate) struct Number {
 }
 
 impl Number {
-    /// A number that the header has at this byte.
+    /// Creates a number that the header contains at this offset.
     #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
     pub(crate) fn stored(offset: u64, value: impl Into<i64>) -> Self {
         Number { offset: Some(offset), value: value.into() }
     }
 
-    /// A number that the caller gave; one above [`i64::MAX`] counts as that.
+    /// Creates a number from an argument. Values above [`i64::MAX`] become that value.
     pub(crate) fn given(value: impl TryInto<i64>) -> Self {
         Number { offset: None, value: value.try_into().unwrap_or(i64::MAX) }
     }
 
-    /// The number, whatever it is.
+    /// Returns the number without a check.
     #[cfg(feature = "spark")]
     pub(crate) fn value(self) -> i64 {
         self.value
     }
 
-    /// The number, if it is from `least` to `most`.
+    /// Returns the number if it is from `least` to `most`.
     pub(crate) fn check_range(
         self,
         field: &'static str,

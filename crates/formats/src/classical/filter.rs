@@ -1,4 +1,5 @@
-//! A classical filter of any system, wherever its bytes are: lookups, insertion, merging.
+//! A classical filter of any system, generic over the owner of its bytes: lookups, insertion,
+//! merging.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,24 +16,24 @@ use super::scheme::{ClassicalShape, Scheme, Words};
 /// The prefetch distance of insertion, in keys.
 const DISTANCE: usize = 16;
 
-/// A classical filter of the system that `S` names, generic over where its bytes are.
+/// A classical filter of the system `S`, generic over the owner of its bytes.
 ///
-/// | type | where the bytes are | made by |
+/// | type | storage of the bytes | created by |
 /// |---|---|---|
-/// | `ClassicalFilter<S>` | in memory of its own; it can be added to and merged | `new`, [`with_shape`](Self::with_shape), [`to_filter`](Self::to_filter) |
-/// | `ClassicalFilter<S, D>` | where `D` has them: a mapped file, a `Vec<u8>`, an `Arc<[u8]>`, a `&[u8]` | `from_bytes` |
+/// | `ClassicalFilter<S>` | its own memory; accepts keys, and can be merged | `new`, [`with_shape`](Self::with_shape), [`to_filter`](Self::to_filter) |
+/// | `ClassicalFilter<S, D>` | any owner `D`: a mapped file, a `Vec<u8>`, an `Arc<[u8]>`, a `&[u8]` | `from_bytes` |
 /// | `ClassicalFilter<S, &[u8]>` | borrowed from another filter, `Copy` | [`view`](Self::view) |
 ///
-/// All are looked up alike, and their bytes are always those of the stored filter. `S` is
+/// All three have the same lookups, and their bytes are always the stored filter. `S` is
 /// [`guava::Strategy`](crate::guava::Strategy), [`spark::Version`](crate::spark::Version),
 /// [`cassandra::Layout`](crate::cassandra::Layout) or
-/// [`redis::LinkScheme`](crate::redis::LinkScheme), each with names of its own for these types:
+/// [`redis::LinkScheme`](crate::redis::LinkScheme). Each has an alias for this type:
 /// [`GuavaFilter`](crate::guava::GuavaFilter), [`SparkFilter`](crate::spark::SparkFilter),
 /// [`CassandraFilter`](crate::cassandra::CassandraFilter), [`Link`](crate::redis::Link).
 ///
-/// If the owner of the bytes lends more or fewer than were opened, every answer is "maybe". None of
-/// these systems stores a **checksum**: a cleared bit cannot be detected, and makes a key that is
-/// there "absent". Where such bytes travel, keep a checksum of your own.
+/// If the length of the owner's bytes changes after opening, every answer is "maybe". None of these
+/// systems stores a **checksum**: a cleared bit cannot be detected, and makes a present key absent.
+/// Protect such bytes with a checksum of your own.
 ///
 /// ```
 /// # #[cfg(feature = "spark")] {
@@ -53,12 +54,12 @@ pub struct ClassicalFilter<S, D = Vec<u8>> {
 }
 
 impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
-    /// A filter in bytes that are as many as the shape says.
+    /// Creates a filter from bytes that have the length of the shape.
     pub(crate) fn from_parts(shape: ClassicalShape<S>, bytes: D) -> Self {
         ClassicalFilter { shape, bytes }
     }
 
-    /// A filter in bytes if they are as many as the shape says.
+    /// Creates a filter from bytes if they have the length of the shape.
     #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
     pub(crate) fn open(shape: ClassicalShape<S>, bytes: D) -> Result<Self, ClassicalError> {
         let filter = ClassicalFilter::from_parts(shape, bytes);
@@ -74,8 +75,8 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         }
     }
 
-    /// `None` if the number of bytes is not that which was opened, or if there are none: then every
-    /// key passes.
+    /// Returns `None` if the length of the bytes has changed, or if there are none. Every key
+    /// passes in both cases.
     #[inline]
     fn array(&self) -> Option<BitArray<'_, S>> {
         let (start, words) = (self.shape.scheme.header_bytes(), self.shape.bits() / 8);
@@ -83,25 +84,25 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         (bytes.len() as u64 == words).then(|| BitArray::new(bytes, self.shape))
     }
 
-    /// Whether the key may be present: false means certainly absent. A key is bytes: what the
-    /// program's `Funnel` makes of it (Guava), what `putBinary` or, as UTF-8, `putString` took
-    /// (Spark), a serialized partition key (Cassandra).
+    /// Returns whether the key may be present; false means certainly absent. A key is bytes: the
+    /// output of the program's `Funnel` (Guava), the argument of `putBinary` or, as UTF-8, of
+    /// `putString` (Spark), a serialized partition key (Cassandra).
     ///
-    /// Cost: its hash, and a cache line per probe up to the first zero bit: two on average for an
-    /// absent key, all of them for a present one.
+    /// Cost: one hash, and one cache line per probe up to the first zero bit: two on average for an
+    /// absent key, all of them for a present key.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.shape.scheme.hash_key(key.as_ref()))
     }
 
-    /// Whether the key with this hash, of the filter's scheme, may be present.
+    /// Returns whether the key with this hash (from the filter's scheme) may be present.
     #[inline]
     pub fn contains_hash(&self, hash: S::Hash) -> bool {
         self.array().is_none_or(|array| array.contains(hash))
     }
 
     /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash,
-    /// if the filter outgrows the cache.
+    /// if the filter exceeds the cache.
     #[inline]
     pub fn prefetch_hash(&self, hash: S::Hash) {
         if let Some(array) = self.array()
@@ -116,24 +117,24 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         self.shape.bits() / 8 > PREFETCH_THRESHOLD
     }
 
-    /// Looks up every key; `hits` then has one bit per key. Batches may have any length. If a key
-    /// panics when it is read, the mask is empty.
+    /// Looks up all keys, and sets one bit of `hits` per key. Batches may have any length. If a
+    /// key's `as_ref` panics, the mask is empty.
     ///
-    /// Cost: the hash of each key, and in filters that outgrow the cache the cache lines of its
-    /// probes, which are prefetched while other keys are tested: on a filter of 100 MB a sixth to a
-    /// third of the time that keys take one by one (`benches/classical.rs`).
+    /// Cost: the hash of each key. In filters that exceed the cache, also the cache lines of its
+    /// probes, which are prefetched while other keys are tested: with 100 MB, a batch takes 0.17x
+    /// to 0.33x the time of single lookups (`benches/classical.rs`).
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
         let hashes = keys.iter().map(|key| self.shape.scheme.hash_key(key.as_ref()));
         hits.write(keys.len(), |words| self.look_up(hashes, words));
     }
 
-    /// Looks up every hash; `hits` then has one bit per hash: how one batch of keys is looked up in
-    /// many filters.
+    /// Looks up all hashes, and sets one bit of `hits` per hash. Use it to look up one batch of
+    /// keys in many filters.
     pub fn contains_hashes(&self, hashes: &[S::Hash], hits: &mut Bitmask) {
         hits.write(hashes.len(), |words| self.look_up(hashes.iter().copied(), words));
     }
 
-    /// There is one word per 64 hashes.
+    /// Looks up all hashes; `words` has one word per 64.
     #[inline]
     pub(crate) fn look_up(
         &self,
@@ -146,17 +147,17 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         }
     }
 
-    /// The same filter, borrowed.
+    /// Returns the same filter with borrowed bytes.
     pub fn view(&self) -> ClassicalFilter<S, &[u8]> {
         ClassicalFilter { shape: self.shape, bytes: self.as_bytes() }
     }
 
-    /// A copy in memory of its own, that can be added to and merged into.
+    /// Copies the filter into its own memory, so that it accepts keys and can be merged into.
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Alloc`] if there is not enough memory; [`ClassicalError::Length`] if the
-    /// owner of the bytes lends others than were opened.
+    /// [`ClassicalError::Alloc`]; [`ClassicalError::Length`] if the length of the owner's bytes has
+    /// changed.
     pub fn to_filter(&self) -> Result<ClassicalFilter<S>, ClassicalError> {
         let stored = self.check_length()?;
         let mut bytes = Vec::new();
@@ -166,41 +167,42 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         Ok(ClassicalFilter { shape: self.shape, bytes })
     }
 
-    /// The stored filter.
+    /// Returns the stored filter.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 
-    /// The bits as they are stored, without the header; none if every key passes.
+    /// Returns the stored bits, without the header; empty if every key passes.
     pub fn words(&self) -> &[u8] {
         self.array().map_or(&[], BitArray::bytes)
     }
 
-    /// Gives the bytes back. Those of an owned filter are the stored filter, without a copy.
+    /// Returns the owner of the bytes. For an owned filter, that is the stored filter, without a
+    /// copy.
     pub fn into_inner(self) -> D {
         self.bytes
     }
 
-    /// Scheme, probes and bits.
+    /// Returns scheme, probes and bits.
     pub fn shape(&self) -> ClassicalShape<S> {
         self.shape
     }
 
-    /// Whether the filter answers "maybe" to everything: there are no bits, or the owner of the
-    /// bytes lends others than were opened.
+    /// Returns whether the filter answers "maybe" to every key: it has no bits, or the length of
+    /// the owner's bytes has changed.
     pub fn is_pass_all(&self) -> bool {
         self.shape.probes() == 0 || self.array().is_none()
     }
 
-    /// Fraction of bits that are set, 0 to 1; 1 if every key passes. Cost: reads every byte.
+    /// Returns the fraction of set bits, 0 to 1; 1 if every key passes. Cost: reads every byte.
     pub fn fill_ratio(&self) -> f64 {
         let array = self.array().filter(|_| self.shape.probes() > 0);
         array.map_or(1.0, BitArray::fill_ratio)
     }
 
-    /// Estimate of the distinct keys in the filter, from its bits: `-(m / k) ln(1 - fill)` for `k`
-    /// probes and `m` bits, Guava's `approximateElementCount`. None if no bit is zero: then only
-    /// "many" is known.
+    /// Estimates the number of distinct keys from the bits: `-(m / k) ln(1 - fill)` for `k` probes
+    /// and `m` bits, like Guava's `approximateElementCount`. Returns `None` if no bit is zero,
+    /// since the number is then unbounded.
     ///
     /// Cost: reads every byte.
     pub fn estimated_keys(&self) -> Option<u64> {
@@ -209,8 +211,8 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         keys.is_finite().then(|| libm::round(keys) as u64)
     }
 
-    /// False-positive rate that the filter really has, from its bits: `fill^k` for `k` probes,
-    /// `expectedFpp` of Guava and Spark; 1 if every key passes.
+    /// Returns the actual false-positive rate, computed from the bits: `fill^k` for `k` probes,
+    /// like `expectedFpp` of Guava and Spark; 1 if every key passes.
     ///
     /// Cost: reads every byte.
     pub fn estimated_false_positive_rate(&self) -> f64 {
@@ -218,11 +220,11 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     }
 }
 
-/// From this many bytes on, the zeros are fresh pages of the system: to write 500 MB of zeros would
-/// take a quarter of a second.
+/// From this many bytes upwards, the zeros are fresh pages from the system. Writing 500 MB of zeros
+/// would take 0.25 s.
 const LAZY: usize = 1 << 20;
 
-/// A header, and this many zeros.
+/// Returns a header followed by this many zeros.
 fn zeroed(header: &[u8], bytes: u64) -> Result<Vec<u8>, AllocError> {
     let total = bytes.saturating_add(header.len() as u64);
     let error = AllocError::new(total);
@@ -230,8 +232,8 @@ fn zeroed(header: &[u8], bytes: u64) -> Result<Vec<u8>, AllocError> {
     let mut file = Vec::new();
     file.try_reserve_exact(total).map_err(|_| error)?;
     if total >= LAZY {
-        // Only `vec!` takes memory that is zero already, but it ends the program if there is none.
-        // So the memory is first reserved, to see that there is enough, and then given back for it.
+        // Only `vec!` takes memory that is already zero, but it aborts the program if there is none. So
+        // the memory is first reserved, to check that there is enough, and then released.
         drop(file);
         let mut file = vec![0; total];
         file[..header.len()].copy_from_slice(header);
@@ -243,27 +245,28 @@ fn zeroed(header: &[u8], bytes: u64) -> Result<Vec<u8>, AllocError> {
 }
 
 impl<S: Scheme> ClassicalFilter<S> {
-    /// An empty filter of this shape, behind this header.
+    /// Creates an empty filter of this shape after this header.
     pub(crate) fn empty(shape: ClassicalShape<S>, header: &[u8]) -> Result<Self, AllocError> {
         Ok(ClassicalFilter { shape, bytes: zeroed(header, shape.bits() / 8)? })
     }
 
-    /// The stored bytes.
+    /// Returns the stored bytes.
     #[cfg(feature = "redis")]
     pub(crate) fn stored_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// Adds a key of bytes, as [`contains`](Self::contains) takes it. Returns true if it was
-    /// certainly not there before. The order of keys and repeated keys make no difference.
+    /// Inserts a key of bytes, in the form that [`contains`](Self::contains) takes. Returns true if
+    /// it was certainly absent before. The order of keys does not matter, and repeated keys change
+    /// nothing.
     ///
-    /// Cost: its hash and a cache line per probe.
+    /// Cost: one hash, and one cache line per probe.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.insert_hash(self.shape.scheme.hash_key(key.as_ref()))
     }
 
-    /// Adds the key with this hash, of the filter's scheme. Returns true if it was certainly not
-    /// there before.
+    /// Inserts a key by its hash (from the filter's scheme). Returns true if it was certainly
+    /// absent before.
     #[inline]
     pub fn insert_hash(&mut self, hash: S::Hash) -> bool {
         let shape = self.shape;
@@ -282,10 +285,10 @@ impl<S: Scheme> ClassicalFilter<S> {
         is_new
     }
 
-    /// Adds the keys with these hashes.
+    /// Inserts keys by their hashes.
     ///
     /// Cost: cache lines of later keys are prefetched while bits are set. In a filter of 100 MB
-    /// that takes about a third of the time of single insertions: hash some thousand keys, then add
+    /// this takes about 0.33x the time of single insertions: hash about 1,000 keys, then insert
     /// them.
     pub fn insert_hashes(&mut self, hashes: &[S::Hash]) {
         if !self.outgrows_cache() {
@@ -302,23 +305,23 @@ impl<S: Scheme> ClassicalFilter<S> {
 }
 
 impl<S: Words> ClassicalFilter<S> {
-    /// An empty filter of this shape.
+    /// Creates an empty filter of this shape.
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Alloc`] if there is not enough memory: up to 16 GiB.
+    /// [`ClassicalError::Alloc`]. A filter may take up to 16 GiB.
     pub fn with_shape(shape: ClassicalShape<S>) -> Result<Self, ClassicalError> {
         Ok(Self::empty(shape, &shape.header())?)
     }
 
-    /// Adds every key of another filter of the same shape: `putAll` of Guava, `mergeInPlace` of
-    /// Spark. The caller must know that both programs make the same bytes of a key.
+    /// Inserts every key of another filter of the same shape, like `putAll` of Guava and
+    /// `mergeInPlace` of Spark. The caller must know that both programs convert keys to the same
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Mismatch`] if the scheme, the probes or the words differ;
-    /// [`ClassicalError::Length`] if the owner of the other's bytes lends others than were opened.
-    /// The filter is then unchanged.
+    /// [`ClassicalError::Mismatch`] if scheme, probes or words differ; [`ClassicalError::Length`] if
+    /// the length of the other owner's bytes has changed. The filter is unchanged in both cases.
     ///
     /// ```
     /// # #[cfg(feature = "guava")] {
@@ -355,7 +358,7 @@ impl<S: Scheme, K: AsRef<[u8]>> Extend<K> for ClassicalFilter<S> {
     }
 }
 
-/// Same shape and same bytes, wherever they are.
+/// Compares shape and bytes; the storage does not matter.
 impl<S: Scheme, D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<ClassicalFilter<S, E>>
     for ClassicalFilter<S, D>
 {
@@ -366,7 +369,7 @@ impl<S: Scheme, D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<ClassicalFilter<S, E>>
 
 impl<S: Scheme + Eq, D: AsRef<[u8]>> Eq for ClassicalFilter<S, D> {}
 
-/// The shape, without the bits.
+/// Shows the shape, without the bits.
 impl<S: Debug, D> Debug for ClassicalFilter<S, D> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClassicalFilter").field("shape", &self.shape).finish_non_exhaustive()

@@ -1,6 +1,6 @@
-//! Remainders by a number that is known in advance, without a division.
+//! Remainders by a fixed divisor, without a division.
 
-/// Divides by a number of bits that is known in advance.
+/// Computes remainders by a fixed number of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Modulus {
     /// 0 to 2^63.
@@ -10,7 +10,7 @@ pub(super) struct Modulus {
 }
 
 impl Modulus {
-    /// `divisor` is 0 to 2^63; nothing is divided by 0.
+    /// Prepares a divisor, 0 to 2^63. With 0, no remainder may be computed.
     pub(super) fn new(divisor: u64) -> Self {
         Modulus { divisor, reciprocal: u64::MAX / divisor.max(1) }
     }
@@ -20,12 +20,12 @@ impl Modulus {
         self.divisor
     }
 
-    /// `dividend mod divisor`.
+    /// Returns `dividend mod divisor`.
     ///
     /// With `d = divisor` and `m = (2^64 - 1 - r) / d` for some `0 <= r < d`, `x * m / 2^64` is
     /// below `x / d` by `x * (1 + r) / (d * 2^64) <= x / 2^64 < 1`. Rounded down it is the quotient
-    /// or one less, so the remainder is off by nothing or by one `d`, and below `2 d <= 2^64`. A
-    /// 64-bit division takes 10 to 40 cycles, this takes 8.
+    /// or one less. So the remainder is exact or too large by `d`, and below `2 d <= 2^64`. This
+    /// takes 8 cycles; a 64-bit division takes 10 to 40.
     #[inline]
     pub(super) fn remainder(self, dividend: u64) -> u64 {
         let quotient = ((u128::from(dividend) * u128::from(self.reciprocal)) >> 64) as u64;
@@ -38,7 +38,7 @@ impl Modulus {
 mod tests {
     use super::Modulus;
 
-    /// The ends of each quotient are where a reciprocal that is off by a little would show.
+    /// Tests the ends of each quotient, where a slightly wrong reciprocal would show.
     #[test]
     fn remainders_are_those_of_division() {
         let mut state = 1_u64;

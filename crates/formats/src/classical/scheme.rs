@@ -1,5 +1,5 @@
-//! What differs between the systems' classical filters: where a key's bits are, and what is stored
-//! before them.
+//! The differences between the systems' classical filters: the positions of a key's bits, and the
+//! header.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Debug, Formatter};
@@ -7,8 +7,8 @@ use core::fmt::{self, Debug, Formatter};
 use super::error::{ClassicalError, Number};
 use super::modulus::Modulus;
 
-/// Where the bits of a key are in the filters of a system, and which bytes come before them. Other
-/// packages cannot implement it, since this module is private.
+/// Computes the positions of a key's bits in the filters of a system, and the size of the header.
+/// Other packages cannot implement it, since this module is private.
 ///
 /// ```
 /// use blocked_bloom_formats::ClassicalFilter;
@@ -20,37 +20,37 @@ use super::modulus::Modulus;
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 pub trait Scheme: Copy + Debug + PartialEq {
-    /// What the positions of a key are computed from.
+    /// The hash from which the positions of a key are computed.
     type Hash: Copy;
 
-    /// Bytes before the bits, unless there are no bits.
+    /// Returns the number of bytes before the bits, if there are bits.
     fn header_bytes(self) -> usize;
 
-    /// The hash of a key of bytes.
+    /// Returns the hash of a key of bytes.
     fn hash_key(self, key: &[u8]) -> Self::Hash;
 
-    /// The numbers that the positions of a key are computed from.
+    /// Returns the numbers from which the positions of a key are computed.
     fn walk(self, hash: Self::Hash) -> Walk;
 
-    /// Maps a number of the walk to the dividend whose remainder by the number of bits is the
-    /// position of a bit.
+    /// Maps a number of the walk to a dividend. Its remainder by the number of bits is the position
+    /// of a bit.
     fn dividend(self, number: u64) -> u64;
 
-    /// What a position is XORed with to find its bit in the stored bytes: of the result `p`, it is
-    /// bit `p % 8` of byte `p / 8`. 56 where words are big-endian, which reverses the bytes of each
-    /// word, else 0.
+    /// Returns the number that is XORed with a position to find its bit in the stored bytes: result
+    /// `p` is bit `p % 8` of byte `p / 8`. It is 56 for big-endian words, to reverse the bytes of
+    /// each word, and 0 otherwise.
     #[inline]
     fn byte_flip(self) -> u64 {
         56
     }
 
-    /// Counts a key that was added and certainly new, where the header says how many there are.
+    /// Counts an inserted key that was certainly new, if the header contains the number of keys.
     #[inline]
     fn added(&mut self) {}
 }
 
-/// The numbers that the positions of a key are computed from: an arithmetic sequence modulo 2^64.
-/// All these formats use double hashing (Kirsch and Mitzenmacher 2006).
+/// The numbers from which a key's positions are computed: an arithmetic sequence modulo 2^64. All
+/// these formats use double hashing (Kirsch and Mitzenmacher 2006).
 ///
 /// ```
 /// # #[cfg(feature = "guava")] {
@@ -75,7 +75,7 @@ impl Walk {
     }
 }
 
-/// A scheme whose filters are words of 64 bits behind a header.
+/// A scheme whose filters are 64-bit words after a header.
 ///
 /// ```
 /// # #[cfg(feature = "guava")] {
@@ -85,17 +85,17 @@ impl Walk {
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 pub trait Words: Scheme {
-    /// The most probes per key.
+    /// Maximum number of probes per key.
     const MAX_PROBES: u32;
 
-    /// The header of a filter with this many probes and words.
+    /// Returns the header of a filter with this many probes and words.
     fn header(self, probes: u32, words: u32) -> Vec<u8>;
 
-    /// What filters must have in common to be merged, by name.
+    /// Returns the named values that must be equal to merge filters.
     fn fields(self) -> [(&'static str, i64); 2];
 }
 
-/// Scheme, probes and bits: what the header of a stored filter says.
+/// Scheme, probes and bits: the contents of a stored filter's header.
 ///
 /// ```
 /// # #[cfg(feature = "guava")] {
@@ -109,16 +109,16 @@ pub trait Words: Scheme {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClassicalShape<S> {
     pub(crate) scheme: S,
-    /// At least 1, or 0 and no bits: then every key passes.
+    /// At least 1, or 0 if there are no bits and every key passes.
     probes: u32,
     /// A multiple of 8.
     bits: u64,
-    /// Divides by the number of bits that probes fall on: all, except in old links of RedisBloom.
+    /// Divides by the number of bits that probes use: all bits, except in old links of RedisBloom.
     modulus: Modulus,
 }
 
 impl<S: Words> ClassicalShape<S> {
-    /// A shape of this many probes and words of 64 bits, 1 to 2^31 - 1.
+    /// Creates a shape of this many probes and 64-bit words (1 to 2^31 - 1).
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl<S: Words> ClassicalShape<S> {
         Ok(ClassicalShape::from_parts(scheme, probes, bits, bits))
     }
 
-    /// Words of 64 bits.
+    /// Returns the number of 64-bit words.
     pub fn words(self) -> u32 {
         (self.bits / 64) as u32
     }
@@ -147,7 +147,7 @@ impl<S: Words> ClassicalShape<S> {
         if self.bits == 0 { Vec::new() } else { self.scheme.header(self.probes, self.words()) }
     }
 
-    /// What filters must have in common to be merged, by name.
+    /// Returns the named values that must be equal to merge filters.
     pub(super) fn fields(self) -> [(&'static str, i64); 4] {
         let [first, second] = self.scheme.fields();
         [first, second, ("probes", self.probes.into()), ("words", self.words().into())]
@@ -155,24 +155,24 @@ impl<S: Words> ClassicalShape<S> {
 }
 
 impl<S: Scheme> ClassicalShape<S> {
-    /// Probes fall on the first `used` bits, 1 to 2^63, or 0 if there are no bits.
+    /// Creates a shape whose probes use the first `used` bits: 1 to 2^63, or 0 without bits.
     pub(crate) fn from_parts(scheme: S, probes: u32, bits: u64, used: u64) -> Self {
         ClassicalShape { scheme, probes, bits, modulus: Modulus::new(used) }
     }
 
-    /// How keys are hashed and where their bits are.
+    /// Returns the scheme, which hashes keys and computes positions.
     pub fn scheme(self) -> S {
         self.scheme
     }
 
-    /// Bits per key; 0 if there are no bits, and every key passes.
+    /// Returns the number of bits per key; 0 if there are no bits and every key passes.
     #[inline]
     pub fn probes(self) -> u32 {
         self.probes
     }
 
-    /// Bits of the filter. Probes fall on all of them; in old links of RedisBloom, on the first
-    /// ones, up to a power of two that the link says.
+    /// Returns the number of bits of the filter. Probes use all of them, except in old links of
+    /// RedisBloom: there they use the first ones, up to a power of two stored in the link.
     #[inline]
     pub fn bits(self) -> u64 {
         self.bits
@@ -183,30 +183,30 @@ impl<S: Scheme> ClassicalShape<S> {
         self.modulus.divisor()
     }
 
-    /// Bytes before the bits.
+    /// Returns the number of bytes before the bits.
     #[inline]
     pub(super) fn start(self) -> usize {
         if self.bits == 0 { 0 } else { self.scheme.header_bytes() }
     }
 
-    /// Bytes of a stored filter of this shape: the header and the bits, at most 16 GiB but for
-    /// RedisBloom's links, which have no header.
+    /// Returns the size of a stored filter of this shape: header and bits, at most 16 GiB. Links of
+    /// RedisBloom have no header and no such limit.
     #[inline]
     pub fn stored_bytes(self) -> u64 {
         self.start() as u64 + self.bits / 8
     }
 
-    /// The false-positive rate with this many distinct keys, 0 to 1: `(1 - e^(-k n / m))^k` for `k`
-    /// probes, `n` keys and `m` bits (Bloom 1970, with the usual approximation). The rate is higher
-    /// in filters of a few words, and in those of Spark's version 1 with many millions of keys,
-    /// whose positions come from 32 bits.
+    /// Returns the false-positive rate with this many distinct keys, 0 to 1: `(1 - e^(-k n / m))^k`
+    /// for `k` probes, `n` keys and `m` bits (Bloom 1970, with the usual approximation). The actual
+    /// rate is higher in filters of a few words, and in Spark's version 1 with many millions of
+    /// keys, because its positions come from 32 bits.
     pub fn false_positive_rate(self, keys: u64) -> f64 {
         let set = f64::from(self.probes) * keys as f64;
         let fill = -libm::expm1(-set / self.used_bits() as f64);
         libm::pow(fill, self.probes.into())
     }
 
-    /// The position of a number of a walk: bit `position % 8` of byte `position / 8`.
+    /// Returns the position of a number of a walk: bit `position % 8` of byte `position / 8`.
     #[inline]
     pub(super) fn position(self, number: u64) -> u64 {
         self.modulus.remainder(self.scheme.dividend(number)) ^ self.scheme.byte_flip()

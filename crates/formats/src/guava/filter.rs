@@ -1,4 +1,4 @@
-//! Strategies and the header of a stored filter, and how Guava sizes.
+//! Strategies, the header of a stored filter, and Guava's sizing.
 
 use alloc::vec::Vec;
 
@@ -6,8 +6,8 @@ use super::hash::{GuavaHash, hash_key};
 use crate::classical::{Fields, Number, Scheme, Walk, Words, check_rate};
 use crate::{ClassicalError, ClassicalFilter, ClassicalShape};
 
-/// A filter of Guava, wherever its bytes are. They are those that `BloomFilter.writeTo` writes
-/// after the same insertions.
+/// A filter of Guava, generic over the owner of its bytes. The bytes equal those that
+/// `BloomFilter.writeTo` writes after the same insertions.
 ///
 /// ```
 /// use blocked_bloom_formats::guava::GuavaFilter;
@@ -27,7 +27,7 @@ pub type GuavaFilter<D = Vec<u8>> = ClassicalFilter<Strategy, D>;
 /// ```
 pub type Shape = ClassicalShape<Strategy>;
 
-/// How positions are computed from a key's hash: the first byte of a stored filter.
+/// The computation of positions from a key's hash: the first byte of a stored filter.
 ///
 /// ```
 /// use blocked_bloom_formats::guava::{GuavaFilter, Strategy};
@@ -38,7 +38,7 @@ pub type Shape = ClassicalShape<Strategy>;
 #[non_exhaustive]
 pub enum Strategy {
     /// `MURMUR128_MITZ_32`, 0: positions come from the two 32-bit halves of the hash's first half.
-    /// Guava's strategy before 17.0; such filters have a usable range of 2^31 bits.
+    /// Guava's strategy before 17.0; such filters can use 2^31 bits.
     Mitz32,
     /// `MURMUR128_MITZ_64`, 1: positions come from both halves of the hash.
     Mitz64,
@@ -57,8 +57,8 @@ impl Scheme for Strategy {
         hash_key(key)
     }
 
-    /// `Mitz64` begins with the first half and steps by the second. `Mitz32` does so with the two
-    /// halves of the first half, but begins one step later.
+    /// `Mitz64` begins with the first half and steps by the second. `Mitz32` uses the two halves of
+    /// the first half in the same way, but begins one step later.
     #[inline]
     fn walk(self, hash: GuavaHash) -> Walk {
         match self {
@@ -97,37 +97,38 @@ impl Words for Strategy {
 }
 
 impl Shape {
-    /// The shape that `BloomFilter.create` gives a filter for this many insertions and this `fpp`
-    /// (0.03 unless the program gives one): `-n ln(p) / ln(2)^2` bits, truncated to a whole number
-    /// and then rounded up to words, and `-log2(p)` hash functions, rounded. 0 insertions count as
-    /// 1, as in Guava.
+    /// Returns the shape that `BloomFilter.create` chooses for this many insertions and this `fpp`
+    /// (by default 0.03): `-n ln(p) / ln(2)^2` bits, truncated to an integer and rounded up to
+    /// words, and `-log2(p)` hash functions, rounded. 0 insertions count as 1, as in Guava.
     ///
-    /// Guava up to 31 computed the hash functions from the truncated number of bits. Of its filters
-    /// for up to 152 keys, some have one more or less (65 of 3,000 shapes), and `isCompatible` is
-    /// then false. For a filter that exists, take [its own shape](ClassicalFilter::shape).
+    /// Guava up to 31 computed the hash functions from the truncated number of bits. Some of its
+    /// filters for up to 152 keys have one more or less (65 of 3,000 shapes), and `isCompatible`
+    /// returns false for them. For an existing filter, use [its own
+    /// shape](ClassicalFilter::shape).
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1;
-    /// [`ClassicalError::OutOfRange`] if there would be no bit, more than 2^31 - 1 words, or more
-    /// than 255 hash functions: Guava throws then.
+    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1.
+    /// [`ClassicalError::OutOfRange`] for 0 bits, more than 2^31 - 1 words, or more than 255 hash
+    /// functions, where Guava throws.
     pub fn for_insertions(insertions: u64, fpp: f64) -> Result<Self, ClassicalError> {
         check_rate(fpp)?;
         let ln2 = core::f64::consts::LN_2;
         let bits = -(insertions.max(1) as f64) * libm::log(fpp) / (ln2 * ln2);
         let probes = libm::round(-libm::log(fpp) / ln2).max(1.0);
-        // Conversion saturates.
+        // The conversion saturates.
         let words = Number::given((bits as u64).div_ceil(64));
         Self::checked(Strategy::Mitz64, Number::given(probes as i64), words)
     }
 }
 
 impl GuavaFilter {
-    /// An empty filter, sized as `BloomFilter.create` sizes it: see [`Shape::for_insertions`].
+    /// Creates an empty filter with the size that `BloomFilter.create` chooses: see
+    /// [`Shape::for_insertions`].
     ///
     /// # Errors
     ///
-    /// As [`Shape::for_insertions`], and [`ClassicalError::Alloc`] if there is not enough memory.
+    /// The errors of [`Shape::for_insertions`], and [`ClassicalError::Alloc`].
     ///
     /// ```
     /// use blocked_bloom_formats::guava::GuavaFilter;
@@ -146,14 +147,14 @@ impl GuavaFilter {
 }
 
 impl<D: AsRef<[u8]>> GuavaFilter<D> {
-    /// Opens the bytes of one filter, and nothing after it. Cost: reads the header.
+    /// Opens the bytes of one filter. Nothing may follow it. Cost: reads the header.
     ///
     /// # Errors
     ///
     /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`]
-    /// unless the strategy is 0 or 1, there are 1 to 255 hash functions, and 1 to 2^31 - 1 words;
-    /// [`ClassicalError::Length`] unless there are as many words as the header says and nothing
-    /// follows. Bytes that fail must not be used to answer "absent".
+    /// unless the strategy is 0 or 1 and there are 1 to 255 hash functions and 1 to 2^31 - 1 words;
+    /// [`ClassicalError::Length`] if the number of words differs from the header or other bytes
+    /// follow. Rejected bytes must not be used to answer "absent".
     ///
     /// ```
     /// use blocked_bloom_formats::guava::GuavaFilter;

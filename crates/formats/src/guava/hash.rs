@@ -2,9 +2,9 @@
 
 use crate::murmur3;
 
-/// Both halves of a key's hash, from [`hash_key`].
+/// Both halves of a key's hash, computed by [`hash_key`].
 ///
-/// The hash depends neither on the filter nor on its strategy: hash a key once, look it up in many
+/// The hash does not depend on the filter or its strategy: hash a key once and look it up in many
 /// filters.
 ///
 /// ```
@@ -22,15 +22,15 @@ pub struct GuavaHash {
 }
 
 impl GuavaHash {
-    /// The hash of these halves, as another program computed them.
+    /// Creates a hash from halves that another program computed.
     pub const fn new(h1: u64, h2: u64) -> Self {
         GuavaHash { h1, h2 }
     }
 }
 
-/// The hash of the bytes that the program's `Funnel` makes of a key: see the [module](super).
+/// Hashes the bytes to which the program's `Funnel` converts a key: see the [module](super).
 ///
-/// Cost: a few nanoseconds, and about one per four bytes.
+/// Cost: a few nanoseconds, plus about one per four bytes.
 ///
 /// ```
 /// use blocked_bloom_formats::guava::{GuavaFilter, hash_key};

@@ -1,4 +1,4 @@
-//! The error of Parquet's files: one variant per cause, with what was found and what was expected.
+//! Errors of Parquet files. Each carries the value found and the expected value.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -8,9 +8,9 @@ use blocked_bloom_split::thrift::ThriftError;
 
 use super::value::PhysicalType;
 
-/// Why a file, or a filter in it, cannot be read. Offsets count from the start of what was given.
+/// Why a file, or a filter in it, could not be read. Offsets count from the start of the input.
 ///
-/// A filter that cannot be read says nothing about any value: the row group must be read.
+/// A filter that cannot be read says nothing about any value: read the row group.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::{ParquetError, ParquetFile};
@@ -20,7 +20,7 @@ use super::value::PhysicalType;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ParquetError {
-    /// The footer is not the Thrift that it should be.
+    /// The footer is not valid Thrift.
     Thrift(ThriftError),
     /// The filter cannot be read.
     Filter(SplitBlockError),
@@ -28,88 +28,87 @@ pub enum ParquetError {
     OutsideFile {
         /// The filter's offset.
         offset: i64,
-        /// The filter's length, 1 if only its start is known.
+        /// The filter's length; 1 if only its start is known.
         length: u64,
-        /// Where the footer begins, or the file ends.
+        /// Offset of the footer, or of the end of the file.
         end: u64,
     },
-    /// Two column chunks claim the same bytes as their filters: the offset or length of one is
-    /// damaged, and nothing says whose.
+    /// The filters of two column chunks overlap: the offset or length of one is damaged, and it is
+    /// unknown which.
     Overlapping {
         /// The filter's offset.
         offset: i64,
         /// The other filter's offset.
         other: i64,
     },
-    /// No Parquet file: it neither begins nor ends with one of the magic numbers.
+    /// The file is not a Parquet file: it neither begins nor ends with a magic number.
     NotParquet {
-        /// Where the magic number should be.
+        /// Expected offset of the magic number.
         offset: u64,
-        /// What is there.
+        /// The bytes found there.
         found: [u8; 4],
     },
-    /// The footer does not fit the file.
+    /// The footer is longer than the file allows.
     FooterLength {
-        /// The footer's length as the file gives it.
+        /// Length of the footer according to the file.
         found: u32,
-        /// The longest that fits.
+        /// The maximum.
         limit: u64,
     },
     /// The file's footer is encrypted.
     EncryptedFooter,
-    /// The column is encrypted, and with it its filter.
+    /// The column is encrypted, including its filter.
     EncryptedColumn {
         /// The row group's index.
         row_group: usize,
         /// The column's index.
         column: usize,
     },
-    /// The column, and with it its filter, is in another file.
+    /// The column is in another file, including its filter.
     OtherFile {
         /// The row group's index.
         row_group: usize,
         /// The column's index.
         column: usize,
     },
-    /// A column of booleans is said to have a filter, which Parquet does not define: there is no
-    /// value to look up.
+    /// The metadata contains a filter for a column of booleans, for which Parquet defines none.
+    /// There is no value to look up.
     BooleanColumn {
         /// The row group's index.
         row_group: usize,
         /// The column's index.
         column: usize,
     },
-    /// The file has no such row group, or the row group no such column.
+    /// The row group, or its column, does not exist.
     NoSuchColumn {
         /// The row group's index.
         row_group: usize,
         /// The column's index.
         column: usize,
     },
-    /// A value of another type than the column's: its hash would be "absent" whatever the column
-    /// holds.
+    /// The type of the value differs from the column's. Its hash would be absent from every filter.
     ValueType {
         /// The value's type.
         found: PhysicalType,
-        /// The column's.
+        /// The column's type.
         expected: PhysicalType,
     },
-    /// A value of another length than the column's fixed one: its hash would be "absent" whatever
-    /// the column holds.
+    /// The length of the value differs from the column's fixed length. Its hash would be absent
+    /// from every filter.
     ValueLength {
-        /// The value's bytes.
+        /// Length of the value in bytes.
         found: u64,
-        /// The column's.
+        /// Length of the column's values in bytes.
         expected: u32,
     },
-    /// Bytes of the file are needed that were not loaded: load them, and open the file again.
+    /// Bytes of the file were not loaded: load them, and open the file again.
     NotLoaded {
-        /// Where they begin.
+        /// Offset of the bytes.
         offset: u64,
-        /// How many they are.
+        /// Number of bytes.
         length: u64,
     },
-    /// Memory ran out.
+    /// An allocation failed.
     Alloc(AllocError),
 }
 

@@ -1,7 +1,7 @@
-//! A Parquet file in memory: where its filters are.
+//! A Parquet file in memory: the location of its filters.
 //!
-//! Of the footer only what leads to filters is read: row groups, columns, offsets, lengths of
-//! values.
+//! Only the parts of the footer that locate filters are read: row groups, columns, offsets, lengths
+//! of values.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -35,41 +35,41 @@ use crate::ranges::FileRanges;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParquetFile<'a> {
     file: FileRanges<'a>,
-    /// Where the footer begins.
+    /// Offset of the footer.
     end: u64,
     row_groups: Vec<RowGroup<'a>>,
 }
 
-/// The first and the last bytes of a file, and of one whose footer is encrypted.
+/// The first and last bytes of a file, and of a file with an encrypted footer.
 pub const MAGICS: [[u8; 4]; 2] = [*b"PAR1", *b"PARE"];
 const MAGIC: [u8; 4] = MAGICS[0];
 const MAGIC_OF_ENCRYPTED_FOOTERS: [u8; 4] = MAGICS[1];
 
-/// The footer's length and a magic number.
+/// Size of the footer's length and a magic number.
 const TAIL: usize = 8;
 
 impl<'a> ParquetFile<'a> {
     /// Reads the footer of a whole file.
     ///
-    /// Cost: reads the footer once; allocates a fraction of its length, and where it is hostile at
-    /// most some 60 times its length. Filters are sorted by their offsets, `O(n log n)`.
+    /// Cost: reads the footer once. Allocates a fraction of its length, and at most about 60 times
+    /// its length if it is hostile. Sorts filters by their offsets, `O(n log n)`.
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] if the bytes are no Parquet file, or the footer is encrypted or damaged. It
-    /// has no checksum: damage that leaves it well formed is not seen.
+    /// [`ParquetError`] if the bytes are not a Parquet file, or the footer is encrypted or damaged. It
+    /// has no checksum, so damage that leaves it well formed is not detected.
     pub fn open(file: &'a [u8]) -> Result<Self, ParquetError> {
         ParquetFile::open_ranges(FileRanges::from(file))
     }
 
-    /// [`open`](Self::open) of a file of which only parts are in memory: its first four bytes, its
-    /// footer, and those filters that will be looked up. [`filter`](Self::filter) says which bytes
+    /// Opens a file like [`open`](Self::open), with only parts of it in memory: its first four
+    /// bytes, its footer, and the filters to look up. [`filter`](Self::filter) returns which bytes
     /// are missing.
     ///
     /// # Errors
     ///
-    /// As `open`, and [`ParquetError::NotLoaded`], which says what to insert before the next call:
-    /// up to three times.
+    /// The errors of `open`, and [`ParquetError::NotLoaded`] with the range to insert before the
+    /// next call. Up to three calls return it.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -81,7 +81,7 @@ impl<'a> ParquetFile<'a> {
     /// # ));
     /// let mut ranges = FileRanges::new(stored.len() as u64);
     /// let filter = loop {
-    ///     // Both say which bytes are missing.
+    ///     // Both return which bytes are missing.
     ///     match ParquetFile::open_ranges(ranges.clone()).and_then(|file| file.filter(0, 3)) {
     ///         Err(ParquetError::NotLoaded { offset, length }) => {
     ///             ranges.insert(offset, &stored[offset as usize..][..length as usize]);
@@ -123,24 +123,24 @@ impl<'a> ParquetFile<'a> {
         Ok(ParquetFile { file, end, row_groups })
     }
 
-    /// The row groups, in the file's order.
+    /// Returns the row groups, in the file's order.
     pub fn row_groups(&self) -> &[RowGroup<'a>] {
         &self.row_groups
     }
 
-    /// The filter of a column of a row group, or `None` if it has none: then the row group must be
-    /// read.
+    /// Returns the filter of a column in a row group, or `None` if it has none. Without a filter,
+    /// read the row group.
     ///
     /// Cost: reads the filter's header.
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] if there is no such column, if it is encrypted, in another file or of
-    /// booleans, if its filter overlaps that of another column chunk (where the footer does not
-    /// give its length: if it reaches into the next filter), or if the filter is damaged. Then,
-    /// too, the row group must be read. [`ParquetError::NotLoaded`] if the file was opened [by
-    /// ranges](Self::open_ranges) and the filter is not among them: it says which bytes are needed;
-    /// of a filter whose length is not known, first those of its header.
+    /// [`ParquetError`] if the column does not exist, is encrypted, in another file or of booleans, or
+    /// if its filter is damaged or overlaps that of another column chunk. If the footer does not
+    /// contain the filter's length, only an overlap with the next filter is detected. Read the row
+    /// group in all of these cases. [`ParquetError::NotLoaded`] if the file was opened [by
+    /// ranges](Self::open_ranges) and the filter is not loaded. It contains the range to load; for
+    /// a filter of unknown length, first that of its header.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -191,7 +191,7 @@ impl<'a> ParquetFile<'a> {
     }
 }
 
-/// A part of the rows: their number, and their columns.
+/// A row group: the number of its rows, and its columns.
 ///
 /// ```
 /// # let bytes = include_bytes!(concat!(
@@ -211,23 +211,23 @@ pub struct RowGroup<'a> {
 }
 
 impl<'a> RowGroup<'a> {
-    /// Rows, as the file says.
+    /// Returns the number of rows stored in the file.
     pub fn rows(&self) -> i64 {
         self.rows
     }
 
-    /// The leaf columns, in the schema's order.
+    /// Returns the leaf columns, in the schema's order.
     pub fn columns(&self) -> &[Column<'a>] {
         &self.columns
     }
 
-    /// The index of the column with this [`name`](Column::name).
+    /// Returns the index of the column with this [`name`](Column::name).
     pub fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name() == name)
     }
 }
 
-/// A leaf column in a row group: what leads to its filter.
+/// A leaf column in a row group, with the location of its filter.
 ///
 /// ```
 /// # let bytes = include_bytes!(concat!(
@@ -253,37 +253,37 @@ pub struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// The names from the schema's root to the column, without the root's. Empty if the column's
-    /// metadata is encrypted.
+    /// Returns the names from the schema's root to the column, without the root. Empty if the
+    /// column's metadata is encrypted.
     pub fn path(&self) -> &[&'a str] {
         &self.path
     }
 
-    /// The [`path`](Self::path) joined by dots. Names may have dots of their own: then only the
-    /// path is unambiguous.
+    /// Returns the [`path`](Self::path) joined by dots. Names may contain dots; only the path is
+    /// then unambiguous.
     pub fn name(&self) -> String {
         self.path.join(".")
     }
 
-    /// How values are stored. `None` if the column's metadata is encrypted.
+    /// Returns the type of the stored values. `None` if the column's metadata is encrypted.
     pub fn physical_type(&self) -> Option<PhysicalType> {
         self.physical_type
     }
 
-    /// Bytes of each value of a column of [`FixedLenByteArray`](PhysicalType::FixedLenByteArray),
-    /// by the schema: `type_length`. `None` for every other column, and if the schema does not say
-    /// it or has other columns than the row group.
+    /// Returns the length of each value of a column of
+    /// [`FixedLenByteArray`](PhysicalType::FixedLenByteArray), from the schema's `type_length`.
+    /// Returns `None` for all other columns, and if the schema lacks it or has other columns than
+    /// the row group.
     pub fn type_length(&self) -> Option<u32> {
         self.type_length
     }
 
-    /// The hash of a value, to look up in the column's filters.
+    /// Returns the hash of a value, to look it up in the column's filters.
     ///
     /// # Errors
     ///
-    /// [`ParquetError::ValueType`] if the column stores values of another type,
-    /// [`ParquetError::ValueLength`] if of another [length](Self::type_length): its filter would
-    /// answer "absent" whatever it holds.
+    /// [`ParquetError::ValueType`] or [`ParquetError::ValueLength`] if the column has another type or
+    /// [length](Self::type_length): its filter would answer "absent" for any contents.
     pub fn hash_value(&self, value: Value<'_>) -> Result<u64, ParquetError> {
         let found = value.physical_type();
         if let Some(expected) = self.physical_type
@@ -299,21 +299,21 @@ impl<'a> Column<'a> {
         Ok(value.hash())
     }
 
-    /// Where the filter's header begins in the file, if there is a filter: `bloom_filter_offset`,
-    /// unchecked.
+    /// Returns the offset of the filter's header in the file, if there is a filter:
+    /// `bloom_filter_offset`, unchecked.
     pub fn filter_offset(&self) -> Option<i64> {
         self.filter_offset
     }
 
-    /// Bytes of the filter's header and bitset: `bloom_filter_length`, unchecked; files of older
-    /// writers do not have it.
+    /// Returns the length of the filter's header and bitset: `bloom_filter_length`, unchecked.
+    /// Files of older writers do not have it.
     pub fn filter_length(&self) -> Option<i32> {
         self.filter_length
     }
 }
 
-/// Finds the neighbour of every filter by its offset. Filters in other files, and those that do not
-/// begin before `end`, where the footer begins, have none.
+/// Finds the neighbour of every filter by its offset. Filters in other files, and those that begin
+/// at or after the footer (`end`), have none.
 fn find_neighbours(row_groups: &mut [RowGroup<'_>], end: u64) -> Result<(), AllocError> {
     let mut claims: Vec<Claim<'_>> = Vec::new();
     for column in row_groups.iter_mut().flat_map(|row_group| &mut row_group.columns) {
@@ -352,7 +352,7 @@ fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, Parqu
     Ok(row_groups)
 }
 
-/// What a `SchemaElement` says of its values. Groups of columns have no type.
+/// The type and length in a `SchemaElement`. Groups of columns have no type.
 struct SchemaElement {
     physical_type: Option<i32>,
     type_length: Option<i32>,
@@ -373,9 +373,9 @@ fn schema_element(reader: &mut Reader<'_>) -> Result<SchemaElement, ParquetError
     Ok(element)
 }
 
-/// Sets the lengths of fixed-length values. The schema's leaves and a row group's columns are in
-/// the same order; where their numbers or types differ, no length is known. Cost: a step per
-/// column, however long a hostile schema is.
+/// Sets the lengths of fixed-length values. The schema's leaves and a row group's columns have the
+/// same order. If their numbers or types differ, no length is set. Cost: one step per column, for
+/// any length of a hostile schema.
 fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
     let fits = |(column, leaf): (&Column<'_>, &SchemaElement)| {
         let physical_type = leaf.physical_type.and_then(PhysicalType::from_number);
@@ -391,7 +391,7 @@ fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
     }
 }
 
-/// `RowGroup`: at least its two fields, of two bytes each, and the end.
+/// Reads `RowGroup`: at least its two fields of two bytes each, and the end.
 fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> {
     let (mut columns, mut rows) = (None, None);
     reader.structure::<ParquetError>(|reader, field| match field.id {
@@ -413,7 +413,7 @@ fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> 
     })
 }
 
-/// `ColumnChunk`: at least one field, which takes a byte if it is a bool, and the end.
+/// Reads `ColumnChunk`: at least one field, which takes a byte if it is a bool, and the end.
 fn column_chunk<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>, ParquetError> {
     let mut column = Column::default();
     reader.structure::<ParquetError>(|reader, field| {
@@ -423,8 +423,7 @@ fn column_chunk<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>, ParquetError>
                 field.expect(STRUCT, "meta_data")?;
                 return column_metadata(reader, &mut column);
             }
-            // How the column is encrypted, and its encrypted metadata: then nothing else is known
-            // of it.
+            // The column's encryption and its encrypted metadata. Nothing else is known about it.
             8 | 9 => column.encrypted = true,
             _ => {}
         }
@@ -437,7 +436,7 @@ fn column_chunk<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>, ParquetError>
     Ok(column)
 }
 
-/// `ColumnMetaData`.
+/// Reads `ColumnMetaData`.
 fn column_metadata<'a>(
     reader: &mut Reader<'a>,
     column: &mut Column<'a>,
@@ -477,8 +476,8 @@ fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, ParquetError> {
     core::str::from_utf8(name).map_err(|_| ThriftError::Malformed { offset, problem }.into())
 }
 
-/// A list of elements of the type `kind`, each of at least `least` bytes. Whatever length is
-/// announced, memory is reserved for no more elements than the bytes that are left can hold.
+/// Reads a list of elements of the type `kind`, each of at least `least` bytes. For any stored
+/// length, memory is reserved for at most as many elements as the remaining bytes can contain.
 fn list<'a, T>(
     reader: &mut Reader<'a>,
     field: Field,

@@ -1,4 +1,4 @@
-//! The filter at an offset of a file.
+//! Opens the filter at an offset of a file.
 
 use blocked_bloom_split::thrift::ThriftError;
 use blocked_bloom_split::{
@@ -8,17 +8,17 @@ use blocked_bloom_split::{
 use super::error::ParquetError;
 use crate::ranges::FileRanges;
 
-/// Opens the filter at `offset` of a file, or of any bytes that have it somewhere:
+/// Opens the filter at `offset` of a file, or of any bytes that contain it. Offset and length are
 /// `bloom_filter_offset` and `bloom_filter_length` of the column's metadata. Files of older writers
 /// have no length.
 ///
-/// [`ParquetFile`](super::ParquetFile) does this for those who have not read the metadata
-/// themselves.
+/// [`ParquetFile`](super::ParquetFile) does this for callers that have not read the metadata.
 ///
 /// # Errors
 ///
-/// [`ParquetError::Filter`] as [`SplitBlockFilter::from_bytes`], also if the header gives another
-/// length than `length`; [`ParquetError::OutsideFile`] if the filter is not within `file`.
+/// [`ParquetError::Filter`] for the errors of [`SplitBlockFilter::from_bytes`], and if the header
+/// has another length than `length`; [`ParquetError::OutsideFile`] if the filter is not within
+/// `file`.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::filter_at;
@@ -37,7 +37,8 @@ pub fn filter_at(
     read_filter_before(&FileRanges::from(file), end, offset, length).map(|(filter, _)| filter)
 }
 
-/// [`filter_at`] in a file whose filters lie before `end`; and where this one ends.
+/// Like [`filter_at`], in a file whose filters end at or before `end`. Also returns the filter's
+/// end.
 pub(super) fn read_filter_before<'a>(
     file: &FileRanges<'a>,
     end: u64,
@@ -51,8 +52,8 @@ pub(super) fn read_filter_before<'a>(
     let header = Header::read(rest, start).map_err(|error| {
         let all = end - start;
         let is_cut = matches!(error, SplitBlockError::Thrift(ThriftError::Truncated { .. }));
-        // The length that the column gives, or as many bytes as any writer's header has; twice
-        // what is loaded if the header goes on.
+        // The column's length, or as many bytes as any writer's header has; twice the loaded bytes if
+        // the header is longer.
         let given = length.and_then(|length| u64::try_from(length).ok());
         let given = given.filter(|&given| given <= HEADER + u64::from(MAX_BITSET_BYTES));
         let most = given.unwrap_or(0).max(HEADER).max(2 * rest.len() as u64).min(all);
@@ -72,5 +73,5 @@ pub(super) fn read_filter_before<'a>(
     Ok((filter, start + expected))
 }
 
-/// Bytes to load of a filter whose length is not known: the headers of all writers have fewer.
+/// Bytes to load for a filter of unknown length. The headers of all writers are shorter.
 const HEADER: u64 = 64;

@@ -1,42 +1,42 @@
-//! Which filters of a file overlap, and which comes next.
+//! Detects filters of a file that overlap, and finds the next filter of each.
 //!
-//! If two filters overlap, nothing says which one is damaged, so neither is believed. A filter
-//! whose length is not known claims its first byte; that it reaches into the next one shows when
-//! its header is read, and is an error of that filter alone. To find it before the next filter is
-//! looked up, the headers of all filters before that would have to be read.
+//! If two filters overlap, either may be damaged, so neither is trusted. A filter of unknown length
+//! claims only its first byte. If it extends into the next filter, reading its header detects it,
+//! and only that filter is an error. To detect it before the next filter is looked up, the headers
+//! of all filters before that would have to be read.
 
-/// What follows a filter in its file, or overlaps it.
+/// The neighbour of a filter in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Neighbour {
     /// The footer.
     #[default]
     None,
-    /// The filter that begins at this offset, the next one.
+    /// The next filter, at this offset.
     Next(i64),
-    /// It has bytes in common with the filter at this offset.
+    /// A filter at this offset, which has bytes in common.
     Overlapping(i64),
 }
 
-/// The bytes that a column chunk says are its filter's.
+/// The bytes that a column chunk claims for its filter.
 pub(super) struct Claim<'a> {
     /// At least 0.
     pub(super) offset: i64,
     pub(super) length: Option<i32>,
-    /// Where the result is written.
+    /// Index of the result.
     pub(super) neighbour: &'a mut Neighbour,
 }
 
 impl Claim<'_> {
-    /// A filter whose length is not known, or nonsense, has at least a byte.
+    /// Returns the length, which is 1 for a filter of unknown or impossible length.
     fn end(&self) -> i64 {
         self.offset.saturating_add(self.length.unwrap_or(1).max(1).into())
     }
 }
 
-/// Finds the neighbour of each. Cost: one sort.
+/// Finds the neighbour of each filter. Cost: one sort.
 pub(super) fn find(claims: &mut [Claim<'_>]) {
     claims.sort_unstable_by_key(|claim| claim.offset);
-    // Of the claims before, the one that reaches farthest: if any reaches into the next, it does.
+    // Of all earlier claims, the one that extends farthest overlaps the next if any does.
     let mut farthest = 0;
     for i in 1..claims.len() {
         let (before, offset) = (claims[farthest].offset, claims[i].offset);

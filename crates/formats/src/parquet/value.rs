@@ -1,10 +1,10 @@
-//! From values to the bytes that Parquet hashes, and their hash.
+//! Converts values to the bytes that Parquet hashes, and hashes them.
 //!
-//! Values are physical: a date, a decimal or a timestamp is given as what its column stores.
+//! Values are physical: pass a date, a decimal or a timestamp in its stored form.
 
 use blocked_bloom_split::hash_value;
 
-/// How a column stores its values. All types but `Boolean` can have filters.
+/// The physical type of a column. All types except `Boolean` can have filters.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::PhysicalType;
@@ -27,7 +27,7 @@ pub enum PhysicalType {
     Double,
     /// Any number of bytes; also strings.
     ByteArray,
-    /// As many bytes as the column's schema says; also decimals, UUIDs and 16-bit floating point.
+    /// The fixed number of bytes in the column's schema; also decimals, UUIDs and 16-bit floats.
     FixedLenByteArray,
 }
 
@@ -65,11 +65,11 @@ impl core::fmt::Display for PhysicalType {
 
 /// A value in the physical type of its column.
 ///
-/// The type matters: 5 as `Int32` and 5 as `Int64` are different bytes, and a filter that holds one
-/// answers "absent" for the other. [`Column::hash_value`](super::Column::hash_value) checks it.
-/// Narrow and unsigned integers widen first: the `i8` -1 is `Int32(-1)`, the `u32` 4,294,967,295 as
-/// well. Floating-point numbers are compared by their bits: look up 0.0 **and** -0.0 where a query
-/// means both, and never skip a row group for a NaN. Null is never in a filter.
+/// The type matters: 5 as `Int32` and 5 as `Int64` have different bytes, and a filter that contains
+/// one answers "absent" for the other. [`Column::hash_value`](super::Column::hash_value) checks it.
+/// Widen narrow and unsigned integers: the `i8` -1 and the `u32` 4,294,967,295 are both
+/// `Int32(-1)`. Floating-point numbers are compared by their bits. Look up 0.0 **and** -0.0 if a
+/// query matches both, and never skip a row group for a NaN. Null is never in a filter.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::Value;
@@ -85,7 +85,7 @@ pub enum Value<'a> {
     Int32(i32),
     /// 64 bits.
     Int64(i64),
-    /// 8 bytes of nanoseconds of the day, then 4 of the Julian day, both little-endian.
+    /// 8 bytes of nanoseconds of the day, then 4 bytes of the Julian day, both little-endian.
     Int96([u8; 12]),
     /// 32 bits.
     Float(f32),
@@ -93,12 +93,12 @@ pub enum Value<'a> {
     Double(f64),
     /// The bytes, without their length.
     ByteArray(&'a [u8]),
-    /// The bytes, all of the column's length; decimals are big-endian two's complement.
+    /// The bytes, of the column's length; decimals are big-endian two's complement.
     FixedLenByteArray(&'a [u8]),
 }
 
 impl Value<'_> {
-    /// The hash that filters hold.
+    /// Returns the hash that filters contain.
     #[inline]
     pub fn hash(self) -> u64 {
         match self {
@@ -111,7 +111,7 @@ impl Value<'_> {
         }
     }
 
-    /// The type of the columns that store such values.
+    /// Returns the type of the columns that store such values.
     pub fn physical_type(self) -> PhysicalType {
         match self {
             Self::Int32(_) => PhysicalType::Int32,

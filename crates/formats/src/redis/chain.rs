@@ -1,4 +1,4 @@
-//! A chain of links: lookups one by one and in batches, and insertion as RedisBloom does it.
+//! A chain of links: single and batch lookups, and insertion like RedisBloom's.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,18 +12,17 @@ use super::link::{FORCE_64, Link, NO_ROUND, NO_SCALING};
 /// The prefetch distance of insertion, in keys.
 const DISTANCE: usize = 16;
 
-/// Keys of a batch that go from link to link together.
+/// Keys of a batch that are looked up together, link by link.
 const CHUNK_KEYS: usize = 1024;
 
-/// A filter of RedisBloom: a chain of links, in memory of its own.
+/// A filter of RedisBloom: a chain of links in its own memory.
 ///
-/// It answers and grows as `BF.EXISTS` and `BF.ADD` do, and its dump is RedisBloom's, byte for
-/// byte, after the same keys in the same order (the order decides which key is the first of the
-/// next link).
+/// It answers and grows like `BF.EXISTS` and `BF.ADD`. After the same keys in the same order, its
+/// dump equals RedisBloom's byte for byte (the order determines the first key of each link).
 ///
 /// ```
 /// use blocked_bloom_formats::redis::RedisFilter;
-/// // What BF.ADD makes of a key that is not there: BF.RESERVE key 0.01 100.
+/// // The filter that BF.ADD creates for a missing Redis key: BF.RESERVE key 0.01 100.
 /// let mut filter = RedisFilter::new(100, 0.01, Some(2))?;
 /// assert!(filter.insert("apple")?);
 /// assert!(!filter.insert("apple")?);
@@ -39,17 +38,17 @@ pub struct RedisFilter {
 }
 
 impl RedisFilter {
-    /// An empty filter, as of `BF.RESERVE key error_rate capacity EXPANSION expansion`, or
-    /// `NONSCALING` without expansion. Each link beyond the first is for `expansion` times as many
-    /// keys as the one before. RedisBloom's own choice is 0.01, 100, 2.
+    /// Creates an empty filter, like `BF.RESERVE key error_rate capacity EXPANSION expansion`, or
+    /// like `NONSCALING` without an expansion. Each later link is sized for `expansion` times as
+    /// many keys as the one before. RedisBloom's defaults are 0.01, 100 and 2.
     ///
-    /// The first link is made for half the error rate, since the rates of all links add up: 1 / 2 +
-    /// 1 / 4 + ... of it. Without expansion it is made for the whole rate.
+    /// The first link uses half of the error rate, since the rates of all links add up: 1 / 2 + 1 /
+    /// 4 + ... of it. Without an expansion it uses the whole rate.
     ///
     /// # Errors
     ///
     /// [`RedisError::OutOfRange`] for a capacity or an expansion of 0, [`RedisError::Rate`] unless
-    /// the rate is above 0 and below 1, [`RedisError::Alloc`] if there is not enough memory.
+    /// the rate is above 0 and below 1, and [`RedisError::Alloc`].
     pub fn new(capacity: u64, error_rate: f64, expansion: Option<u32>) -> Result<Self, RedisError> {
         let (scaling, tightened) = match expansion {
             Some(_) => (0, error_rate * 0.5),
@@ -65,38 +64,38 @@ impl RedisFilter {
         Ok(RedisFilter { options, growth, links })
     }
 
-    /// The hashes of a key, of the width that this filter has.
+    /// Hashes a key with the width of this filter.
     #[inline]
     pub fn hash_key(&self, key: impl AsRef<[u8]>) -> RedisHash {
         RedisHash::hash(key.as_ref(), self.options & FORCE_64 != 0)
     }
 
-    /// `BF.EXISTS`: whether the key may be present; false means certainly absent.
+    /// Returns whether the key may be present (`BF.EXISTS`); false means certainly absent.
     ///
-    /// Cost: two hashes, and per link a cache line per probe up to the first zero bit.
+    /// Cost: two hashes, and in each link one cache line per probe up to the first zero bit.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.hash_key(key))
     }
 
-    /// Whether the key with this hash, of the filter's width, may be present.
+    /// Returns whether the key with this hash, of the filter's width, may be present.
     #[inline]
     pub fn contains_hash(&self, hash: RedisHash) -> bool {
         // Most keys are in the newest link, which is the largest.
         self.links.iter().rev().any(|link| link.contains_hash(hash))
     }
 
-    /// `BF.MEXISTS`: looks up every key; `hits` then has one bit per key. Batches may have any
-    /// length. If a key panics when it is read, the mask is empty.
+    /// Looks up all keys (`BF.MEXISTS`), and sets one bit of `hits` per key. Batches may have any
+    /// length. If a key's `as_ref` panics, the mask is empty.
     ///
-    /// Cost: the hashes of each key, and in links that outgrow the cache the cache lines of its
+    /// Cost: the hashes of each key. In links that exceed the cache, also the cache lines of its
     /// probes, which are prefetched while other keys are tested (`benches/classical.rs`).
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
         let hashes = keys.iter().map(|key| self.hash_key(key));
         hits.write(keys.len(), |words| self.look_up(hashes, words));
     }
 
-    /// Looks up hashes of the filter's width; `hits` then has one bit per hash.
+    /// Looks up hashes of the filter's width, and sets one bit of `hits` per hash.
     pub fn contains_hashes(&self, hashes: &[RedisHash], hits: &mut Bitmask) {
         hits.write(hashes.len(), |words| self.look_up(hashes.iter().copied(), words));
     }
@@ -106,7 +105,7 @@ impl RedisFilter {
             return link.look_up(hashes, words);
         }
         words.fill(0);
-        // Keys that no link so far may have, and their indices.
+        // Keys that no link so far may contain, and their indices.
         let mut left: Vec<(u32, RedisHash)> = Vec::new();
         let mut answers = [0; CHUNK_KEYS / 64];
         for words in words.chunks_mut(CHUNK_KEYS / 64) {
@@ -126,26 +125,26 @@ impl RedisFilter {
         }
     }
 
-    /// `BF.ADD`: adds a key. Returns true if it was certainly not there before; otherwise nothing
+    /// Inserts a key (`BF.ADD`). Returns true if it was certainly absent before; otherwise nothing
     /// changes.
     ///
-    /// Cost: a lookup, and a cache line per probe. When the newest link holds as many keys as it
-    /// was made for, another one is made.
+    /// Cost: a lookup, and one cache line per probe. If the newest link is full, another one is
+    /// created.
     ///
     /// # Errors
     ///
-    /// [`RedisError::Full`] if another link is needed and the filter was reserved not to scale;
+    /// [`RedisError::Full`] if another link is needed but the filter was reserved with `NONSCALING`;
     /// [`RedisError::OutOfRange`], [`RedisError::Rate`] or [`RedisError::Alloc`] if the link cannot
-    /// be made. Nothing is changed then.
+    /// be created. Nothing changes in these cases.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, RedisError> {
         self.insert_hash(self.hash_key(key))
     }
 
-    /// Adds the key with this hash, of the filter's width.
+    /// Inserts a key by its hash, of the filter's width.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn insert_hash(&mut self, hash: RedisHash) -> Result<bool, RedisError> {
         if self.contains_hash(hash) {
             return Ok(false);
@@ -160,13 +159,13 @@ impl RedisFilter {
         Ok(true)
     }
 
-    /// `BF.MADD`: adds keys in their order, and returns how many were certainly not there before.
+    /// Inserts keys in order (`BF.MADD`), and returns how many were certainly absent before.
     ///
-    /// Cost: cache lines of later keys in the newest link are prefetched while keys are added.
+    /// Cost: cache lines of later keys in the newest link are prefetched.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert). The keys before the one that failed are in the filter.
+    /// The errors of [`insert`](Self::insert). The keys before the failing one are inserted.
     pub fn insert_hashes(&mut self, hashes: &[RedisHash]) -> Result<u64, RedisError> {
         let mut added = 0;
         for (i, &hash) in hashes.iter().enumerate() {
@@ -191,32 +190,32 @@ impl RedisFilter {
         Link::reserve(entries, newest.error_rate() * 0.5, self.options)
     }
 
-    /// The links, oldest first; at least one.
+    /// Returns the links, oldest first; at least one.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
-    /// `BF.CARD`: keys that were added, not counting those that were, or seemed to be, there.
+    /// Returns the number of inserted keys (`BF.CARD`), without keys that were, or seemed, present.
     pub fn size(&self) -> u64 {
         self.links.iter().map(Link::size).fold(0, u64::saturating_add)
     }
 
-    /// Keys that the links were made for.
+    /// Returns the number of keys that the links are sized for.
     pub fn capacity(&self) -> u64 {
         self.links.iter().map(Link::entries).fold(0, u64::saturating_add)
     }
 
-    /// How many times as many keys the next link is made for; none if the filter does not scale.
+    /// Returns the growth factor of the next link; `None` if the filter does not scale.
     pub fn expansion(&self) -> Option<u32> {
         (self.options & NO_SCALING == 0).then_some(self.growth)
     }
 
-    /// Bits of a key's hash: 64, or 32 in filters of early versions.
+    /// Returns the width of a key's hash: 64 bits, or 32 in filters of early versions.
     pub fn hash_bits(&self) -> u32 {
         if self.options & FORCE_64 != 0 { 64 } else { 32 }
     }
 
-    /// False-positive rate that the filter really has, from the bits of all links: one minus the
+    /// Returns the actual false-positive rate, computed from the bits of all links: one minus the
     /// product of the fractions of absent keys that each link rules out.
     ///
     /// Cost: reads every byte.
@@ -226,7 +225,7 @@ impl RedisFilter {
     }
 }
 
-/// What the headers say, without the bits.
+/// Shows the contents of the headers, without the bits.
 impl core::fmt::Debug for RedisFilter {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RedisFilter")

@@ -1,4 +1,4 @@
-//! Dumps: the replies of `BF.SCANDUMP`, which `BF.LOADCHUNK` takes, and a file of them.
+//! Dumps: the replies of `BF.SCANDUMP`, which `BF.LOADCHUNK` accepts, and a file of them.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -10,28 +10,27 @@ use super::error::{RedisError, check_range};
 use super::link::{ENTRIES_IS_BITS, FORCE_64, Facts, LINK_BYTES, NO_ROUND, NO_SCALING};
 use crate::ClassicalFilter;
 
-/// Bytes of a header before the links: keys in all, number of links, options, growth.
+/// Bytes of a header before the links: total keys, number of links, options, growth.
 const FIXED_BYTES: usize = 20;
-/// Most bytes of a reply.
+/// Maximum size of a reply.
 const CHUNK_BYTES: usize = 16 << 20;
 /// Bytes before a reply in a file: iterator and length.
 const FRAME_BYTES: usize = 16;
-/// All options that are known.
+/// All known options.
 const OPTIONS: u32 = NO_ROUND | ENTRIES_IS_BITS | FORCE_64 | NO_SCALING;
 
 impl RedisFilter {
-    /// The filter that `BF.LOADCHUNK` makes of these replies of `BF.SCANDUMP`, each an iterator and
-    /// data: the header with iterator 1, then the bits in order. A last reply of iterator 0 without
-    /// data may follow. No reply goes beyond the end of a link.
+    /// Loads the replies of `BF.SCANDUMP`, like `BF.LOADCHUNK`. Each reply is an iterator and data:
+    /// the header with iterator 1, then the bits in order. A last reply with iterator 0 and without
+    /// data may follow. No reply may extend past the end of a link.
     ///
-    /// Cost: copies the data. Memory grows with the data that is given, not with what the header
-    /// says.
+    /// Cost: copies the data. Memory grows with the data passed, and not with the sizes in the
+    /// header.
     ///
     /// # Errors
     ///
-    /// [`RedisError`] if the header is not one that RedisBloom loads, if a reply is missing,
-    /// repeated or out of order, and if there is not enough memory. A dump that fails must not be
-    /// used to answer "absent".
+    /// [`RedisError`] if RedisBloom would not load the header, if a reply is missing, repeated or out
+    /// of order, or if an allocation fails. A rejected dump must not be used to answer "absent".
     pub fn load<D: AsRef<[u8]>>(
         replies: impl IntoIterator<Item = (i64, D)>,
     ) -> Result<Self, RedisError> {
@@ -87,13 +86,13 @@ impl RedisFilter {
         Ok(RedisFilter { options, growth, links })
     }
 
-    /// The filter of a dump's header and the bits of each link, which become the filter's without a
-    /// copy: for programs that read them apart.
+    /// Builds a filter from a dump's header and the bits of each link, without copying the bits,
+    /// for programs that read them separately.
     ///
     /// # Errors
     ///
-    /// Those of [`load`](Self::load) for the header; [`RedisError::Missing`] unless there are as
-    /// many links as it says, each of as many bytes.
+    /// The errors of [`load`](Self::load) for the header; [`RedisError::Missing`] if the number or
+    /// the lengths of the links differ from the header.
     ///
     /// ```
     /// use blocked_bloom_formats::redis::RedisFilter;
@@ -126,7 +125,7 @@ impl RedisFilter {
     ///
     /// # Errors
     ///
-    /// [`RedisError::Order`] if the data would begin before the first bit or behind the last one,
+    /// [`RedisError::Order`] if the data would begin before the first bit or after the last one,
     /// [`RedisError::SpansLinks`] if it goes beyond the end of a link. The filter is then
     /// unchanged.
     ///
@@ -163,10 +162,10 @@ impl RedisFilter {
         Err(order)
     }
 
-    /// The replies of `BF.SCANDUMP`, each an iterator and data, without the last one, of iterator 0
-    /// and no data: what `BF.LOADCHUNK` takes.
+    /// Returns the replies of `BF.SCANDUMP`, each an iterator and data, for `BF.LOADCHUNK`. The
+    /// last reply, with iterator 0 and without data, is omitted.
     ///
-    /// The first is the header; the others are the bits, 16 MiB at most and borrowed.
+    /// The first reply is the header. The others are the bits, borrowed, at most 16 MiB each.
     pub fn dump(&self) -> impl Iterator<Item = (i64, Cow<'_, [u8]>)> {
         let mut end = 1;
         let chunks = self.links.iter().flat_map(|link| link.as_bytes().chunks(CHUNK_BYTES));
@@ -186,13 +185,14 @@ impl RedisFilter {
         header
     }
 
-    /// Opens a file of a dump: each reply as its iterator (8 bytes, little-endian, signed), its
-    /// length (8 bytes) and its data. RedisBloom has no file; `docs/foreign.md` shows how to write
-    /// one with any client.
+    /// Opens a file of a dump: for each reply its iterator (8 bytes, little-endian, signed), its
+    /// length (8 bytes) and its data. RedisBloom defines no file; `docs/foreign.md` shows how to
+    /// write one with any client.
     ///
     /// # Errors
     ///
-    /// As [`load`](Self::load), and [`RedisError::Truncated`] if the bytes end within a reply.
+    /// The errors of [`load`](Self::load), and [`RedisError::Truncated`] if the bytes end within a
+    /// reply.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RedisError> {
         let mut replies = Vec::new();
         let mut rest = bytes;
@@ -219,7 +219,7 @@ impl RedisFilter {
         Self::load(replies)
     }
 
-    /// The bytes of a file of the dump: what [`from_bytes`](Self::from_bytes) opens.
+    /// Returns a file of the dump, which [`from_bytes`](Self::from_bytes) opens.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut file = Vec::new();
         for (iterator, data) in self.dump() {
@@ -231,7 +231,7 @@ impl RedisFilter {
     }
 }
 
-/// Options, growth, and the links.
+/// Reads options, growth and the links.
 fn read_header(header: &[u8]) -> Result<(u32, u32, Vec<Facts>), RedisError> {
     let offset = header.len() as u64;
     let Some((fixed, links)) = header.split_first_chunk::<FIXED_BYTES>() else {

@@ -1,10 +1,10 @@
-//! Why a dump of RedisBloom cannot be loaded, or a filter cannot be made or added to.
+//! Errors of loading dumps of RedisBloom, and of creating filters and inserting into them.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::AllocError;
 
-/// Why a dump of RedisBloom cannot be loaded, or a filter cannot be made or added to.
+/// Why a dump of RedisBloom could not be loaded, or a filter not created or inserted into.
 ///
 /// ```
 /// use blocked_bloom_formats::redis::{RedisError, RedisFilter};
@@ -17,77 +17,76 @@ use blocked_bloom::AllocError;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisError {
-    /// The header's length is not that of its links, or the bytes of a file end within a reply.
+    /// The header is too short for its links, or a file ends within a reply.
     Truncated {
-        /// Where the bytes end.
+        /// Offset of the end.
         offset: u64,
-        /// Where they should, at least.
+        /// Minimum offset of the end.
         expected: u64,
     },
-    /// The header is longer than its links, or a file has something after its last reply.
+    /// The header is too long for its links, or other bytes follow a file's last reply.
     Trailing {
-        /// Where the bytes end.
+        /// Offset of the end.
         offset: u64,
-        /// Where they should.
+        /// Expected offset of the end.
         expected: u64,
     },
-    /// A number, of the header or given, is out of its range, or contradicts another.
+    /// A number in the header, or an argument, is out of range or contradicts another.
     OutOfRange {
-        /// Where the header has it, from the header's first byte. None for an argument, or for the
-        /// capacity of a loaded link that is checked when the chain grows.
+        /// Offset in the header. `None` for an argument, and for the capacity of a loaded link that
+        /// is checked when the chain grows.
         offset: Option<u64>,
-        /// Its name, as in RedisBloom.
+        /// RedisBloom's name of the number.
         field: &'static str,
         /// The number.
         found: u64,
-        /// The least that is allowed.
+        /// The minimum.
         least: u64,
-        /// The most that is allowed.
+        /// The maximum.
         most: u64,
     },
-    /// An error rate, or bits per entry, that no filter has.
+    /// The error rate or the bits per entry are invalid.
     Rate {
-        /// Where the header has it, from the header's first byte. None for an argument.
+        /// Offset in the header. `None` for an argument.
         offset: Option<u64>,
         /// `error` or `bpe`.
         field: &'static str,
         /// The number.
         found: f64,
     },
-    /// A reply does not begin where the one before ended.
+    /// A reply does not begin where the previous one ended.
     Order {
-        /// The iterator of the reply: one more than where it ends.
+        /// The iterator of the reply: the offset of its end plus one.
         iterator: i64,
-        /// The one that the reply should have, by its length and those before.
+        /// The expected iterator, from the lengths of this reply and the previous ones.
         expected: i64,
     },
-    /// A reply goes beyond the end of a link.
+    /// A reply extends past the end of a link.
     SpansLinks {
         /// The iterator of the reply.
         iterator: i64,
-        /// Bytes of the reply.
+        /// Length of the reply in bytes.
         found: u64,
-        /// Bytes that the link has left.
+        /// Number of bytes missing in the link.
         most: u64,
     },
-    /// The replies are fewer bytes than the header says.
+    /// The replies have fewer bytes than the header requires.
     Missing {
-        /// Bytes, without the header.
+        /// Number of bytes, without the header.
         found: u64,
-        /// Bytes by the header.
+        /// Number of bytes according to the header.
         expected: u64,
     },
-    /// The filter was reserved not to scale, and holds as many keys as it was made for. Nothing was
-    /// added.
+    /// The filter is full and was reserved with `NONSCALING`. Nothing was inserted.
     Full {
-        /// Keys that it was made for.
+        /// Number of keys that the filter is sized for.
         capacity: u64,
     },
-    /// No memory for the bits.
+    /// Allocating the bits failed.
     Alloc(AllocError),
 }
 
-/// Where the header has a number; nothing for one that was given.
+/// The offset of a number in the header; displays nothing for an argument.
 struct Place(Option<u64>);
 
 impl Display for Place {
@@ -130,7 +129,7 @@ impl Display for RedisError {
             }
             Self::Rate { offset, field, found } => write!(
                 f,
-                "{}{field} {found}, expected a number above 0 and below {}",
+                "{}{field} {found:?}, expected a number above 0 and below {}",
                 Place(*offset),
                 if *field == "error" { "1" } else { "1552" }
             ),
@@ -143,14 +142,18 @@ impl Display for RedisError {
             Self::SpansLinks { iterator, found, most } => {
                 write!(
                     f,
-                    "the reply of iterator {iterator} has {found} bytes, its link needs {most} more"
+                    "the reply of iterator {iterator} has {found} bytes, but its link needs only \
+                     {most}"
                 )
             }
             Self::Missing { found, expected } => {
                 write!(f, "{found} bytes of bits, expected {expected}: replies are missing")
             }
             Self::Full { capacity } => {
-                write!(f, "{capacity} keys, as many as reserved, and the filter does not scale")
+                write!(
+                    f,
+                    "the filter is full with {capacity} keys and does not scale: reserve a larger one"
+                )
             }
             Self::Alloc(error) => error.fmt(f),
         }

@@ -1,10 +1,10 @@
 //! The hashes of a key: MurmurHash64A or MurmurHash2 (Appleby 2008), twice.
 
-/// Both hashes of a key, from [`RedisFilter::hash_key`](super::RedisFilter::hash_key): the seed of
-/// the second is the first.
+/// Both hashes of a key, computed by [`RedisFilter::hash_key`](super::RedisFilter::hash_key). The
+/// first is the seed of the second.
 ///
-/// Of the filter they depend only on the width of the hash, which is 64 bits in all filters of
-/// current versions of RedisBloom.
+/// They depend only on the filter's hash width, which is 64 bits in all filters of current versions
+/// of RedisBloom.
 ///
 /// ```
 /// use blocked_bloom_formats::redis::RedisFilter;
@@ -14,29 +14,29 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RedisHash {
-    /// Where the walk of positions begins.
+    /// Start of the walk of positions.
     first: u64,
-    /// Its step.
+    /// Step of the walk.
     second: u64,
 }
 
 impl RedisHash {
-    /// Both hashes, as another program computed them: of the filter's width.
+    /// Creates hashes, of the filter's width, that another program computed.
     pub const fn new(first: u64, second: u64) -> Self {
         RedisHash { first, second }
     }
 
-    /// The first hash: where the walk of positions begins.
+    /// Returns the first hash, the start of the walk of positions.
     pub const fn first(self) -> u64 {
         self.first
     }
 
-    /// The second hash: the walk's step.
+    /// Returns the second hash, the step of the walk.
     pub const fn second(self) -> u64 {
         self.second
     }
 
-    /// Hashes of 64 bits if `is_64`, else of 32.
+    /// Hashes a key to 64 bits if `is_64`, otherwise to 32.
     #[inline]
     pub(super) fn hash(key: &[u8], is_64: bool) -> Self {
         if is_64 {

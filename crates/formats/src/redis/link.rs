@@ -1,5 +1,5 @@
-//! A link: one classical filter of a chain. Sizing, what a header says of it, and where the bits of
-//! a key are.
+//! A link: one classical filter of a chain. Sizing, its part of the header, and the positions of a
+//! key's bits.
 
 use alloc::vec::Vec;
 
@@ -11,11 +11,11 @@ use super::log::ln;
 use crate::classical::{Scheme, Walk};
 use crate::{ClassicalFilter, ClassicalShape};
 
-/// Bytes that a header has for a link.
+/// Bytes of the header per link.
 pub(super) const LINK_BYTES: usize = 53;
 
-/// Flags of a chain: the size of a link is not rounded up to a power of two; its entries are the
-/// logarithm of its bits; hashes have 64 bits; there is no second link.
+/// Options of a chain: link sizes are not rounded up to a power of two; `entries` is the logarithm
+/// of the bits; hashes have 64 bits; there is only one link.
 pub(super) const NO_ROUND: u32 = 1;
 pub(super) const ENTRIES_IS_BITS: u32 = 2;
 pub(super) const FORCE_64: u32 = 4;
@@ -26,7 +26,7 @@ pub(super) const NO_SCALING: u32 = 8;
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// Bits per entry are below this: the smallest error rate that an `f64` can be takes 1,551.
+/// Bits per entry are below this: the smallest error rate of an `f64` takes 1,551.
 const MAX_BITS_PER_ENTRY: f64 = 1552.0;
 
 /// One filter of a chain.
@@ -38,16 +38,16 @@ const MAX_BITS_PER_ENTRY: f64 = 1552.0;
 /// let link = &filter.links()[0];
 /// assert_eq!((link.size(), link.entries()), (1, 100));
 /// assert_eq!((link.shape().probes(), link.shape().bits()), (8, 1152));
-/// // Half of what was reserved, since links to come add to it.
+/// // Half of the reserved rate, since later links add to it.
 /// assert_eq!(link.error_rate(), 0.005);
 /// # Ok::<(), blocked_bloom_formats::redis::RedisError>(())
 /// ```
 pub type Link<D = Vec<u8>> = ClassicalFilter<LinkScheme, D>;
 
-/// All that a header says of a link.
+/// All values of a link in the header.
 pub(super) type Facts = ClassicalShape<LinkScheme>;
 
-/// What a header says of a link beside probes and bits, and the width of its hashes.
+/// The values of a link in the header except probes and bits, and the width of its hashes.
 ///
 /// ```
 /// use blocked_bloom_formats::ClassicalShape;
@@ -63,14 +63,14 @@ pub struct LinkScheme {
     error: f64,
     bits_per_entry: f64,
     entries: u64,
-    /// The logarithm of the bits that probes fall on, or 0: all of them.
+    /// The logarithm of the number of bits that probes use, or 0 for all bits.
     n2: u8,
-    /// Whether hashes have 64 bits, not 32.
+    /// Whether hashes have 64 bits instead of 32.
     is_64: bool,
 }
 
 impl Facts {
-    /// The link that RedisBloom makes for this many entries and this error rate.
+    /// Returns the link that RedisBloom creates for this many entries and this error rate.
     fn reserve(entries: u64, error: f64, options: u32) -> Result<Self, RedisError> {
         if !(error > 0.0 && error < 1.0) {
             return Err(RedisError::Rate { offset: None, field: "error", found: error });
@@ -87,7 +87,7 @@ impl Facts {
         } else if options & NO_ROUND != 0 {
             (wanted as u64).max(1)
         } else {
-            // One more than the exponent of `wanted`, which counts as 0 for numbers below 1 too.
+            // One more than the exponent of `wanted`. Numbers below 1 have the exponent 0 too.
             let exponent = if wanted < 2.0 { 0 } else { (wanted as u64).ilog2() };
             n2 = (exponent + 1).min(63) as u8;
             let bits = 1_u64 << n2;
@@ -103,8 +103,8 @@ impl Facts {
         Ok(scheme.with_bits(bits.next_multiple_of(64)))
     }
 
-    /// What a header with these options says of the link whose bytes begin at this offset. The
-    /// conditions are RedisBloom's, and that bits per entry and bits are possible numbers.
+    /// Reads the link at this offset of a header with these options. It checks RedisBloom's
+    /// conditions, and that bits per entry and bits are possible numbers.
     pub(super) fn read(
         bytes: &[u8; LINK_BYTES],
         offset: u64,
@@ -127,7 +127,7 @@ impl Facts {
         let error = rate(24, "error", 1.0)?;
         let bits_per_entry = rate(32, "bpe", MAX_BITS_PER_ENTRY)?;
         let expected = hashes(bits_per_entry);
-        // The four bytes at 40; those at 44 are the entries.
+        // Four bytes at offset 40; the entries follow at 44.
         let stored_hashes = number(40) as u32;
         check(40, "hashes", stored_hashes.into(), expected.into(), expected.into())?;
         let n2 = bytes[LINK_BYTES - 1];
@@ -146,7 +146,7 @@ impl Facts {
             (16, size),
             (24, error.to_bits()),
             (32, bits_per_entry.to_bits()),
-            // Its upper half is overwritten by the entries.
+            // The entries overwrite its upper half.
             (40, self.probes().into()),
             (44, entries),
         ];
@@ -167,15 +167,16 @@ fn hashes(bits_per_entry: f64) -> u32 {
 }
 
 impl LinkScheme {
-    /// `bits` is a multiple of 8, at most 2^63.
+    /// Sets the bits, a multiple of 8 up to 2^63.
     fn with_bits(self, bits: u64) -> Facts {
         let used = if self.n2 == 0 { bits } else { 1 << self.n2 };
         Facts::from_parts(self, hashes(self.bits_per_entry), bits, used)
     }
 }
 
-/// Probe `i` is the first hash plus `i` times the second, modulo the bits. RedisBloom computes it
-/// in 32 bits for some links, with the same result: those have a power of two of bits below 2^32.
+/// Probe `i` is the first hash plus `i` times the second, modulo the bits. For some links
+/// RedisBloom computes it in 32 bits with the same result, since those have a power of two of bits
+/// below 2^32.
 impl Scheme for LinkScheme {
     type Hash = RedisHash;
 
@@ -217,31 +218,31 @@ impl Link {
 }
 
 impl<D> Link<D> {
-    /// Checks that the entries are no more than the bits are for. A dump may say otherwise, and the
-    /// next link, a multiple of this one, would then take memory out of proportion to the dump.
+    /// Checks that the bits suffice for the entries. Otherwise the next link, a multiple of this
+    /// one, could take memory out of proportion to the dump.
     pub(super) fn check_entries(&self) -> Result<(), RedisError> {
         let LinkScheme { entries, bits_per_entry, .. } = self.shape.scheme;
         let most = ((self.shape.bits() as f64 + 64.0) / bits_per_entry) as u64;
         check_range(None, "capacity", entries, 0, most)
     }
 
-    /// Whether it holds as many keys as it was made for.
+    /// Returns whether the link contains as many keys as it is sized for.
     pub(super) fn is_full(&self) -> bool {
         self.size() >= self.entries()
     }
 
-    /// Keys that were added to it, not counting those that were, or seemed to be, there.
+    /// Returns the number of keys inserted, without keys that were, or seemed, present.
     pub fn size(&self) -> u64 {
         self.shape.scheme.size
     }
 
-    /// Keys that it was made for.
+    /// Returns the number of keys that the link is sized for.
     pub fn entries(&self) -> u64 {
         self.shape.scheme.entries
     }
 
-    /// The false-positive rate that it was made for: half of that of the link before. That of the
-    /// first is half of the reserved rate, unless the filter does not scale.
+    /// Returns the false-positive rate that the link is sized for: half of that of the previous
+    /// link. The first link's is half of the reserved rate, unless the filter does not scale.
     pub fn error_rate(&self) -> f64 {
         self.shape.scheme.error
     }

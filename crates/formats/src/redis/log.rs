@@ -1,9 +1,8 @@
-//! The natural logarithm, rounded correctly except for one argument in a million million. A header
-//! has the bits per entry to the last bit of an `f64`, and `libm`'s logarithm has another last bit
-//! for every fourteenth argument.
+//! The natural logarithm, correctly rounded except for about one argument in 10^12. A header
+//! contains the bits per entry to the last bit of an `f64`, and the last bit of `libm`'s logarithm
+//! differs for one argument in 14.
 
-/// A number as the sum of two, of which the second is at most half a unit in the last place of the
-/// first.
+/// A number as the sum of two. The second is at most half a unit in the last place of the first.
 #[derive(Clone, Copy)]
 struct DoubleDouble(f64, f64);
 
@@ -36,22 +35,22 @@ impl DoubleDouble {
     }
 }
 
-/// The logarithm of a number above 0 and below 1.
+/// Returns the logarithm of a number above 0 and below 1.
 pub(super) fn ln(x: f64) -> f64 {
     const LN_2: DoubleDouble = DoubleDouble(core::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
-    // x = mantissa * 2^exponent, the mantissa near 1.
+    // x = mantissa * 2^exponent, with a mantissa near 1.
     let (mut mantissa, mut exponent) = libm::frexp(x);
     if mantissa < core::f64::consts::FRAC_1_SQRT_2 {
         (mantissa, exponent) = (mantissa * 2.0, exponent - 1);
     }
-    // ln m = 2 (s + s^3 / 3 + s^5 / 5 + ...) with s = (m - 1) / (m + 1), which is 0.172 at most: 21
-    // terms leave less than 2^-107.
+    // ln m = 2 (s + s^3 / 3 + s^5 / 5 + ...) with s = (m - 1) / (m + 1), at most 0.172. After 21
+    // terms the rest is below 2^-107.
     let s = DoubleDouble::quotient(mantissa - 1.0, DoubleDouble::sum(mantissa, 1.0));
     let square = s.times(s);
     let term = |odd: u32| DoubleDouble::quotient(1.0, DoubleDouble(odd.into(), 0.0));
     let series = (0..20).rev().fold(term(41), |sum, i| sum.times(square).plus(term(2 * i + 1)));
-    let of_mantissa = s.times(series).times(DoubleDouble(2.0, 0.0));
-    let result = LN_2.times(DoubleDouble(exponent.into(), 0.0)).plus(of_mantissa);
+    let mantissa_log = s.times(series).times(DoubleDouble(2.0, 0.0));
+    let result = LN_2.times(DoubleDouble(exponent.into(), 0.0)).plus(mantissa_log);
     result.0 + result.1
 }
 
@@ -59,7 +58,7 @@ pub(super) fn ln(x: f64) -> f64 {
 mod tests {
     use super::ln;
 
-    /// To the last bit, by arithmetic of 60 digits.
+    /// Compares with results of 60 digits, to the last bit.
     #[test]
     fn logarithms_are_rounded_correctly() {
         for (x, expected) in TABLE {

@@ -1,7 +1,7 @@
-//! A filter block of RocksDB: what kind it is, and lookups in it.
+//! A filter block of RocksDB: its kind, and lookups.
 //!
-//! The five bytes that end a block are decoded in RocksDB's order. A kind that is not known never
-//! answers "absent".
+//! The last five bytes of a block are decoded in RocksDB's order. Unknown kinds never answer
+//! "absent".
 
 use blocked_bloom::parts::{check_words, fill_with_hits, look_up_keys, stored};
 use blocked_bloom::probe::{BLOCK_BYTES, MAX_PROBES};
@@ -12,10 +12,10 @@ use super::error::RocksdbError;
 use super::hash::{KEY_HASH, hash_key, legacy_hash_key};
 use super::legacy::Lines;
 
-/// Bytes that end every filter block: how to read it.
+/// Bytes at the end of every filter block, which contain its kind.
 pub(super) const TRAILER_BYTES: usize = 5;
 
-/// What the last five bytes of a filter block say it is.
+/// The kind of a filter block, from its last five bytes.
 ///
 /// ```
 /// use blocked_bloom_formats::rocksdb::{FilterBlock, FilterKind};
@@ -27,14 +27,14 @@ pub(super) const TRAILER_BYTES: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterKind {
-    /// The Bloom filter of `format_version` 5 and later, looked up by the kernels.
+    /// The Bloom filter of `format_version` 5 and later, looked up with kernels.
     FastLocalBloom {
         /// 1 to 30.
         probes: u8,
-        /// Lines of 64 bytes, at least 1.
+        /// Blocks of 64 bytes, at least 1.
         blocks: u32,
     },
-    /// The Bloom filter of earlier versions, looked up in scalar code.
+    /// The Bloom filter of earlier versions, looked up with scalar code.
     LegacyBloom {
         /// 1 to 127; RocksDB writes at most 30.
         probes: u8,
@@ -43,30 +43,30 @@ pub enum FilterKind {
         /// A power of two.
         line_bytes: u32,
     },
-    /// Standard128Ribbon, of `NewRibbonFilterPolicy`, looked up by kernels of its own.
+    /// Standard128Ribbon, of `NewRibbonFilterPolicy`, looked up with its own kernels.
     Ribbon {
         /// Ordinal of the hash seed.
         seed: u8,
         /// Blocks of 128 slots, at least 2.
         blocks: u32,
     },
-    /// Written as a filter that lets everything pass, or [`FilterBlock::pass_all`].
+    /// A pass-all filter written by RocksDB, or [`FilterBlock::pass_all`].
     PassAll,
     /// A filter without keys: every answer is "absent". Only [`FilterBlock::from_bytes_or_no_keys`]
     /// opens it.
     NoKeys,
-    /// A combination that no release of RocksDB writes, and for which its reader answers "maybe":
-    /// it is kept for filters of the future.
+    /// A combination that no release of RocksDB writes. It is reserved for future filters, and
+    /// RocksDB's reader answers "maybe".
     Reserved {
         /// The last five bytes.
         trailer: [u8; 5],
     },
 }
 
-/// How a block is looked up. Each variant holds the whole block.
+/// The lookup code of a block. Each variant contains the whole block.
 #[derive(Clone, Copy)]
 enum Reader<D> {
-    /// FastLocalBloom has the core's probe scheme.
+    /// FastLocalBloom uses the core's probe scheme.
     Kernels(BloomFilter<Blocks<D>>),
     Ribbon(RibbonBlock<D>),
     Scalar(Lines<Bits<D>>),
@@ -78,13 +78,13 @@ enum Reader<D> {
 #[derive(Clone, Copy)]
 struct Blocks<D> {
     block: Stored<D>,
-    /// The number of blocks. It is kept since the address of a hash's block depends on it, and
-    /// would wait until it was computed from the length.
+    /// The number of blocks. It is stored because the address of a hash's block depends on it, and
+    /// would wait for its computation from the length.
     count: u32,
 }
 
 impl<D: AsRef<[u8]>> Blocks<D> {
-    /// `None` if the owner of the bytes lends fewer or more than at first.
+    /// Returns `None` if the length of the owner's bytes has changed.
     #[inline]
     fn get(&self) -> Option<&[Block]> {
         self.block.bytes()?.as_chunks().0.get(..self.count as usize)
@@ -101,14 +101,15 @@ impl<D: AsRef<[u8]>> AsRef<[Block]> for Blocks<D> {
     }
 }
 
-/// Answers "maybe" where the owner of the bytes lends others. Cold: otherwise a conditional move
-/// chooses the blocks, and the address of the hash's block waits for it.
+/// Returns a block for which the answer is "maybe", for owners whose bytes changed. Cold, so that
+/// the compiler branches: a conditional move would make the address of the block wait for this
+/// check.
 #[cold]
 fn full_block() -> &'static [Block] {
     &[[0xff; BLOCK_BYTES]]
 }
 
-/// The bits of a block: what is before its trailer.
+/// The bits of a block: all bytes before its trailer.
 #[derive(Clone, Copy)]
 struct Bits<D>(Stored<D>);
 
@@ -120,12 +121,12 @@ impl<D: AsRef<[u8]>> AsRef<[u8]> for Bits<D> {
     }
 }
 
-/// A filter block of an SST file, without the five bytes of compression type and checksum that
-/// follow it there, in bytes that `D` holds: a `&[u8]`, a `Vec<u8>`, an `Arc<[u8]>`, a mapping.
+/// A filter block of an SST file, without the compression type and checksum (five bytes) that
+/// follow it there, in bytes of any owner `D`: a `&[u8]`, a `Vec<u8>`, an `Arc<[u8]>`, a mapping.
 ///
-/// At any alignment, and `Copy` if `D` is. Nothing in a filter block tells whether it is damaged:
-/// its checksum is in the SST file, where [`SstFilter`](super::SstFilter) checks it. If the owner
-/// of the bytes lends fewer or more than were opened, every answer is "maybe".
+/// It accepts any alignment, and is `Copy` if `D` is. A filter block has no checksum of its own: it
+/// is in the SST file, where [`SstFilter`](super::SstFilter) checks it. If the length of the
+/// owner's bytes changes after opening, every answer is "maybe".
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -145,7 +146,7 @@ pub struct FilterBlock<D> {
 }
 
 impl FilterBlock<&'static [u8]> {
-    /// A filter that answers "maybe" to everything: what stands in for a damaged one.
+    /// Returns a filter that answers "maybe" to every key, to replace a damaged filter.
     ///
     /// Its bytes are the six zeros that RocksDB writes for such a filter.
     pub fn pass_all() -> Self {
@@ -154,10 +155,10 @@ impl FilterBlock<&'static [u8]> {
 }
 
 impl<D: AsRef<[u8]>> FilterBlock<D> {
-    /// Decodes the last five bytes, in RocksDB's order. Cost: reads only these.
+    /// Opens a block by decoding its last five bytes in RocksDB's order. Cost: reads only these.
     ///
     /// If the bits of a FastLocalBloom filter are not a multiple of 64 bytes, which no writer
-    /// makes, the bytes after the last whole line are ignored, as RocksDB does.
+    /// produces, the bytes after the last whole block are ignored, as in RocksDB.
     ///
     /// # Errors
     ///
@@ -168,8 +169,9 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         FilterBlock::read(bytes).map_err(|(_, error)| error)
     }
 
-    /// [`from_bytes`](Self::from_bytes), or a filter that answers "maybe" to everything and the
-    /// reason, for the log. The bytes are kept either way.
+    /// Opens a block like [`from_bytes`](Self::from_bytes), and never fails: for unusable bytes it
+    /// returns a filter that answers "maybe" to every key, plus the error to log. Either filter
+    /// keeps the bytes.
     pub fn open_or_pass_all(bytes: D) -> (Self, Option<RocksdbError>) {
         match FilterBlock::read(bytes) {
             Ok(filter) => (filter, None),
@@ -178,7 +180,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     }
 
     fn read(bytes: D) -> Result<Self, (D, RocksdbError)> {
-        // Decodes the bytes whose length was noted, even if the owner lends others the second time.
+        // Decodes the slice whose length was recorded; the owner may lend others later.
         let block = stored(bytes);
         let kind = match FilterKind::detect(block.bytes().unwrap_or_default()) {
             Ok(kind) => kind,
@@ -208,14 +210,14 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         FilterBlock { kind: FilterKind::PassAll, reader: Reader::Maybe(stored(bytes)) }
     }
 
-    /// As [`from_bytes`](Self::from_bytes), but a block of one to five bytes is a filter without
-    /// keys: every key is absent.
+    /// Opens a block like [`from_bytes`](Self::from_bytes), except that a block of one to five
+    /// bytes is a filter without keys: every key is absent.
     ///
-    /// So RocksDB reads it, and up to release 8 it writes five bytes for no keys. For a block of no
-    /// bytes RocksDB makes no reader, and so answers "maybe"; here it is an error. A truncated
-    /// block looks like one without keys and then hides every key of its table: use this only on
-    /// bytes whose length and checksum were verified. RocksDB itself stores no filter for a table
-    /// without keys, so there is little to gain.
+    /// RocksDB reads such blocks this way, and up to release 8 it writes five bytes for no keys.
+    /// For an empty block RocksDB creates no reader and answers "maybe"; here it is an error. A
+    /// truncated block looks like one without keys and then hides every key of its table, so use
+    /// this only for bytes whose length and checksum were verified. RocksDB itself stores no filter
+    /// for a table without keys, so the benefit is small.
     ///
     /// # Errors
     ///
@@ -230,7 +232,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     /// # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
     /// ```
     pub fn from_bytes_or_no_keys(bytes: D) -> Result<Self, RocksdbError> {
-        // Checks the bytes whose length was noted, even if the owner lends others later.
+        // Checks the slice whose length was recorded; the owner may lend others later.
         let block = stored(bytes);
         match block.bytes().unwrap_or_default().len() {
             1..=TRAILER_BYTES => {
@@ -240,12 +242,12 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// What the block is.
+    /// Returns the kind of the block.
     pub fn kind(&self) -> FilterKind {
         self.kind
     }
 
-    /// The block as it was given; nothing if its owner lends other bytes now.
+    /// Returns the block's bytes; empty if the length of the owner's bytes has changed.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.reader {
@@ -256,11 +258,12 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// A FastLocalBloom filter as one of the core's, for its statistics: fill, estimated keys,
-    /// estimated rate. `None` for the other kinds.
+    /// Returns a FastLocalBloom filter as a filter of the core, for its statistics: fill, estimated
+    /// keys, estimated rate. Returns `None` for other kinds.
     ///
-    /// The number of keys is not in the block, so [`keys_inserted`](BloomFilter::keys_inserted) is
-    /// 0. The view takes hashes ([`hash_key`]); of keys it knows nothing and answers "maybe".
+    /// A block does not contain the number of keys, so
+    /// [`keys_inserted`](BloomFilter::keys_inserted) is 0. The view takes hashes ([`hash_key`]),
+    /// and answers "maybe" to keys.
     ///
     /// ```
     /// use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
@@ -277,7 +280,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// A Ribbon filter by itself, for its shape and its rate. `None` for the other kinds, and where
+    /// Returns a Ribbon filter, for its shape and rate. Returns `None` for other kinds, and if
     /// every answer is "maybe".
     ///
     /// ```
@@ -297,8 +300,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// The filter, if the core's kernels look it up and its owner still lends the blocks. Checked
-    /// first, so that a lookup does not choose between them and [`full_block`].
+    /// Returns the filter if the core's kernels look it up and its owner still lends the blocks.
+    /// Checked first, so that a lookup does not choose between them and [`full_block`].
     #[inline]
     fn kernel_filter(&self) -> Option<&BloomFilter<Blocks<D>>> {
         match &self.reader {
@@ -307,8 +310,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// Looks up keys, whose bytes `bytes` reads, with the errors of
-    /// [`contains_hashes_into`](Filter::contains_hashes_into).
+    /// Looks up keys with the errors of [`contains_hashes_into`](Filter::contains_hashes_into).
+    /// `bytes` reads the bytes of a key.
     #[inline]
     pub(super) fn look_up<K>(
         &self,
@@ -321,7 +324,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         };
         let hash = move |key: &K| bytes.with_bytes(key, |key| hash_key(key));
         if let ([key], [word]) = (keys, &mut *words) {
-            // If the key panics when it is read, "maybe" is left.
+            // If a key panics when it is read, the remaining answers are "maybe".
             *word = 1;
             *word = filter.contains_hash(hash(key)).into();
             return Ok(());
@@ -334,8 +337,9 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         })
     }
 
-    /// Looks up keys in blocks of other kinds, and where the owner lends other bytes than at first.
-    /// Not inlined, like the next functions: every call would save the registers that it needs.
+    /// Looks up keys in blocks of other kinds, and if the owner lends other bytes than at first.
+    /// Not inlined, like the next functions, since every call would save the registers that it
+    /// needs.
     #[inline(never)]
     fn look_up_otherwise<K>(
         &self,
@@ -352,8 +356,9 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
                 }
             });
         }
-        // Not prefetched: to find what an equation of a Ribbon block reads takes as long as to test
-        // it in a batch. With prefetching while hashing, lookups take 1.3 to 1.8 of the time.
+        // Without prefetches: locating the bytes of a Ribbon equation takes as much time as
+        // testing it in a batch. With prefetches while hashing, lookups take 1.3x to 1.8x the
+        // time.
         let hash = |key: &K| bytes.with_bytes(key, |key| hash_key(key));
         look_up_keys(keys, words, hash, None::<fn(u64)>, |hashes, words| {
             _ = self.look_up_hashes_otherwise(hashes, words);
@@ -392,7 +397,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// The same filter, with batches looked up by `kernel` where kernels look up.
+    /// Sets the kernel that runs batches, for blocks that kernels look up.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         let reader = match self.reader {
@@ -404,11 +409,11 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     }
 }
 
-/// Hashes are those of [`hash_key`], which serve the filters of many tables. A LegacyBloom filter
-/// has another hash: it is looked up by keys, and answers "maybe" to hashes.
+/// Hashes come from [`hash_key`], and serve the filters of many tables. A LegacyBloom filter has
+/// another hash: look it up by keys. It answers "maybe" to hashes.
 ///
-/// Cost of a lookup: one cache line, two if the block is not aligned to 64 bytes; of a Ribbon block
-/// one to five.
+/// A lookup reads one cache line, or two if the block is not aligned to 64 bytes. In a Ribbon block
+/// it reads one to five.
 impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -435,7 +440,7 @@ impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
         }
     }
 
-    /// [`KEY_HASH`].
+    /// Returns [`KEY_HASH`].
     #[inline]
     fn key_hash(&self) -> KeyHash {
         KEY_HASH
@@ -469,9 +474,9 @@ impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
     }
 }
 
-/// How the bytes of a key are read.
+/// Reads the bytes of a key.
 pub(super) trait ReadKey<K> {
-    /// What `read` makes of the key's bytes.
+    /// Calls `read` with the key's bytes, and returns its result.
     fn with_bytes<R>(&self, key: &K, read: impl FnOnce(&[u8]) -> R) -> R;
 }
 
@@ -498,8 +503,8 @@ impl ReadKey<u64> for IntegerKeys {
 }
 
 impl FilterKind {
-    /// `BuiltinFilterPolicy::GetBuiltinFilterBitsReader` of RocksDB: what the last five bytes of a
-    /// block say.
+    /// Decodes the last five bytes of a block, like
+    /// `BuiltinFilterPolicy::GetBuiltinFilterBitsReader` of RocksDB.
     fn detect(block: &[u8]) -> Result<Self, RocksdbError> {
         let found = block.len() as u64;
         let no_keys = RocksdbError::NoKeys { found };
@@ -514,7 +519,7 @@ impl FilterKind {
         Ok(match marker.cast_signed() {
             0 => Self::PassAll,
             -1 => {
-                // The upper three bits of the second byte are the line's length: 0 for 64 bytes.
+                // The upper three bits of the second byte are the block length; 0 means 64 bytes.
                 let [0, probes, 0, 0] = rest else { return Ok(reserved) };
                 let (blocks, tail) = bits.as_chunks::<BLOCK_BYTES>();
                 match (1..=MAX_PROBES as u8).contains(&probes) {
@@ -544,7 +549,7 @@ impl FilterKind {
     }
 }
 
-/// Same bytes, read in the same way; neither the kernel nor who owns them matters.
+/// Compares the bytes and how they are read; kernel and owner do not matter.
 impl<D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<FilterBlock<E>> for FilterBlock<D> {
     fn eq(&self, other: &FilterBlock<E>) -> bool {
         self.kind == other.kind && self.as_bytes() == other.as_bytes()
@@ -553,7 +558,7 @@ impl<D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<FilterBlock<E>> for FilterBlock<D
 
 impl<D: AsRef<[u8]>> Eq for FilterBlock<D> {}
 
-/// The kind and the length, without the bits.
+/// Shows the kind and the length, without the bits.
 impl<D: AsRef<[u8]>> core::fmt::Debug for FilterBlock<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("FilterBlock")

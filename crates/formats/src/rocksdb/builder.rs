@@ -1,8 +1,8 @@
-//! Writing filter blocks as RocksDB writes them: the list of hashes, RocksDB's rules for dropping
-//! equal ones, and its sizing.
+//! Writes filter blocks like RocksDB: the list of hashes, the rules for dropping equal ones, and
+//! the sizing.
 //!
-//! Sizes are those without `optimize_filters_for_memory`, with which the size of a block depends on
-//! the allocator of the machine. RocksDB reads either.
+//! Sizes are those without `optimize_filters_for_memory`, which makes the size of a block depend on
+//! the machine's allocator. RocksDB reads both.
 //!
 //! Source: `XXPH3FilterBitsBuilder`, `FastLocalBloomBitsBuilder` and `LegacyBloomBitsBuilder` in
 //! RocksDB's `table/block_based/filter_policy.cc`, `FullFilterBlockBuilder` in
@@ -18,11 +18,11 @@ use super::error::RocksdbError;
 use super::hash::{KEY_HASH, hash_key, legacy_hash_key};
 use super::legacy::Lines;
 
-/// Collects the keys of a table and writes its filter block: byte for byte what RocksDB 7 and 8
-/// write for the same keys in the same order, with `optimize_filters_for_memory` off.
+/// Collects the keys of a table and writes its filter block, byte for byte like RocksDB 7 and 8 for
+/// the same keys in the same order, with `optimize_filters_for_memory` off.
 ///
-/// `format_version` 5 and 6 (and 7) have the same blocks. Memory: 8 bytes per key, up to 16 while
-/// the list grows; the block beside it. A key whose hash equals the one before it is dropped.
+/// `format_version` 5, 6 and 7 have the same blocks. Memory: 8 bytes per key, up to 16 while the
+/// list grows, plus the block. A key whose hash equals the previous one is dropped.
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -40,7 +40,7 @@ use super::legacy::Lines;
 pub struct FilterBlockBuilder {
     millibits_per_key: u32,
     legacy: bool,
-    /// No hash equals the one before it.
+    /// Adjacent hashes differ.
     hashes: Vec<u64>,
     /// The last key and the last prefix of `insert_with_prefix`.
     last: [Option<u64>; 2],
@@ -48,14 +48,14 @@ pub struct FilterBlockBuilder {
 }
 
 impl FilterBlockBuilder {
-    /// A builder of FastLocalBloom blocks (`format_version` 5 and later, RocksDB 6.6 and later).
+    /// Creates a builder of FastLocalBloom blocks (`format_version` 5 and later, RocksDB 6.6 and
+    /// later).
     ///
-    /// As in RocksDB, bits per key are rounded to thousandths, less than 1 becomes 1, and more than
-    /// 100 becomes 100.
+    /// As in RocksDB, bits per key are rounded to thousandths, and limited to 1 to 100.
     ///
     /// # Errors
     ///
-    /// [`RocksdbError::BitsPerKey`] for less than 0.5, where RocksDB writes no filter, and for NaN.
+    /// [`RocksdbError::BitsPerKey`] for NaN and below 0.5, where RocksDB writes no filter.
     pub fn new(bits_per_key: f64) -> Result<Self, RocksdbError> {
         if bits_per_key.is_nan() || bits_per_key < 0.5 {
             return Err(RocksdbError::BitsPerKey { bits_per_key });
@@ -70,14 +70,14 @@ impl FilterBlockBuilder {
         })
     }
 
-    /// A builder of LegacyBloom blocks (`format_version` 4 and earlier), for tables that RocksDB
-    /// before 6.6 shall read.
+    /// Creates a builder of LegacyBloom blocks (`format_version` 4 and earlier), for tables that
+    /// RocksDB before 6.6 must read.
     ///
-    /// Bits per key are rounded to whole ones. Lines are of 64 bytes.
+    /// Bits per key are rounded to integers. Blocks have 64 bytes.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     ///
     /// ```
     /// use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, FilterKind};
@@ -92,19 +92,19 @@ impl FilterBlockBuilder {
         Ok(FilterBlockBuilder { legacy: true, ..FilterBlockBuilder::new(bits_per_key)? })
     }
 
-    /// Adds a user key (without sequence number, type and timestamp), or, for a filter of prefixes
-    /// only, a prefix.
+    /// Inserts a user key (without sequence number, type and timestamp), or, for a filter of
+    /// prefixes only, a prefix.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) {
         self.push(self.hash(key.as_ref()));
     }
 
-    /// Adds a key and its prefix, for a table whose filter holds both (`whole_key_filtering` with a
-    /// `prefix_extractor`).
+    /// Inserts a key and its prefix, for a table whose filter contains both (`whole_key_filtering`
+    /// with a `prefix_extractor`).
     ///
-    /// Add a key that has no prefix (one out of the extractor's domain) with
-    /// [`insert`](Self::insert). A key that equals the last one that was added this way is dropped,
-    /// and so is such a prefix, whatever came between. Later releases of RocksDB drop some more
-    /// hashes, so that their block can be a line shorter.
+    /// Insert a key without a prefix (outside of the extractor's domain) with
+    /// [`insert`](Self::insert). A key that equals the last key inserted with this method is
+    /// dropped, and so is a prefix that equals the last prefix. Later releases of RocksDB drop some
+    /// more hashes, so their block can be one cache line shorter.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::FilterBlockBuilder;
@@ -139,36 +139,36 @@ impl FilterBlockBuilder {
         self.hashes.push(hash);
     }
 
-    /// The hashes that were collected, for a builder of another kind of block.
+    /// Returns the collected hashes, for a builder of another kind of block.
     ///
     /// # Errors
     ///
-    /// [`RocksdbError::Alloc`] if memory ran out.
+    /// [`RocksdbError::Alloc`] if an allocation failed.
     pub(super) fn hashes(&self) -> Result<&[u64], RocksdbError> {
         self.failed.map_or(Ok(&self.hashes), |error| Err(error.into()))
     }
 
-    /// Hashes that the filter will hold: keys and prefixes, without those that were dropped.
+    /// Returns the number of hashes in the filter: keys and prefixes that were not dropped. This is
     /// RocksDB's property `rocksdb.num.filter_entries`.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
 
-    /// Whether no key was added.
+    /// Returns whether no key was inserted.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// The filter block, without the five bytes of compression type and checksum that follow it in
-    /// an SST file.
+    /// Returns the filter block, without the compression type and checksum (five bytes) that follow
+    /// it in an SST file.
     ///
-    /// Without keys it is five bytes, which RocksDB reads as "no keys"; store no filter then, as
-    /// RocksDB does. Above 4 GiB (3.4 billion keys at 10 bits) the block stops growing and the rate
-    /// rises, as in RocksDB: split the table before that.
+    /// Without keys it has five bytes, which RocksDB reads as "no keys"; store no filter then, like
+    /// RocksDB. Above 4 GiB (3.4 billion keys at 10 bits) the block stops growing and the rate
+    /// rises, as in RocksDB. Split the table before that.
     ///
     /// # Errors
     ///
-    /// [`RocksdbError::Alloc`] if memory ran out.
+    /// [`RocksdbError::Alloc`] if an allocation failed.
     pub fn finish(self) -> Result<Vec<u8>, RocksdbError> {
         if let Some(error) = self.failed {
             return Err(error.into());
@@ -196,7 +196,7 @@ impl FilterBlockBuilder {
         const MAX_BITS: u128 = 0xffff_0000;
         let bits_per_key = (self.millibits_per_key + 500) / 1_000;
         let bits = (self.hashes.len() as u128 * u128::from(bits_per_key)).min(MAX_BITS) as u64;
-        // An odd number, so that the remainder by it depends on every bit of a hash.
+        // An odd number, so that the remainder depends on every bit of a hash.
         let lines = if self.hashes.is_empty() { 0 } else { bits.div_ceil(512) | 1 };
         let probes = (bits_per_key * 69 / 100).clamp(1, 30) as u8;
         let mut block = zeroed(lines * BLOCK_BYTES as u64)?;
@@ -209,7 +209,7 @@ impl FilterBlockBuilder {
     }
 }
 
-/// Bytes of zeros, with capacity for the trailer.
+/// Returns zero bytes with capacity for the trailer.
 fn zeroed(bytes: u64) -> Result<Vec<u8>, AllocError> {
     let error = AllocError::new(bytes + TRAILER_BYTES as u64);
     let length = usize::try_from(bytes).map_err(|_| error)?;
@@ -230,7 +230,7 @@ fn probes(millibits_per_key: u32) -> u32 {
     }
 }
 
-/// Adds every key.
+/// Inserts all keys.
 impl<K: AsRef<[u8]>> Extend<K> for FilterBlockBuilder {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         for key in keys {
@@ -239,7 +239,7 @@ impl<K: AsRef<[u8]>> Extend<K> for FilterBlockBuilder {
     }
 }
 
-/// The sizing and the number of hashes, without these.
+/// Shows the sizing and the number of hashes, without the hashes.
 impl core::fmt::Debug for FilterBlockBuilder {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("FilterBlockBuilder")

@@ -1,14 +1,13 @@
 //! The checksums of an SST file's blocks: five kinds, and the bytes that each covers.
 //!
-//! A kind that is not known is an error, since a block that cannot be verified must not answer
-//! "absent".
+//! An unknown kind is an error, since an unverified block must not answer "absent".
 
 use core::fmt::{self, Display, Formatter};
 
 use crc::{CRC_32_ISCSI, Crc, Table};
 use xxhash_rust::{xxh3::xxh3_64, xxh32::xxh32, xxh64::xxh64};
 
-/// How the blocks of an SST file are checked.
+/// The kind of checksum of an SST file's blocks.
 ///
 /// ```
 /// use blocked_bloom_formats::rocksdb::ChecksumKind;
@@ -17,7 +16,7 @@ use xxhash_rust::{xxh3::xxh3_64, xxh32::xxh32, xxh64::xxh64};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChecksumKind {
-    /// None: damage to such a file cannot be seen.
+    /// None: damage to such a file cannot be detected.
     None,
     /// CRC-32C, masked; the default before RocksDB 6.27.
     Crc32c,
@@ -25,7 +24,8 @@ pub enum ChecksumKind {
     Xxh32,
     /// The low half of XXH64.
     Xxh64,
-    /// The low half of XXH3-64 of all bytes but the last, mixed with the last; the default since.
+    /// The low half of XXH3-64 of all bytes except the last, mixed with the last. The default
+    /// since.
     Xxh3,
 }
 
@@ -63,10 +63,10 @@ impl Display for ChecksumKind {
     }
 }
 
-/// Bytes per step: 16; in WebAssembly 1, whose table takes 1 KB of a page instead of 16.
+/// Bytes per step: 16, or 1 in WebAssembly, where the table takes 1 KB of a page instead of 16 KB.
 const LANES: usize = if cfg!(target_family = "wasm") { 1 } else { 16 };
 
-/// CRC-32C (Castagnoli): files of older releases need it.
+/// CRC-32C (Castagnoli), for files of older releases.
 static CRC32C: Crc<u32, Table<LANES>> = Crc::<u32, Table<LANES>>::new(&CRC_32_ISCSI);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Why bytes are not a RocksDB filter or SST file, and why none can be written: what was found
-//! where, what was expected, what to do.
+//! Errors of reading and writing RocksDB filters and SST files. Each carries the value found, its
+//! place and the expected value.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -7,10 +7,10 @@ use blocked_bloom::AllocError;
 
 use super::checksum::ChecksumKind;
 
-/// Why a filter cannot be read or written. Bytes that fail must not be used to answer "absent": go
-/// on with [`FilterBlock::pass_all`](super::FilterBlock::pass_all).
+/// Why a filter could not be read or written. Rejected bytes must not be used to answer "absent":
+/// use [`FilterBlock::pass_all`](super::FilterBlock::pass_all) instead.
 ///
-/// Offsets are bytes from the start of the file, or of the block where a block alone was given.
+/// Offsets count from the start of the file, or from the start of a block that was passed alone.
 ///
 /// ```
 /// use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
@@ -21,69 +21,69 @@ use super::checksum::ChecksumKind;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RocksdbError {
-    /// A block of five bytes or fewer: RocksDB writes that for a filter without keys, and a
-    /// truncation leaves the same.
+    /// The block has five bytes or fewer: RocksDB wrote a filter without keys, or the block is
+    /// truncated.
     NoKeys {
         /// Length of the block in bytes.
         found: u64,
     },
-    /// A FastLocalBloom block without a whole line of 64 bytes. RocksDB would read past its end.
+    /// A FastLocalBloom block has less than 64 bytes of bits. RocksDB would read past its end.
     NoLine {
         /// Bytes of bits, 0 to 63.
         found: u64,
     },
-    /// A block longer than the 32-bit lengths of RocksDB.
+    /// The block is too long for RocksDB's 32-bit lengths.
     BlockTooLong {
         /// Length of the block in bytes.
         found: u64,
     },
-    /// Fewer than 0.5 bits per key, for which RocksDB writes no filter, or NaN.
+    /// The bits per key are NaN or below 0.5, for which RocksDB writes no filter.
     BitsPerKey {
-        /// What was given.
+        /// The value given.
         bits_per_key: f64,
     },
-    /// Memory ran out.
+    /// An allocation failed.
     Alloc(AllocError),
-    /// The finished block says that keys are absent which were added to it.
+    /// The finished block answers "absent" for inserted keys.
     KeysMissing {
-        /// How many.
+        /// Number of such keys.
         missing: u64,
-        /// Of this many.
+        /// Number of inserted keys.
         keys: u64,
     },
-    /// Shorter than the footer of an SST file.
+    /// The file is shorter than the footer of an SST file.
     FileTooShort {
         /// Length of the file in bytes.
         found: u64,
     },
-    /// Not a block-based SST file: it is truncated, or another kind of file.
+    /// The file is not a block-based SST file, or is truncated.
     Magic {
         /// Offset of the last eight bytes.
         offset: u64,
         /// Their value, little-endian.
         found: u64,
     },
-    /// A `format_version` that is not read here.
+    /// The `format_version` is not supported.
     FormatVersion {
         /// Offset of the version.
         offset: u64,
         /// The version; 0 for the footer of LevelDB and of RocksDB before 2.8.
         found: u32,
     },
-    /// An unknown kind of checksum.
+    /// The kind of checksum is unknown.
     ChecksumKind {
         /// Offset of the kind.
         offset: u64,
         /// The kind.
         found: u8,
     },
-    /// The footer of `format_version` 6 or later has bytes that are not known here.
+    /// The footer of `format_version` 6 or later contains unknown bytes.
     Footer {
         /// Offset of the field.
         offset: u64,
         /// The field, little-endian.
         found: u64,
-        /// What belongs there.
+        /// Expected value.
         expected: u64,
     },
     /// The footer is damaged.
@@ -92,60 +92,60 @@ pub enum RocksdbError {
         offset: u64,
         /// Checksum in the footer.
         found: u32,
-        /// Checksum of its bytes.
+        /// Checksum computed from its bytes.
         expected: u32,
-        /// How it is computed.
+        /// Kind of the checksum.
         kind: ChecksumKind,
     },
-    /// A block is said to be where it cannot be.
+    /// The stored location of a block is impossible.
     Handle {
-        /// Which block.
+        /// Name of the block.
         block: &'static str,
-        /// Where it is said to begin.
+        /// Stored offset.
         offset: u64,
-        /// How long it is said to be, without its trailer.
+        /// Stored length, without the trailer.
         size: u64,
-        /// The first byte it may have.
+        /// Minimum offset.
         first: u64,
-        /// Where it and its trailer of five bytes must have ended.
+        /// Maximum end of the block with its trailer of five bytes.
         end: u64,
     },
     /// A block is damaged.
     BlockChecksum {
-        /// Which block.
+        /// Name of the block.
         block: &'static str,
         /// Offset of the checksum.
         offset: u64,
         /// Checksum in the block's trailer.
         found: u32,
-        /// Checksum of its bytes.
+        /// Checksum computed from its bytes.
         expected: u32,
-        /// How it is computed.
+        /// Kind of the checksum.
         kind: ChecksumKind,
     },
-    /// A block is compressed, which RocksDB does not do to those that are read here.
+    /// A block is compressed. RocksDB does not compress the blocks that are read here.
     Compressed {
-        /// Which block.
+        /// Name of the block.
         block: &'static str,
         /// Offset of the compression type.
         offset: u64,
         /// The type: 1 Snappy, 2 zlib, 3 bzip2, 4 LZ4, 5 LZ4HC, 6 Xpress, 7 ZSTD.
         found: u8,
     },
-    /// Bytes of the file are needed that were not loaded: load them, and open the file again.
+    /// Bytes of the file were not loaded: load them, and open the file again.
     NotLoaded {
-        /// Where they begin.
+        /// Offset of the bytes.
         offset: u64,
-        /// How many they are.
+        /// Number of bytes.
         length: u64,
     },
-    /// The contents of a block, whose checksum fits, cannot be parsed.
+    /// A block with a valid checksum cannot be parsed.
     Malformed {
-        /// Which block.
+        /// Name of the block.
         block: &'static str,
-        /// Offset of what cannot be parsed.
+        /// Offset in the file.
         offset: u64,
-        /// What was expected there.
+        /// Expected contents.
         expected: &'static str,
     },
 }
@@ -168,16 +168,15 @@ impl Display for RocksdbError {
                 write!(f, "{bits_per_key:?} bits per key: give 0.5 or more, or write no filter")
             }
             Self::Alloc(error) => error.fmt(f),
-            Self::KeysMissing { missing, keys } => write!(
-                f,
-                "the finished block misses {missing} of {keys} keys: do not use it, build it again"
-            ),
+            Self::KeysMissing { missing, keys } => {
+                write!(f, "the finished block lacks {missing} of {keys} keys: build it again")
+            }
             Self::FileTooShort { found } => {
                 write!(f, "a file of {found} bytes, expected a footer of 53 at its end")
             }
             Self::Magic { offset, found } => write!(
                 f,
-                "offset {offset}: found {found:016x}, expected 88e241b785f4cff7: this is no \
+                "offset {offset}: found {found:016x}, expected 88e241b785f4cff7: this is not a \
                  block-based SST file, or it is truncated"
             ),
             Self::FormatVersion { offset, found } => write!(
@@ -200,7 +199,7 @@ impl Display for RocksdbError {
             ),
             Self::Handle { block, offset, size, first, end } => write!(
                 f,
-                "the {block} is said to be {size} bytes and a trailer of 5 at offset {offset}, \
+                "the {block} has {size} bytes and a trailer of 5 at offset {offset}, \
                  expected them within {first} to {end}"
             ),
             Self::BlockChecksum { block, offset, found, expected, kind } => write!(
@@ -214,7 +213,10 @@ impl Display for RocksdbError {
                  compressed, which no release of RocksDB does"
             ),
             Self::NotLoaded { offset, length } => {
-                write!(f, "{length} bytes from offset {offset} are needed and were not loaded")
+                write!(
+                    f,
+                    "{length} bytes at offset {offset} are not loaded: load them and open the file again"
+                )
             }
             Self::Malformed { block, offset, expected } => {
                 write!(f, "offset {offset}: expected {expected} in the {block}")

@@ -1,9 +1,9 @@
-//! From keys to the hashes of RocksDB's filters: XXPH3, an unreleased form of XXH3-64 that RocksDB
-//! froze from xxHash 0.7.2, and the 32-bit hash of filters before `format_version` 5. Filters have
-//! no seed.
+//! The key hashes of RocksDB's filters: XXPH3, an unreleased form of XXH3-64 that RocksDB froze
+//! from xxHash 0.7.2, and the 32-bit hash of filters before `format_version` 5. Filters have no
+//! seed.
 //!
-//! XXH3-64 of xxHash 0.8 and later gives other values at every length, so the core's
-//! [`KeyHasher`](blocked_bloom::KeyHasher) cannot stand in.
+//! XXH3-64 of xxHash 0.8 and later returns other values at every length, so the core's
+//! [`KeyHasher`](blocked_bloom::KeyHasher) cannot be used.
 //!
 //! Source: RocksDB `util/xxph3.h`, `util/hash.cc`.
 
@@ -18,7 +18,7 @@ const P3: u64 = 0x1656_67b1_9e37_79f9;
 const P4: u64 = 0x85eb_ca77_c2b2_ae63;
 const P5: u64 = 0x27d4_eb2f_1656_67c5;
 
-/// Bytes that are hashed at a time in keys above 240 bytes.
+/// Bytes hashed at a time in keys above 240 bytes.
 const STRIPE: usize = 64;
 
 /// Stripes between two scramblings.
@@ -41,11 +41,12 @@ const SECRET: [u8; 192] = [
     0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
 ];
 
-/// RocksDB's 64-bit key hash (XXPH3-64, seed 0): what filters of `format_version` 5 and later hold.
+/// Returns RocksDB's 64-bit key hash (XXPH3-64, seed 0), for filters of `format_version` 5 and
+/// later.
 ///
-/// The low half picks the block and the high half the bits, as in the core's filters: a batch that
-/// is hashed once with this can be looked up in both ([`KEY_HASH`]). Cost: as XXH3-64, some 2 ns
-/// for keys up to 16 bytes and 8 ns at 128.
+/// The low half selects the block and the high half the bits, as in the core's filters: a batch
+/// that is hashed once can be looked up in both ([`KEY_HASH`]). Cost: like XXH3-64, about 2 ns for
+/// keys up to 16 bytes and 8 ns at 128 bytes.
 ///
 /// ```
 /// use blocked_bloom_formats::rocksdb::hash_key;
@@ -56,10 +57,10 @@ pub fn hash_key(key: impl AsRef<[u8]>) -> u64 {
     xxph3(key.as_ref())
 }
 
-/// RocksDB's 32-bit key hash: what filters before `format_version` 5 hold.
+/// Returns RocksDB's 32-bit key hash, for filters before `format_version` 5.
 ///
-/// Bytes of an incomplete last word are taken as signed, as RocksDB does on every machine. Cost:
-/// one multiplication per 4 bytes.
+/// Bytes of an incomplete last word are signed, as in RocksDB on every machine. Cost: one
+/// multiplication per 4 bytes.
 ///
 /// ```
 /// use blocked_bloom_formats::rocksdb::legacy_hash_key;
@@ -115,7 +116,7 @@ fn legacy(key: &[u8]) -> u32 {
     hash
 }
 
-/// The exclusive or of the product's halves.
+/// Returns the XOR of the product's halves.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -153,7 +154,7 @@ fn mix(key: &[u8], at: usize, with: usize) -> u64 {
     fold(u64_at(key, at) ^ secret(with), u64_at(key, at + 8) ^ secret(with + 8))
 }
 
-/// 17 to 128 bytes: pairs of 16 bytes from both ends, which overlap in the middle.
+/// Hashes 17 to 128 bytes: pairs of 16 bytes from both ends, which overlap in the middle.
 #[inline]
 fn pairs(key: &[u8]) -> u64 {
     let length = key.len();
@@ -176,7 +177,7 @@ fn pairs(key: &[u8]) -> u64 {
     sum
 }
 
-/// 129 to 240 bytes: 16 bytes after 16 bytes, and the last 16.
+/// Hashes 129 to 240 bytes: 16 bytes at a time, and the last 16.
 fn rows(key: &[u8]) -> u64 {
     let length = key.len();
     let mut sum = (length as u64).wrapping_mul(P1);
@@ -190,8 +191,8 @@ fn rows(key: &[u8]) -> u64 {
     sum.wrapping_add(mix(key, length - 16, 136 - 17))
 }
 
-/// More than 240 bytes: eight lanes that take up a stripe at a time and are scrambled after every
-/// 16 stripes.
+/// Hashes more than 240 bytes: eight lanes that absorb one stripe at a time and are scrambled after
+/// every 16 stripes.
 fn long(key: &[u8]) -> u64 {
     let mut lanes = [P32_3, P1, P2, P3, P4, P32_2, P5, P32_1];
     let (stripes, rest) = key.as_chunks::<STRIPE>();

@@ -1,14 +1,14 @@
 //! The probe scheme of LegacyBloom, RocksDB's filter before `format_version` 5, and the shape of
 //! its blocks.
 //!
-//! In plain scalar Rust: such filters die out with compaction. A key's probes fall in one line, as
-//! in FastLocalBloom, but line and bits come from the same 32 bits of hash, so that large filters
-//! let more keys pass. The line is a cache line of the machine that wrote the filter: 64 bytes, 128
-//! on POWER, 256 on IBM Z.
+//! The code is plain scalar Rust, since such filters disappear with compaction. A key's probes are
+//! in one line, as in FastLocalBloom, but line and bits come from the same 32 bits of the hash, so
+//! large filters have more false positives. A line is a cache line of the machine that wrote the
+//! filter: 64 bytes, 128 on POWER, 256 on IBM Z.
 //!
 //! Source: `LegacyLocalityBloomImpl` in RocksDB's `util/bloom_impl.h`.
 
-/// The bits of a filter that can be read.
+/// The bits of a valid filter.
 #[derive(Clone, Copy)]
 pub(super) struct Lines<B> {
     /// `lines * line_bytes` bytes.
@@ -21,8 +21,8 @@ pub(super) struct Lines<B> {
 }
 
 impl<B: AsRef<[u8]>> Lines<B> {
-    /// `None` where RocksDB's reader gives up and answers "maybe": no lines, or lines whose length
-    /// is not a power of two.
+    /// Returns `None` where RocksDB's reader gives up and answers "maybe": no lines, or a line
+    /// length that is not a power of two.
     pub(super) fn new(bits: B, lines: u32, probes: u8) -> Option<Self> {
         let bytes = u32::try_from(bits.as_ref().len()).ok()?;
         let line_bytes = bytes.checked_div(lines)?;
@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]>> Lines<B> {
         fits.then_some(Lines { bits, lines, line_bytes, probes })
     }
 
-    /// For bits of which [`new`](Self::new) has found these numbers.
+    /// Creates lines from values that [`new`](Self::new) has checked.
     pub(super) fn from_parts(bits: B, lines: u32, line_bytes: u32, probes: u8) -> Self {
         Lines { bits, lines, line_bytes, probes }
     }
@@ -43,7 +43,7 @@ impl<B: AsRef<[u8]>> Lines<B> {
         &self.bits
     }
 
-    /// "Maybe" if the owner of the bits lends fewer than at first.
+    /// Returns true ("maybe") if the owner of the bits lends fewer than at first.
     pub(super) fn contains(&self, hash: u32) -> bool {
         let bits = self.bits.as_ref();
         let is_set = |(byte, mask)| bits.get(byte).is_none_or(|bits: &u8| bits & mask != 0);
@@ -59,7 +59,7 @@ impl<B: AsRef<[u8]>> Lines<B> {
         }
     }
 
-    /// Byte and bit of every probe.
+    /// Returns byte and bit of every probe.
     fn probes_of(&self, mut hash: u32) -> impl Iterator<Item = (usize, u8)> + use<B> {
         let start = (hash % self.lines) as usize * self.line_bytes as usize;
         let bits = u64::from(self.line_bytes) * 8 - 1;

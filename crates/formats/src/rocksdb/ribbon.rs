@@ -1,4 +1,4 @@
-//! Writing Ribbon blocks, or the Bloom block that RocksDB writes in their place.
+//! Writes Ribbon blocks, or the Bloom block that RocksDB writes instead.
 
 use alloc::vec::Vec;
 
@@ -10,19 +10,19 @@ use super::block::FilterBlock;
 use super::builder::FilterBlockBuilder;
 use super::error::RocksdbError;
 
-/// Hashes that are looked up at a time to verify a block.
+/// Hashes looked up at a time to verify a block.
 const BATCH: usize = 4_096;
 
-/// Collects the keys of a table and writes its Ribbon block: byte for byte what RocksDB 7 and 8
-/// write with `NewRibbonFilterPolicy` for the same keys in the same order, with
+/// Collects the keys of a table and writes its Ribbon block, byte for byte like RocksDB 7 and 8
+/// with `NewRibbonFilterPolicy` for the same keys in the same order, with
 /// `optimize_filters_for_memory` off.
 ///
-/// As RocksDB does, it writes a FastLocalBloom block where that is smaller (up to some 400 keys at
-/// 10 bits per key), above 950 million keys, and in the one case of about 10^300 where no seed has
-/// a solution. RocksDB's policy by default also writes Bloom at flush, so that its databases mix
-/// both; [`FilterBlock`] reads either.
+/// Like RocksDB, it writes a FastLocalBloom block if that is smaller (up to about 400 keys at 10
+/// bits per key), above 950 million keys, and in the one case of about 10^300 where no seed has a
+/// solution. By default RocksDB's policy also writes Bloom at flush, so its databases mix both;
+/// [`FilterBlock`] reads both.
 ///
-/// Memory: 8 bytes per key, up to 16 while the list grows; when building, some 32 more and the
+/// Memory: 8 bytes per key, up to 16 while the list grows. Building needs about 32 more, and the
 /// block.
 ///
 /// ```
@@ -38,7 +38,7 @@ const BATCH: usize = 4_096;
 /// assert!(matches!(filter.kind(), FilterKind::Ribbon { .. }));
 /// assert!(keys().all(|key| filter.contains(key)));
 ///
-/// // The same rate as Bloom's 10 bits per key, in 7.
+/// // The rate of a Bloom filter with 10 bits per key, with 7.
 /// let mut bloom = FilterBlockBuilder::new(10.0)?;
 /// bloom.extend(keys());
 /// assert!(block.len() < bloom.finish()?.len() * 3 / 4);
@@ -47,63 +47,63 @@ const BATCH: usize = 4_096;
 #[derive(Clone, Debug)]
 pub struct RibbonBlockBuilder {
     options: RibbonBlockOptions,
-    /// The hashes, which both kinds collect alike, and the fall-back.
+    /// The hashes, which both kinds collect in the same way, and the fallback.
     keys: FilterBlockBuilder,
 }
 
 impl RibbonBlockBuilder {
-    /// A builder of blocks with the rate of a Bloom filter of this many bits per key, which then
-    /// take some 28 % fewer.
+    /// Creates a builder of blocks with the rate of a Bloom filter of this many bits per key. The
+    /// blocks take about 28 % fewer bits.
     ///
     /// # Errors
     ///
-    /// [`RocksdbError::BitsPerKey`] as [`FilterBlockBuilder::new`].
+    /// [`RocksdbError::BitsPerKey`], like [`FilterBlockBuilder::new`].
     pub fn new(bits_per_key: f64) -> Result<Self, RocksdbError> {
         let keys = FilterBlockBuilder::new(bits_per_key)?;
         let options = RibbonBlockOptions::new(bits_per_key).map_err(convert_error)?;
         Ok(RibbonBlockBuilder { options, keys })
     }
 
-    /// Adds a user key (without sequence number, type and timestamp), or, for a filter of prefixes
-    /// only, a prefix.
+    /// Inserts a user key (without sequence number, type and timestamp), or, for a filter of
+    /// prefixes only, a prefix.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) {
         self.keys.insert(key);
     }
 
-    /// Adds a key and its prefix, as [`FilterBlockBuilder::insert_with_prefix`].
+    /// Inserts a key and its prefix, like [`FilterBlockBuilder::insert_with_prefix`].
     pub fn insert_with_prefix(&mut self, key: impl AsRef<[u8]>, prefix: impl AsRef<[u8]>) {
         self.keys.insert_with_prefix(key, prefix);
     }
 
-    /// Hashes that the filter will hold, as [`FilterBlockBuilder::len`].
+    /// Returns the number of hashes in the filter, like [`FilterBlockBuilder::len`].
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether no key was added.
+    /// Returns whether no key was inserted.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The filter block, without the five bytes of compression type and checksum that follow it in
-    /// an SST file.
+    /// Returns the filter block, without the compression type and checksum (five bytes) that follow
+    /// it in an SST file.
     ///
-    /// Without keys it has no bytes, as in RocksDB: store no filter then. Cost: 46 to 58 ns per key
-    /// (Zen 5).
+    /// Without keys it is empty, as in RocksDB: store no filter then. Cost: about 46 to 58 ns per
+    /// key.
     ///
     /// # Errors
     ///
-    /// [`RocksdbError::Alloc`] if memory ran out.
+    /// [`RocksdbError::Alloc`] if an allocation failed.
     pub fn finish(self) -> Result<Vec<u8>, RocksdbError> {
         let built = self.options.build(self.keys.hashes()?).map_err(convert_error)?;
         self.finish_or_bloom(built)
     }
 
-    /// [`finish`](Self::finish), and then looks up every key that was added.
+    /// Returns the block like [`finish`](Self::finish), and looks up every inserted key.
     ///
     /// # Errors
     ///
-    /// As `finish`, and [`RocksdbError::KeysMissing`] if the block cannot be trusted.
+    /// The errors of `finish`, and [`RocksdbError::KeysMissing`] if the block must not be used.
     pub fn finish_verified(self) -> Result<Vec<u8>, RocksdbError> {
         if self.is_empty() {
             return self.finish();
@@ -120,12 +120,12 @@ impl RibbonBlockBuilder {
         }
     }
 
-    /// [`finish`](Self::finish) by the threads of the current rayon pool; the bytes do not depend
-    /// on their number.
+    /// Returns the block like [`finish`](Self::finish), built with the threads of the current rayon
+    /// pool. The bytes do not depend on the number of threads.
     ///
     /// # Errors
     ///
-    /// As `finish`.
+    /// The errors of `finish`.
     #[cfg(feature = "rayon")]
     pub fn par_finish(self) -> Result<Vec<u8>, RocksdbError> {
         let built = self.options.par_build(self.keys.hashes()?).map_err(convert_error)?;
@@ -140,7 +140,7 @@ impl RibbonBlockBuilder {
     }
 }
 
-/// Building a block of hashes has no other errors.
+/// Converts an error of building a block from hashes, which can only be these.
 fn convert_error(error: RibbonError) -> RocksdbError {
     match error {
         RibbonError::Alloc(error) => error.into(),
@@ -149,7 +149,7 @@ fn convert_error(error: RibbonError) -> RocksdbError {
     }
 }
 
-/// Adds every key.
+/// Inserts all keys.
 impl<K: AsRef<[u8]>> Extend<K> for RibbonBlockBuilder {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         self.keys.extend(keys);

@@ -1,9 +1,9 @@
-//! The filter of an SST file: found by way of footer, metaindex and properties, verified, and
+//! The filter of an SST file: located through footer, metaindex and properties, verified, and
 //! looked up.
 //!
-//! Whole keys are looked up in a filter of whole keys, prefixes in one of prefixes, under the
-//! extractor it was built with. Every other lookup is answered "maybe". A damaged file is an error
-//! that says where.
+//! Whole keys are looked up in a filter of whole keys, and prefixes in a filter of prefixes, with
+//! the extractor that built it. Every other lookup answers "maybe". A damaged file is an error with
+//! the place of the damage.
 
 mod block;
 mod entries;
@@ -34,16 +34,17 @@ use crate::ranges::FileRanges;
 
 #[derive(Clone)]
 enum Filters<D> {
-    /// No filter that is read; every answer is "maybe".
+    /// No supported filter; every answer is "maybe".
     Unread(FilterLayout),
     Full(FilterBlock<BlockBytes<D>>),
     Partitioned(Partitions<D>),
 }
 
-/// The filter of a block-based SST file, in bytes that `D` holds: a `&[u8]`, an `Arc<[u8]>`, a
-/// `bytes::Bytes`. If their owner lends fewer or more than were opened, every answer is "maybe".
+/// The filter of a block-based SST file, in bytes of any owner `D`: a `&[u8]`, an `Arc<[u8]>`, a
+/// `bytes::Bytes`. If the length of the owner's bytes changes after opening, every answer is
+/// "maybe".
 ///
-/// "Absent" means that the file holds no value, merge operand or deletion of that very key. Range
+/// "Absent" means that the file has no value, merge operand or deletion of that key. Range
 /// deletions are not in the filter: a file with [`range_deletions`](Self::range_deletions) may
 /// still delete the key. Keys are user keys, without sequence number, type and timestamp.
 ///
@@ -67,20 +68,19 @@ pub struct SstFilter<D> {
 }
 
 impl<D: AsRef<[u8]> + Clone> SstFilter<D> {
-    /// Finds the filter in the bytes of an SST file of `format_version` 2 to 7, and verifies every
-    /// block on the way.
+    /// Locates the filter in the bytes of an SST file of `format_version` 2 to 7, and verifies
+    /// every block that it reads.
     ///
-    /// Each filter block has a clone of `file`, so that a `Vec<u8>` is better borrowed, or made an
-    /// `Arc<[u8]>`. Allocates the names among the properties, and for a partitioned filter some 180
+    /// Each filter block keeps a clone of `file`, so borrow a `Vec<u8>` or convert it to an
+    /// `Arc<[u8]>`. Allocates the names in the properties, and for a partitioned filter about 180
     /// bytes per partition and its separators. Data blocks and their index are not read. A filter
-    /// block of five bytes or fewer, which RocksDB writes where there is no key, is answered
-    /// "maybe".
+    /// block of five bytes or fewer, which RocksDB writes if there is no key, answers "maybe".
     ///
     /// Cost: one pass over the filter's bytes.
     ///
     /// # Errors
     ///
-    /// [`RocksdbError`]: this is no such file, or it is damaged. A file without a filter is no
+    /// [`RocksdbError`] if the file is not an SST file or is damaged. A missing filter is not an
     /// error.
     ///
     /// ```
@@ -99,7 +99,7 @@ impl<D: AsRef<[u8]> + Clone> SstFilter<D> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open(file: D) -> Result<Self, RocksdbError> {
-        // What is opened is what was measured, even if the owner lends other bytes later.
+        // The slice that was measured is the one that is opened; the owner may lend others later.
         let stored = stored(file);
         let file = FileRanges::from(stored.bytes().unwrap_or_default());
         SstFilter::read(&file, |block| {
@@ -110,14 +110,14 @@ impl<D: AsRef<[u8]> + Clone> SstFilter<D> {
 }
 
 impl<'a> SstFilter<&'a [u8]> {
-    /// [`open`](Self::open) of a file of which only parts are in memory: footer, metaindex,
-    /// properties, and the filter with its index. The example is at [`FileRanges`].
+    /// Opens a file like [`open`](Self::open), with only parts of it in memory: footer, metaindex,
+    /// properties, and the filter with its index. See the example of [`FileRanges`].
     ///
     /// # Errors
     ///
-    /// As `open`, and [`RocksdbError::NotLoaded`], which says what to insert before the next call.
-    /// That takes some five calls; of a partitioned filter up to 64 MiB of partitions are needed at
-    /// once. Each call parses again what was loaded, and verifies the partitions again.
+    /// The errors of `open`, and [`RocksdbError::NotLoaded`] with the range to insert before the
+    /// next call. About five calls are needed; for a partitioned filter, up to 64 MiB of partitions
+    /// at once. Each call parses the loaded bytes and verifies the partitions again.
     pub fn open_ranges(file: &FileRanges<'a>) -> Result<Self, RocksdbError> {
         SstFilter::read(file, |block| BlockBytes {
             stored: stored(block.bytes),
@@ -128,7 +128,7 @@ impl<'a> SstFilter<&'a [u8]> {
 }
 
 impl<D: AsRef<[u8]>> SstFilter<D> {
-    /// Reads a file, of whose filter blocks `hold` makes the bytes to keep.
+    /// Reads a file. `hold` returns the bytes to keep for each filter block.
     fn read<'a>(
         file: &FileRanges<'a>,
         hold: impl Fn(Block<'a>) -> BlockBytes<D>,
@@ -157,8 +157,8 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         Ok(SstFilter { format_version, checksum, properties, filters })
     }
 
-    /// Looks up keys, whose bytes `bytes` reads, with the errors of
-    /// [`contains_hashes_into`](Filter::contains_hashes_into).
+    /// Looks up keys with the errors of [`contains_hashes_into`](Filter::contains_hashes_into).
+    /// `bytes` reads the bytes of a key.
     fn look_up<K>(
         &self,
         keys: &[K],
@@ -174,7 +174,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         Ok(())
     }
 
-    /// The filters, if whole keys are in them.
+    /// Returns the filters, if they contain whole keys.
     fn whole_key_filters(&self) -> &Filters<D> {
         match self.properties.whole_keys {
             Some(true) => &self.filters,
@@ -182,15 +182,16 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         }
     }
 
-    /// Whether the file may hold a key that begins with these bytes: false means certainly not.
+    /// Returns whether the file may contain a key that begins with these bytes; false means
+    /// certainly not.
     ///
-    /// RocksDB's own extractors are known by their names, `rocksdb.FixedPrefix.N` and
-    /// `rocksdb.CappedPrefix.N`: the first `N` bytes are looked up. The answer is "maybe" if fewer
-    /// are given, if the filter has no prefixes, and for other extractors, for which there is
-    /// [`contains_extracted`](Self::contains_extracted).
+    /// RocksDB's own extractors, `rocksdb.FixedPrefix.N` and `rocksdb.CappedPrefix.N`, are known by
+    /// name: the first `N` bytes are looked up. The answer is "maybe" for fewer bytes, for a filter
+    /// without prefixes, and for other extractors (use
+    /// [`contains_extracted`](Self::contains_extracted)).
     ///
-    /// Cost: as [`contains`](Filter::contains); in a partitioned filter each partition that may
-    /// hold such keys is looked up.
+    /// Cost: as for [`contains`](Filter::contains). In a partitioned filter, each partition that
+    /// may contain such keys is looked up.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -206,7 +207,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     /// ```
     pub fn contains_prefix(&self, start: impl AsRef<[u8]>) -> bool {
         let start = start.as_ref();
-        // The prefix of every key that begins with `start`, if all have the same one.
+        // The prefix of every key that begins with `start`, if it is the same for all.
         let Some(prefix) = self.prefix_length().and_then(|length| start.get(..length)) else {
             return true;
         };
@@ -217,12 +218,11 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         }
     }
 
-    /// Whether the file may hold a key from which the extractor of this name makes this prefix:
-    /// false means certainly not.
+    /// Returns whether the file may contain a key with this prefix under the extractor of this
+    /// name; false means certainly not.
     ///
-    /// For extractors of the caller's own. The answer is "maybe" if the file was written with
-    /// another one, and if the filter has no prefixes. Cost: in a partitioned filter, every
-    /// partition is looked up.
+    /// For custom extractors. The answer is "maybe" if the file was written with another extractor,
+    /// or the filter has no prefixes. Cost: in a partitioned filter, every partition is looked up.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -243,7 +243,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         }
     }
 
-    /// How the filter is stored.
+    /// Returns how the filter is stored.
     pub fn layout(&self) -> FilterLayout {
         match self.filters {
             Filters::Unread(layout) => layout,
@@ -252,8 +252,8 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         }
     }
 
-    /// The filter blocks in the order of their keys: one for a full filter, one per partition, none
-    /// without a filter.
+    /// Returns the filter blocks in the order of their keys: one for a full filter, one per
+    /// partition, none without a filter.
     pub fn filter_blocks(&self) -> impl Iterator<Item = &FilterBlock<impl AsRef<[u8]>>> {
         self.blocks().iter()
     }
@@ -273,9 +273,9 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         }
     }
 
-    /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key, if any does. `None`
-    /// without a filter, and if every block is looked up, since the keys are not ordered by their
-    /// bytes alone.
+    /// Returns the index of the [filter block](Self::filter_blocks) that may contain a whole key.
+    /// Returns `None` without a filter, and if every block is looked up because the keys are not
+    /// ordered by their bytes alone.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -295,71 +295,71 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         }
     }
 
-    /// The `format_version` of the file, 2 to 7.
+    /// Returns the `format_version` of the file, 2 to 7.
     pub fn format_version(&self) -> u32 {
         self.format_version
     }
 
-    /// How the file's blocks are checked.
+    /// Returns the kind of checksum of the file's blocks.
     pub fn checksum_kind(&self) -> ChecksumKind {
         self.checksum
     }
 
-    /// The property `rocksdb.filter.policy`: the policy that the writer was set to, not what it
-    /// wrote (see [`FilterBlock::kind`]). `None` if there is no such property or it is no text, as
-    /// in the methods below.
+    /// Returns the property `rocksdb.filter.policy`: the policy that the writer was set to, which
+    /// may differ from the filter it wrote (see [`FilterBlock::kind`]). As in the methods below,
+    /// `None` means that the property is missing or is not text.
     pub fn filter_policy(&self) -> Option<&str> {
         self.properties.policy.as_deref()
     }
 
-    /// The property `rocksdb.num.filter_entries`: keys and prefixes in the filter.
+    /// Returns the property `rocksdb.num.filter_entries`: keys and prefixes in the filter.
     pub fn filter_entries(&self) -> Option<u64> {
         self.properties.filter_entries
     }
 
-    /// The property `rocksdb.num.range-deletions`. If it is not `Some(0)`, the file may delete a
-    /// key of which its filter says "absent": `None` if the file does not have the property, so
-    /// that nothing is known.
+    /// Returns the property `rocksdb.num.range-deletions`. Unless it is `Some(0)`, the file may
+    /// delete a key for which its filter answers "absent". `None` means that the file does not have
+    /// the property, so the number is unknown.
     pub fn range_deletions(&self) -> Option<u64> {
         self.properties.range_deletions
     }
 
-    /// The property `rocksdb.block.based.table.whole.key.filtering`: whether whole keys are in the
-    /// filter.
+    /// Returns the property `rocksdb.block.based.table.whole.key.filtering`: whether the filter
+    /// contains whole keys.
     pub fn whole_keys(&self) -> Option<bool> {
         self.properties.whole_keys
     }
 
-    /// The name of the extractor whose prefixes are in the filter; `None` if there are none.
+    /// Returns the name of the extractor whose prefixes the filter contains, if any.
     pub fn prefix_extractor(&self) -> Option<&str> {
         let extractor = self.properties.extractor.as_deref();
         extractor.filter(|_| self.properties.prefixes == Some(true))
     }
 
-    /// Whether [`contains_prefix`](Self::contains_prefix) knows the extractor:
+    /// Returns whether [`contains_prefix`](Self::contains_prefix) knows the extractor:
     /// `rocksdb.FixedPrefix.N` or `rocksdb.CappedPrefix.N`, with `N` in decimal digits. If not, or
-    /// if there is none, it always answers "maybe".
+    /// without an extractor, it always answers "maybe".
     pub fn knows_its_extractor(&self) -> bool {
         self.prefix_length().is_some()
     }
 
-    /// Bytes of the prefixes of an extractor that is known.
+    /// Returns the length of the prefixes of a known extractor.
     fn prefix_length(&self) -> Option<usize> {
         let names = ["rocksdb.FixedPrefix.", "rocksdb.CappedPrefix."];
         let extractor = self.prefix_extractor()?;
         let digits = names.iter().find_map(|name| extractor.strip_prefix(name))?;
-        // Parsing alone would take a sign.
+        // Parsing alone would accept a sign.
         digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
     }
 
-    /// The property `rocksdb.comparator`. With another comparator than
+    /// Returns the property `rocksdb.comparator`. With any other comparator than
     /// `leveldb.BytewiseComparator`, every partition of a partitioned filter is looked up, since
-    /// only the order of bytes is known here: their false positives add up.
+    /// only the order of bytes is known here. Their false positives add up.
     pub fn comparator(&self) -> Option<&str> {
         self.properties.comparator.as_deref()
     }
 
-    /// The same filter, with batches looked up by `kernel` where kernels look up.
+    /// Sets the kernel that runs batches, for blocks that kernels look up.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         let filters = match self.filters {
@@ -373,16 +373,16 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     }
 }
 
-/// A filter of prefixes only, or of a file that does not say what it holds, answers "maybe" to
-/// whole keys: look up in it by [`contains_prefix`](SstFilter::contains_prefix).
+/// A filter of prefixes only, or of a file that does not state its contents, answers "maybe" to
+/// whole keys. Use [`contains_prefix`](SstFilter::contains_prefix).
 ///
-/// In a partitioned filter, look up keys and not hashes: a hash, by [`hash_key`](super::hash_key),
-/// does not tell which partition its key is in, so that it is looked up in every one, and the false
-/// positives of all partitions add up. A LegacyBloom filter, which has another hash, answers
-/// "maybe" to hashes.
+/// Look up keys instead of hashes in a partitioned filter. A hash (from
+/// [`hash_key`](super::hash_key)) does not determine the partition of its key, so every partition
+/// is looked up and their false positives add up. A LegacyBloom filter, which has another hash,
+/// answers "maybe" to hashes.
 ///
-/// Cost of a lookup: that of a [`FilterBlock`], and for a partitioned filter a binary search;
-/// batches of keys are grouped by partition first, which allocates 16 bytes per key.
+/// A lookup costs as much as in a [`FilterBlock`], plus a binary search in a partitioned filter.
+/// Batches of keys are first grouped by partition, which allocates 16 bytes per key.
 impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
     fn contains_hash(&self, hash: u64) -> bool {
         match self.whole_key_filters() {
@@ -410,7 +410,7 @@ impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
         }
     }
 
-    /// [`KEY_HASH`](super::KEY_HASH).
+    /// Returns [`KEY_HASH`](super::KEY_HASH).
     fn key_hash(&self) -> KeyHash {
         KEY_HASH
     }
@@ -440,8 +440,7 @@ impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
     }
 }
 
-/// Same properties, and same filters for the same keys; neither the kernel nor who owns the bytes
-/// matters.
+/// Compares the properties, and the filters for the same keys; kernel and owner do not matter.
 impl<D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<SstFilter<E>> for SstFilter<D> {
     fn eq(&self, other: &SstFilter<E>) -> bool {
         (self.format_version, self.checksum) == (other.format_version, other.checksum)
@@ -454,7 +453,7 @@ impl<D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<SstFilter<E>> for SstFilter<D> {
 
 impl<D: AsRef<[u8]>> Eq for SstFilter<D> {}
 
-/// What the file says of itself, without the bits.
+/// Shows the properties of the file, without the bits.
 impl<D: AsRef<[u8]>> core::fmt::Debug for SstFilter<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SstFilter")

@@ -1,4 +1,4 @@
-//! The header of a stored filter, and how Spark sizes.
+//! The header of a stored filter, and Spark's sizing.
 
 use alloc::vec::Vec;
 
@@ -9,8 +9,8 @@ use super::version::Version;
 use crate::classical::{Fields, Number, Scheme, Walk, Words, check_rate};
 use crate::{ClassicalError, ClassicalFilter, ClassicalShape};
 
-/// A filter of Spark, wherever its bytes are. They are those that `BloomFilter.writeTo` writes
-/// after the same insertions.
+/// A filter of Spark, generic over the owner of its bytes. The bytes equal those that
+/// `BloomFilter.writeTo` writes after the same insertions.
 ///
 /// ```
 /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -47,7 +47,8 @@ impl Scheme for Version {
         self.hash_bytes(key)
     }
 
-    /// The first number is one step after the first hash; in version 2 after that times 2^31 - 1.
+    /// The first number is one step after the first hash, which version 2 multiplies by 2^31 - 1.
+    /// 1.
     #[inline]
     fn walk(self, hash: SparkHash) -> Walk {
         let [h1, h2] = [hash.h1, hash.h2].map(i64::from);
@@ -58,7 +59,7 @@ impl Scheme for Version {
         Walk { next: base.wrapping_add(h2).cast_unsigned(), step: h2.cast_unsigned() }
     }
 
-    /// Negative numbers are inverted, in version 1 after they were cut to 32 bits.
+    /// Negative numbers are inverted; version 1 first truncates numbers to 32 bits.
     #[inline]
     fn dividend(self, number: u64) -> u64 {
         let number = match self {
@@ -70,8 +71,8 @@ impl Scheme for Version {
 }
 
 impl Words for Version {
-    /// As many as the smallest rate that an `f64` can be (2^-1074) takes. Spark has no limit; but
-    /// by a damaged number a lookup could take seconds.
+    /// As many as the smallest rate of an `f64` (2^-1074) takes. Spark has no limit, but with a
+    /// damaged number a lookup could take seconds.
     const MAX_PROBES: u32 = 1074;
 
     fn header(self, probes: u32, words: u32) -> Vec<u8> {
@@ -88,29 +89,29 @@ impl Words for Version {
 }
 
 impl Shape {
-    /// The shape that `BloomFilter.create(expectedNumItems, fpp)` gives a filter (`fpp` is 0.03
-    /// unless the program gives one): `-n ln(p) / ln(2)^2` bits, truncated to a whole number, and
-    /// the hash functions and words [for these](Self::for_bits).
+    /// Returns the shape that `BloomFilter.create(expectedNumItems, fpp)` chooses (`fpp` is 0.03 by
+    /// default): `-n ln(p) / ln(2)^2` bits, truncated to an integer, and the hash functions and
+    /// words [for these](Self::for_bits).
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1, and those of
+    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1, and the errors of
     /// [`for_bits`](Self::for_bits).
     pub fn for_items(version: Version, items: u64, fpp: f64) -> Result<Self, ClassicalError> {
         check_rate(fpp)?;
         let ln2 = core::f64::consts::LN_2;
-        // Conversion saturates.
+        // The conversion saturates.
         let bits = (-(items as f64) * libm::log(fpp) / (ln2 * ln2)) as u64;
         Self::for_bits(version, items, bits)
     }
 
-    /// The shape that `BloomFilter.create(expectedNumItems, numBits)` gives a filter: `m / n ln(2)`
-    /// hash functions, rounded, at least one, and the bits rounded up to words.
+    /// Returns the shape that `BloomFilter.create(expectedNumItems, numBits)` chooses: `m / n
+    /// ln(2)` hash functions, rounded, at least one, and the bits rounded up to words.
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::OutOfRange`] unless there is an item and a bit, as Spark throws then, and
-    /// for more than 1,074 hash functions or 2^31 - 1 words.
+    /// [`ClassicalError::OutOfRange`] for 0 items or 0 bits, where Spark throws, and for more than
+    /// 1,074 hash functions or 2^31 - 1 words.
     pub fn for_bits(version: Version, items: u64, bits: u64) -> Result<Self, ClassicalError> {
         Number::given(items).check_range("items", 1, i64::MAX - 1)?;
         Number::given(bits).check_range("bits", 1, i64::from(i32::MAX) * 64)?;
@@ -121,11 +122,12 @@ impl Shape {
 }
 
 impl SparkFilter {
-    /// An empty filter, sized as `BloomFilter.create` sizes it: see [`Shape::for_items`].
+    /// Creates an empty filter with the size that `BloomFilter.create` chooses: see
+    /// [`Shape::for_items`].
     ///
     /// # Errors
     ///
-    /// As [`Shape::for_items`], and [`ClassicalError::Alloc`] if there is not enough memory.
+    /// The errors of [`Shape::for_items`], and [`ClassicalError::Alloc`].
     ///
     /// ```
     /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -140,21 +142,21 @@ impl SparkFilter {
         Self::with_shape(Shape::for_items(version, items, fpp)?)
     }
 
-    /// Adds a number, as `putLong` does. Returns true if it was certainly not there before.
+    /// Inserts a number, like `putLong`. Returns true if it was certainly absent before.
     pub fn insert_long(&mut self, key: i64) -> bool {
         self.insert_hash(self.shape.scheme().hash_long(key))
     }
 }
 
 impl<D: AsRef<[u8]>> SparkFilter<D> {
-    /// Opens the bytes of one filter, and nothing after it. Cost: reads the header.
+    /// Opens the bytes of one filter. Nothing may follow it. Cost: reads the header.
     ///
     /// # Errors
     ///
     /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`]
-    /// unless the version is 1 or 2, there are 1 to 1,074 hash functions (Spark has no limit), and
-    /// 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless there are as many words as the header
-    /// says and nothing follows. Bytes that fail must not be used to answer "absent".
+    /// unless the version is 1 or 2 and there are 1 to 1,074 hash functions (Spark has no limit)
+    /// and 1 to 2^31 - 1 words; [`ClassicalError::Length`] if the number of words differs from the
+    /// header or other bytes follow. Rejected bytes must not be used to answer "absent".
     ///
     /// ```
     /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -178,14 +180,14 @@ impl<D: AsRef<[u8]>> SparkFilter<D> {
         Self::open(Shape::checked(version, header.number(4)?, words)?, bytes)
     }
 
-    /// Whether this number may have been added by `putLong`, or a smaller integral type's: false
+    /// Returns whether this number may have been inserted by `putLong`, in any integral type; false
     /// means certainly not.
     #[inline]
     pub fn contains_long(&self, key: i64) -> bool {
         self.contains_hash(self.shape.scheme().hash_long(key))
     }
 
-    /// Looks up numbers, as [`contains_batch`](Self::contains_batch) does bytes.
+    /// Looks up numbers, like [`contains_batch`](Self::contains_batch) does for bytes.
     pub fn contains_longs(&self, keys: &[i64], hits: &mut Bitmask) {
         let hashes = keys.iter().map(|&key| self.shape.scheme().hash_long(key));
         hits.write(keys.len(), |words| self.look_up(hashes, words));

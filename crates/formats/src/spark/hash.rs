@@ -2,10 +2,10 @@
 
 use super::version::Version;
 
-/// Both hashes of a key, from [`Version::hash_long`] or [`Version::hash_bytes`]: the seed of the
-/// second is the first.
+/// Both hashes of a key, computed by [`Version::hash_long`] or [`Version::hash_bytes`]. The first
+/// is the seed of the second.
 ///
-/// Hash a key once, look it up in all filters of the same version and seed.
+/// Hash a key once and look it up in all filters of the same version and seed.
 ///
 /// ```
 /// use blocked_bloom_formats::spark::Version;
@@ -23,21 +23,20 @@ pub struct SparkHash {
 }
 
 impl SparkHash {
-    /// The hash of these halves, as another program computed them.
+    /// Creates a hash from halves that another program computed.
     pub const fn new(h1: i32, h2: i32) -> Self {
         SparkHash { h1, h2 }
     }
 }
 
 impl Version {
-    /// The hash of a number, as `putLong` and `mightContainLong` compute it, of its eight
-    /// little-endian bytes.
+    /// Hashes a number as eight little-endian bytes, like `putLong` and `mightContainLong`.
     #[inline]
     pub fn hash_long(self, key: i64) -> SparkHash {
         self.hash_bytes(key.to_le_bytes())
     }
 
-    /// The hash of bytes, as `putBinary` and `mightContainBinary` compute it; of text, its UTF-8.
+    /// Hashes bytes, like `putBinary` and `mightContainBinary`. Text is hashed as UTF-8.
     ///
     /// Cost: about two nanoseconds per four bytes.
     #[inline]
@@ -53,8 +52,8 @@ fn twice(seed: i32, hash: impl Fn(u32) -> u32) -> SparkHash {
     SparkHash { h1: h1.cast_signed(), h2: hash(h1).cast_signed() }
 }
 
-/// Words of four bytes, little-endian; then, other than the standard, each byte that is left as a
-/// word of its own, sign-extended.
+/// Hashes four-byte little-endian words. Unlike the standard, each remaining byte is hashed as a
+/// separate word, sign-extended.
 #[inline]
 fn murmur3_bytes(key: &[u8], seed: u32) -> u32 {
     let (words, tail) = key.as_chunks();

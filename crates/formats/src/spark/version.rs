@@ -1,7 +1,6 @@
 //! The versions of Spark's filters.
 
-/// The version of a filter: how keys are hashed and where their bits are. It computes the hashes of
-/// keys.
+/// The version of a filter. It determines hashes and positions, and hashes keys.
 ///
 /// ```
 /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -13,18 +12,18 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Version {
-    /// Every Spark up to 4.0. Positions are computed in 32 bits: beyond 2^31 bits, and in filters a
-    /// good deal smaller, they crowd in parts of the filter.
+    /// Every Spark up to 4.0. Positions are computed in 32 bits, so they crowd in parts of filters
+    /// above 2^31 bits, and of somewhat smaller ones.
     V1,
     /// The default since 4.1: positions in 64 bits, and a seed.
     V2 {
-        /// The seed of the hash, 0 unless the program gives one.
+        /// The seed of the hash, by default 0.
         seed: i32,
     },
 }
 
 impl Version {
-    /// The seed of the hash: 0 in version 1.
+    /// Returns the seed of the hash; 0 in version 1.
     pub fn seed(self) -> i32 {
         match self {
             Version::V1 => 0,
@@ -32,7 +31,7 @@ impl Version {
         }
     }
 
-    /// The number that the header has: 1 or 2.
+    /// Returns the number in the header: 1 or 2.
     pub fn number(self) -> u32 {
         match self {
             Version::V1 => 1,

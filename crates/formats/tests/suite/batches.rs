@@ -1,5 +1,5 @@
-//! What the batches of all filters have in common: keys are answered as their hashes are, words
-//! have one length, and what is left when a key panics never says "absent".
+//! Properties of the batches of all filters: keys get the answers of their hashes, words must have
+//! the right length, and after a panic no remaining answer is "absent".
 
 use std::cell::Cell;
 use std::fs;
@@ -55,8 +55,8 @@ fn file(blocks: &[(Vec<u8>, Vec<u8>)], properties: &[(&str, &[u8])]) -> Vec<u8> 
     file.finish(&[("partitionedfilter.rocksdb.BuiltinBloomFilter", place)], Some(properties))
 }
 
-/// Files of 300 keys by name: full filters, partitions under either comparator, a filter of which
-/// nothing can be looked up.
+/// Files of 300 keys by name: full filters, partitions with either comparator, and a filter that
+/// supports no lookup.
 fn files(keys: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
     let all = blocks(keys);
     let full = |which: usize| [(keys[299].clone(), all[which].1.clone())];
@@ -149,16 +149,18 @@ fn rocksdb_files() {
         for kernel in kernels() {
             check(&file.clone().with_kernel(kernel), &looked_up, &hashes, name);
         }
-        let in_any = |&hash| file.filter_blocks().any(|block| block.contains_hash(hash));
+        let any_block = |&hash| file.filter_blocks().any(|block| block.contains_hash(hash));
         let expected: Vec<bool> = match file.whole_keys() {
-            Some(true) => hashes.iter().map(in_any).collect(),
+            Some(true) => hashes.iter().map(any_block).collect(),
             _ => vec![true; hashes.len()],
         };
-        let by_hash = answers(&file, &hashes);
-        assert_eq!(by_hash, expected, "{name}");
-        assert!(by_hash[..300].iter().all(|&maybe| maybe), "{name}");
-        // What is absent by its hash is absent by its key.
-        assert!(looked_up.iter().zip(&by_hash).all(|(key, &maybe)| maybe || !file.contains(key)));
+        let hash_answers = answers(&file, &hashes);
+        assert_eq!(hash_answers, expected, "{name}");
+        assert!(hash_answers[..300].iter().all(|&maybe| maybe), "{name}");
+        // A key whose hash is absent is absent.
+        assert!(
+            looked_up.iter().zip(&hash_answers).all(|(key, &maybe)| maybe || !file.contains(key))
+        );
         let has_partitions = file.layout() == FilterLayout::Partitioned;
         assert_eq!(name.starts_with("partitions"), has_partitions);
         assert_eq!(file.filter_blocks().count(), if has_partitions { 6 } else { 1 });
@@ -167,11 +169,13 @@ fn rocksdb_files() {
     let path = committed("rocksdb").join("bloom_b10_n5000_partitioned.sst");
     let bytes = fs::read(path).unwrap();
     let file = SstFilter::open(&bytes).unwrap();
-    let (mut by_key, mut by_hash) = (Bitmask::new(), Bitmask::new());
-    file.contains_batch(&looked_up, &mut by_key);
-    file.contains_hashes(&hashes, &mut by_hash);
-    assert!(by_key.count_hits() <= by_hash.count_hits() && by_hash.count_hits() < 120);
-    assert!(by_key.hits().all(|i| by_hash.get(i) == Some(true)));
+    let (mut key_answers, mut hash_answers) = (Bitmask::new(), Bitmask::new());
+    file.contains_batch(&looked_up, &mut key_answers);
+    file.contains_hashes(&hashes, &mut hash_answers);
+    assert!(
+        key_answers.count_hits() <= hash_answers.count_hits() && hash_answers.count_hits() < 120
+    );
+    assert!(key_answers.hits().all(|i| hash_answers.get(i) == Some(true)));
 }
 
 #[test]
@@ -189,11 +193,13 @@ fn parquet_filters() {
         assert!(hashes.iter().zip(&expected).all(|(&hash, &is)| filter.contains_hash(hash) == is));
         let atomic = AtomicSplitBlockFilter::from(filter);
         assert_eq!(answers(&atomic, &hashes), expected);
-        let (mut of_keys, mut of_hashes) = (Bitmask::new(), Bitmask::new());
-        atomic.contains_batch(&looked_up, &mut of_keys);
-        atomic.contains_hashes(&hashes, &mut of_hashes);
-        assert!(of_keys == of_hashes && of_keys.iter().eq(expected));
-        assert!(looked_up.iter().zip(of_keys.iter()).all(|(key, is)| atomic.contains(key) == is));
+        let (mut key_answers, mut batch_answers) = (Bitmask::new(), Bitmask::new());
+        atomic.contains_batch(&looked_up, &mut key_answers);
+        atomic.contains_hashes(&hashes, &mut batch_answers);
+        assert!(key_answers == batch_answers && key_answers.iter().eq(expected));
+        assert!(
+            looked_up.iter().zip(key_answers.iter()).all(|(key, is)| atomic.contains(key) == is)
+        );
         let error = atomic.contains_hashes_into(&hashes[..65], &mut [0; 3]).unwrap_err();
         assert_eq!((error.words, error.expected), (3, 2));
     }
@@ -353,11 +359,11 @@ macro_rules! check_owner {
             hashes.iter().for_each(|&hash| filter.prefetch_hash(hash));
             let singles: Vec<bool> = looked_up.iter().map(|key| filter.contains(key)).collect();
             assert!(hits.iter().eq(singles), "{}", $name);
-            let by_hash: Vec<bool> =
+            let hash_answers: Vec<bool> =
                 hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
-            let mut of_hashes = Bitmask::new();
-            filter.contains_hashes(&hashes, &mut of_hashes);
-            assert!(of_hashes.iter().eq(by_hash), "{}", $name);
+            let mut batch_answers = Bitmask::new();
+            filter.contains_hashes(&hashes, &mut batch_answers);
+            assert!(batch_answers.iter().eq(hash_answers), "{}", $name);
         };
         let (mut before, mut hits) = (Bitmask::new(), Bitmask::new());
         answers(&mut before);
@@ -389,7 +395,7 @@ fn owners_that_lend_other_bytes() {
         .unwrap());
 }
 
-/// Bytes that are a byte shorter from some call on.
+/// Bytes that become one byte shorter after some number of calls.
 struct Shrinking {
     bytes: Vec<u8>,
     calls: Cell<usize>,
@@ -495,17 +501,17 @@ fn owners_that_panic() {
         filter.contains_batch_into(&absent, &mut words).unwrap();
         assert!(words.iter().map(|word| word.count_ones()).sum::<u32>() < 50, "{name}");
         panics.set(true);
-        let of_keys = catch_unwind(AssertUnwindSafe(|| {
+        let key_answers = catch_unwind(AssertUnwindSafe(|| {
             filter.contains_batch_into(&absent, &mut words).unwrap();
         }));
-        assert!(of_keys.is_err(), "{name}");
+        assert!(key_answers.is_err(), "{name}");
         let all = [!0, !0, !0, !0, (1 << 44) - 1];
         assert_eq!(words, all, "{name}");
         words.fill(0);
-        let of_hashes = catch_unwind(AssertUnwindSafe(|| {
+        let batch_answers = catch_unwind(AssertUnwindSafe(|| {
             filter.contains_hashes_into(&hashes, &mut words).unwrap();
         }));
-        assert!(of_hashes.is_err() && words == all, "{name}");
+        assert!(batch_answers.is_err() && words == all, "{name}");
     }
 }
 

@@ -110,7 +110,7 @@ fn batches_of_every_length_are_answered_as_single_keys_are() {
                     let mut answers = Bitmask::new();
                     filter.contains_hashes(hashes, &mut answers);
                     assert_eq!((answers.words(), answers.len()), (&expected[..], length));
-                    // What the words held before does not show.
+                    // Previous contents of the words do not matter.
                     answers.write(length, |words| words.fill(u64::MAX));
                     filter.contains_batch(keys, &mut answers);
                     assert_eq!((answers.words(), answers.len()), (&expected[..], length));
@@ -344,7 +344,7 @@ fn statistics_are_those_of_a_classical_filter() {
     assert!(none.view().is_pass_all() && none.into_inner().is_empty());
 }
 
-/// New is what was certainly absent before, and filters are equal by what they hold.
+/// A key is new if it was certainly absent before, and filters with equal contents are equal.
 #[test]
 fn insertions_say_what_was_new() {
     for layout in [Layout::Cassandra2, Layout::Cassandra3, Layout::Cassandra4] {

@@ -29,7 +29,7 @@ fn keys(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|i| random_key(random, i % 40)).collect()
 }
 
-/// Words of random bytes, three quarters of whose bits are set: half of all keys pass two probes.
+/// Random words with three quarters of their bits set, so that half of all keys pass two probes.
 fn words(random: &mut Random, count: usize) -> Vec<u8> {
     (0..count).flat_map(|_| (random.next() | random.next()).to_le_bytes()).collect()
 }
@@ -153,7 +153,7 @@ fn cassandras_filters_merge_into_what_holds_the_keys_of_both() {
     }
 }
 
-/// What a clone counts that keys are added to by hand is what a chain counts.
+/// A cloned link counts inserted keys like a chain.
 #[test]
 fn a_link_counts_the_keys_that_were_new() {
     let chain = blocked_bloom_formats::redis::RedisFilter::new(500, 0.01, None).unwrap();
@@ -176,7 +176,7 @@ fn errors_name_their_source_and_filters_their_shape() {
     assert_eq!(error.to_string(), "no memory for 640 bytes");
     assert_eq!(error.source().unwrap().to_string(), "no memory for 640 bytes");
     let error = ClassicalError::RateTooLow { rate: 1e-5, least: 6.71e-5 };
-    assert_eq!(error.to_string(), "false-positive rate 1e-5: the lowest is 6.71e-5");
+    assert_eq!(error.to_string(), "false-positive rate 1e-5: give at least 6.71e-5");
     assert!(error.source().is_none());
     let spark: ClassicalFilter<Version> = SparkFilter::new(Version::V1, 100, 0.03).unwrap();
     let text = format!("{spark:?} {:?}", GuavaFilter::new(100, 0.03).unwrap().view());

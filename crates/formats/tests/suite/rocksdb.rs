@@ -1,5 +1,5 @@
-//! RocksDB's filters: what RocksDB wrote is answered as it answers, by every kernel; what is
-//! written is what it writes; damage is an error or an answer.
+//! RocksDB's filters: every kernel gives RocksDB's answers, written bytes equal RocksDB's, and
+//! damage is an error or an answer.
 
 mod block;
 mod damage;

@@ -1,4 +1,4 @@
-//! A writer of small SST files, whose checksums fit whatever nonsense is in their blocks.
+//! A writer of small SST files with valid checksums around arbitrary blocks.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use blocked_bloom_formats::FileRanges;
@@ -71,7 +71,7 @@ pub(crate) fn handle([offset, size]: [u64; 2]) -> Vec<u8> {
     [varint(offset), varint(size)].concat()
 }
 
-/// Opens a file of which nothing is loaded but the ranges that were said to be needed.
+/// Opens a file with only the requested ranges loaded.
 pub(crate) fn open_by_ranges(bytes: &[u8]) -> Result<SstFilter<&[u8]>, RocksdbError> {
     let mut ranges = FileRanges::new(bytes.len() as u64);
     loop {

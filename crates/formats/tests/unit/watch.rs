@@ -6,9 +6,9 @@ use std::vec::Vec;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A cache line is prefetched: its address over 64.
+    /// A cache line is prefetched: its address divided by 64.
     Line(usize),
-    /// What has this name is done.
+    /// The work with this name is done.
     Ran(&'static str),
 }
 
@@ -16,7 +16,7 @@ std::thread_local! {
     static SEEN: RefCell<Option<Vec<Event>>> = const { RefCell::new(None) };
 }
 
-/// What this thread does in `work`, in order.
+/// Returns the events of this thread during `work`, in order.
 pub(crate) fn events(work: impl FnOnce()) -> Vec<Event> {
     SEEN.set(Some(Vec::new()));
     work();
@@ -31,7 +31,7 @@ pub(crate) fn note(event: Event) {
     });
 }
 
-/// In place of [`blocked_bloom::parts::prefetch`].
+/// Replaces [`blocked_bloom::parts::prefetch`].
 pub(crate) fn prefetch<T>(memory: &[T], offset: usize) {
     note(Event::Line(memory.as_ptr().addr().wrapping_add(offset) / 64));
     blocked_bloom::parts::prefetch(memory, offset);

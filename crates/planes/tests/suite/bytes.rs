@@ -179,8 +179,8 @@ fn planes_are_not_on_huge_pages_if_the_filters_of_the_store_are_not() {
         let options = PlanesOptions::for_filters(&store, shape);
         let planes = Planes::from_hashes(&options, [[7]]).unwrap();
         let copies = [planes.to_planes().unwrap(), planes.view().to_planes().unwrap()];
-        let [copy, of_view] = copies;
-        [planes.clone(), planes, copy, of_view]
+        let [copy, view_copy] = copies;
+        [planes.clone(), planes, copy, view_copy]
     };
     let [advised, not_advised] = [true, false].map(make);
     let starts = |planes: &[Planes; 4]| planes.each_ref().map(|planes| planes.as_bytes().as_ptr());

@@ -111,10 +111,10 @@ fn words(low: __m256i, high: __m256i) -> [u32; KEYS] {
         _mm256_castsi256_ps(low),
         _mm256_castsi256_ps(high),
     ));
-    let in_order = _mm256_permute4x64_epi64::<0b11_01_10_00>(both);
+    let ordered = _mm256_permute4x64_epi64::<0b11_01_10_00>(both);
     let mut words = [0; KEYS];
     // SAFETY: `words` has the 32 bytes that the store writes; the store allows any alignment.
-    unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), in_order) };
+    unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), ordered) };
     words
 }
 

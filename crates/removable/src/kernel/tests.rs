@@ -57,7 +57,7 @@ fn read(memory: &[Block], hashes: &[u64]) -> Vec<usize> {
 #[test]
 fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
     for kernel in Kernel::supported() {
-        let [of_lookups, of_changes] = expected(kernel);
+        let [lookup_kernels, change_kernels] = expected(kernel);
         let threshold = kernel.prefetch_threshold() / 64;
         for (count, outgrows) in [(threshold, false), (threshold + 1, true)] {
             let mut bytes = vec![[0_u8; 64]; count + 2];
@@ -78,8 +78,8 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
                     };
                     let mut words = vec![0; hashes.len().div_ceil(64)];
                     let found = events(|| contains(kernel, blocks, &hashes, &mut words));
-                    assert_eq!(kernels(&found), of_lookups, "{about}");
-                    match prefetched(&found, of_lookups) {
+                    assert_eq!(kernels(&found), lookup_kernels, "{about}");
+                    match prefetched(&found, lookup_kernels) {
                         true => assert_eq!(lines(&found), read(blocks, &hashes), "{about}"),
                         false => assert!(lines(&found).is_empty(), "{about}"),
                     }
@@ -93,8 +93,8 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
                         assert_eq!(remove(kernel, blocks, &hashes, &mut words), hashes.len());
                     });
                     for found in [added, removed] {
-                        assert_eq!(kernels(&found), of_changes, "{about}");
-                        match prefetched(&found, of_changes) {
+                        assert_eq!(kernels(&found), change_kernels, "{about}");
+                        match prefetched(&found, change_kernels) {
                             true => assert_eq!(lines(&found), read(blocks, &hashes), "{about}"),
                             false => assert!(lines(&found).is_empty(), "{about}"),
                         }
@@ -154,8 +154,9 @@ fn readers_prefetch_what_they_read() {
         // Nothing is copied, so the lines keep their addresses.
         let writer = filter.into_writer();
         let reader = writer.reader();
-        let by_hand = lines(&events(|| hashes.iter().for_each(|&hash| reader.prefetch_hash(hash))));
-        assert_eq!(by_hand, expected);
+        let prefetched_singly =
+            lines(&events(|| hashes.iter().for_each(|&hash| reader.prefetch_hash(hash))));
+        assert_eq!(prefetched_singly, expected);
         let mut hits = blocked_bloom::Bitmask::new();
         let all = events(|| reader.contains_hashes(&hashes, &mut hits));
         if !outgrows {

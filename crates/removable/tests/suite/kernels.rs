@@ -208,24 +208,26 @@ fn the_definition_is_the_documented_one() {
 fn keys_are_the_hashes_of_their_bytes() {
     let keys: Vec<Vec<u8>> = (0..3_000_u32).map(|i| vec![i as u8; i as usize % 40]).collect();
     for kernel in kernels() {
-        let mut by_key = RemovableOptions::new(5_000).empty_filter().unwrap().with_kernel(kernel);
-        let mut by_hash = by_key.clone();
-        let hasher = by_key.hasher().unwrap();
+        let mut filled_with_keys =
+            RemovableOptions::new(5_000).empty_filter().unwrap().with_kernel(kernel);
+        let mut filled_with_hashes = filled_with_keys.clone();
+        let hasher = filled_with_keys.hasher().unwrap();
         let hashes: Vec<u64> = keys.iter().map(|key| hasher.hash(key)).collect();
         // The empty key occurs 75 times; 64 copies fit.
-        let (a, b) = (by_key.insert_batch(&keys), by_hash.insert_hashes(&hashes));
+        let (a, b) =
+            (filled_with_keys.insert_batch(&keys), filled_with_hashes.insert_hashes(&hashes));
         assert_eq!(a, b);
-        assert_eq!(by_key, by_hash);
+        assert_eq!(filled_with_keys, filled_with_hashes);
         let keys = &keys[..1_500];
         let (mut hits, mut expected) = (Bitmask::new(), Bitmask::new());
-        by_key.contains_batch(keys, &mut hits);
-        by_hash.contains_hashes(&hashes[..1_500], &mut expected);
+        filled_with_keys.contains_batch(keys, &mut hits);
+        filled_with_hashes.contains_hashes(&hashes[..1_500], &mut expected);
         assert_eq!(hits, expected);
-        let removed = by_key.remove_batch(keys, &mut hits).unwrap();
-        assert_eq!(removed, by_hash.remove_hashes(&hashes[..1_500], &mut expected));
+        let removed = filled_with_keys.remove_batch(keys, &mut hits).unwrap();
+        assert_eq!(removed, filled_with_hashes.remove_hashes(&hashes[..1_500], &mut expected));
         assert_eq!(hits, expected);
-        assert_eq!(by_key, by_hash);
-        assert_eq!(by_key.keys_inserted(), by_hash.keys_inserted());
+        assert_eq!(filled_with_keys, filled_with_hashes);
+        assert_eq!(filled_with_keys.keys_inserted(), filled_with_hashes.keys_inserted());
     }
 }
 

@@ -7,7 +7,7 @@ use blocked_bloom::InstructionSet;
 
 use super::Table;
 use super::driver::{
-    Equation, KEYS, RING, Ring, Source, batch_by_fours, holds_all, test_singly, with_lines,
+    Equation, KEYS, RING, Ring, Source, batch_by_fours, for_lines, holds_all, test_singly,
 };
 use crate::scheme::rocksdb::{COEFFICIENTS, LOW_HALF, REHASH, Segment, Segments};
 use crate::scheme::{SEED, Shards, Word, shard};
@@ -23,36 +23,13 @@ pub(super) fn is_supported() -> bool {
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
-    contains_64,
-    contains_128,
+    contains_64: for_lines!(batch_64),
+    contains_128: for_lines!(batch_128),
     contains_one_64,
     contains_one_128,
     substitute_64,
     substitute_128,
 };
-
-/// # Safety
-///
-/// The caller must keep the promises of [`Table`] for AVX2.
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-unsafe fn contains_64(shards: &Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
-    debug_assert!(shards.words.len() >= shards.columns as usize);
-    let batch = with_lines!(batch_64, lines);
-    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
-    // `batch`.
-    unsafe { batch(shards, hashes, hits) }
-}
-
-/// # Safety
-///
-/// The caller must keep the promises of [`Table`] for AVX2.
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
-    let batch = with_lines!(batch_128, lines);
-    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
-    // `batch`.
-    unsafe { batch(segments, hashes, hits) }
-}
 
 /// # Safety
 ///

@@ -12,7 +12,7 @@ use core::arch::x86_64::*;
 use blocked_bloom::InstructionSet;
 
 use super::Table;
-use super::driver::{KEYS, RING, batch, prefetch_span, test_each, with_lines};
+use super::driver::{KEYS, RING, batch, for_lines, prefetch_span, test_each};
 use crate::scheme::rocksdb::{COEFFICIENTS, LOW_HALF, REHASH, Segments};
 use crate::scheme::{SEED, Shards, Word, shard};
 
@@ -35,39 +35,13 @@ pub(super) fn is_supported() -> bool {
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx512,
-    contains_64,
-    contains_128,
+    contains_64: for_lines!(batch_64),
+    contains_128: for_lines!(batch_128),
     contains_one_64,
     contains_one_128,
     substitute_64: substitute::substitute_64,
     substitute_128: substitute::substitute_128,
 };
-
-/// # Safety
-///
-/// The caller must keep the promises of [`Table`] for AVX-512.
-#[target_feature(
-    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
-)]
-unsafe fn contains_64(shards: &Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
-    let batch = with_lines!(batch_64, lines);
-    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
-    // `batch`.
-    unsafe { batch(shards, hashes, hits) }
-}
-
-/// # Safety
-///
-/// The caller must keep the promises of [`Table`] for AVX-512.
-#[target_feature(
-    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
-)]
-unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
-    let batch = with_lines!(batch_128, lines);
-    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
-    // `batch`.
-    unsafe { batch(segments, hashes, hits) }
-}
 
 /// Prepared equations with `WORDS` words per column. Aligned, since words that straddle two cache
 /// lines of the stack are stored and loaded twice.
@@ -105,9 +79,7 @@ impl<const WORDS: usize> Ring<WORDS> {
 /// # Safety
 ///
 /// The caller must keep the promises of [`Table`] for AVX-512.
-#[target_feature(
-    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("avx512");
     let bytes = shards.words.as_flattened();
@@ -188,9 +160,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 /// # Safety
 ///
 /// The caller must keep the promises of [`Table`] for AVX-512.
-#[target_feature(
-    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("avx512");
     let bytes = segments.segments().as_flattened();
@@ -283,9 +253,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 /// # Safety
 ///
 /// The caller must keep the promises of [`Table`] for AVX-512.
-#[target_feature(
-    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
     ran!("avx512");
     let shards = Shards { directory, words, columns };
@@ -320,9 +288,7 @@ unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns
 /// # Safety
 ///
 /// The caller must keep the promises of [`Table`] for AVX-512.
-#[target_feature(
-    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
     ran!("avx512");
     let placed = segments.place(hash);

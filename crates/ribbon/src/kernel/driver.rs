@@ -89,20 +89,14 @@ pub(super) fn prefetch_span<const LINES: usize>(bytes: &[u8], offset: usize, spa
     }
 }
 
-/// Returns `$function::<LINES>` for at least this many lines. There are few variants, since each is
-/// a separate loop in the binary.
-macro_rules! with_lines {
-    ($function:ident, $lines:expr) => {
-        match $lines {
-            0 => $function::<0>,
-            1..=2 => $function::<2>,
-            3..=4 => $function::<4>,
-            5..=8 => $function::<8>,
-            _ => $function::<16>,
-        }
+/// The variants of `$function` for 0 and for up to 2, 4, 8 and 16 cache lines. There are few, since
+/// each is a separate loop in the binary.
+macro_rules! for_lines {
+    ($function:ident) => {
+        [$function::<0>, $function::<2>, $function::<4>, $function::<8>, $function::<16>]
     };
 }
-pub(super) use with_lines;
+pub(super) use for_lines;
 
 /// An equation and the place of its bytes.
 #[derive(Clone, Copy)]

@@ -7,36 +7,18 @@ use blocked_bloom::InstructionSet;
 
 use super::Table;
 use super::driver::{
-    Equation, Source, batch_by_fours, holds_in, prepare_each, test_singly, with_lines,
+    Equation, Source, batch_by_fours, for_lines, holds_in, prepare_each, test_singly,
 };
 use super::scalar;
 use crate::scheme::Shards;
 use crate::scheme::rocksdb::Segments;
 
-pub(super) const TABLE: Table =
-    Table { instructions: InstructionSet::Neon, contains_64, contains_128, ..scalar::TABLE };
-
-/// # Safety
-///
-/// The caller must keep the promises of [`Table`] for NEON.
-#[target_feature(enable = "neon")]
-unsafe fn contains_64(shards: &Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
-    let batch = with_lines!(batch_64, lines);
-    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
-    // `batch`.
-    unsafe { batch(shards, hashes, hits) }
-}
-
-/// # Safety
-///
-/// The caller must keep the promises of [`Table`] for NEON.
-#[target_feature(enable = "neon")]
-unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
-    let batch = with_lines!(batch_128, lines);
-    // SAFETY: the caller of this function keeps the promises of `Table`, which are those of
-    // `batch`.
-    unsafe { batch(segments, hashes, hits) }
-}
+pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Neon,
+    contains_64: for_lines!(batch_64),
+    contains_128: for_lines!(batch_128),
+    ..scalar::TABLE
+};
 
 /// # Safety
 ///

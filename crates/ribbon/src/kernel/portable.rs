@@ -4,7 +4,7 @@
 use blocked_bloom::InstructionSet;
 
 use super::driver::{
-    Equation, Source, batch_by_fours, holds_in, prepare_each, test_singly, with_lines,
+    Equation, Source, batch_by_fours, for_lines, holds_in, prepare_each, test_singly,
 };
 use super::{Table, scalar};
 use crate::scheme::Shards;
@@ -12,10 +12,8 @@ use crate::scheme::rocksdb::Segments;
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Portable,
-    contains_64: |shards, lines, hashes, hits| with_lines!(batch_64, lines)(shards, hashes, hits),
-    contains_128: |segments, lines, hashes, hits| {
-        with_lines!(batch_128, lines)(segments, hashes, hits)
-    },
+    contains_64: for_lines!(batch_64),
+    contains_128: for_lines!(batch_128),
     ..scalar::TABLE
 };
 

@@ -9,8 +9,8 @@ use crate::solve;
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Scalar,
-    contains_64,
-    contains_128,
+    contains_64: [contains_64; 5],
+    contains_128: [contains_128; 5],
     contains_one_64: |directory, hash, words, columns| {
         Shards { directory, words, columns }.contains(hash)
     },
@@ -19,11 +19,11 @@ pub(super) const TABLE: Table = Table {
     substitute_128: solve::rocksdb::substitute,
 };
 
-fn contains_64(shards: &Shards<'_>, _: usize, hashes: &[u64], hits: &mut [u64]) {
+fn contains_64(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     look_up(hashes, hits, |hash| shards.contains(hash));
 }
 
-fn contains_128(segments: &Segments<'_>, _: usize, hashes: &[u64], hits: &mut [u64]) {
+fn contains_128(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     look_up(hashes, hits, |hash| segments.contains(hash));
 }
 

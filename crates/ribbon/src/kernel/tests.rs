@@ -96,31 +96,30 @@ fn each_operation_runs_in_its_kernel() {
             };
             for count in [1_usize, 6, 7, 3_000] {
                 // Few hashes are looked up one by one.
-                let of_batch = if count <= 6 { alone } else { expected(kernel) };
+                let batch_kernels = if count <= 6 { alone } else { expected(kernel) };
                 let mut hits = vec![0; count.div_ceil(64)];
-                let of_64 =
+                let found_64 =
                     ran(&mut || contains_64(kernel.into(), &shards, &hashes[..count], &mut hits));
-                assert_eq!(of_64, of_batch, "{kernel}, {columns} columns, {count}");
-                let of_128 = ran(&mut || {
+                assert_eq!(found_64, batch_kernels, "{kernel}, {columns} columns, {count}");
+                let found_128 = ran(&mut || {
                     contains_128(kernel.into(), &segments, &hashes[..count], &mut hits)
                 });
-                assert_eq!(of_128, of_batch, "{kernel}, {columns} columns, {count}");
+                assert_eq!(found_128, batch_kernels, "{kernel}, {columns} columns, {count}");
             }
-            let of_64 = ran(&mut || _ = contains_one_64(kernel.into(), &shards, hashes[0]));
-            assert_eq!(of_64, alone, "{kernel}, {columns} columns");
-            let of_128 = ran(&mut || _ = contains_one_128(kernel.into(), &segments, hashes[0]));
-            assert_eq!(of_128, alone, "{kernel}, {columns} columns");
-            let of_rows = alone;
+            let found_64 = ran(&mut || _ = contains_one_64(kernel.into(), &shards, hashes[0]));
+            assert_eq!(found_64, alone, "{kernel}, {columns} columns");
+            let found_128 = ran(&mut || _ = contains_one_128(kernel.into(), &segments, hashes[0]));
+            assert_eq!(found_128, alone, "{kernel}, {columns} columns");
             let mut rows = Rows::default();
             assert!(rows.add_all(&hashes[..10], 1, 128).unwrap());
             let mut out = vec![[0; 8]; 2 * columns as usize];
-            let of_64 = ran(&mut || substitute_64(kernel, &rows, &mut out, columns, 0));
-            assert_eq!(of_64, of_rows, "{kernel}, {columns} columns");
+            let found_64 = ran(&mut || substitute_64(kernel, &rows, &mut out, columns, 0));
+            assert_eq!(found_64, alone, "{kernel}, {columns} columns");
             let shape = segments.shape();
             let rows = vec![rocksdb::Row::default(); 100 * 128];
             let mut out = vec![[0; 16]; shape.segments()];
-            let of_128 = ran(&mut || substitute_128(kernel, &rows, &mut out, shape));
-            assert_eq!(of_128, of_rows, "{kernel}, {columns} columns");
+            let found_128 = ran(&mut || substitute_128(kernel, &rows, &mut out, shape));
+            assert_eq!(found_128, alone, "{kernel}, {columns} columns");
         }
     }
     // The public methods use the default kernel.
@@ -148,8 +147,8 @@ fn directory(shards: u32, columns: u32) -> (Vec<Word>, Vec<Word>) {
 fn read<S: driver::Source>(source: &S, hash: u64) -> Vec<usize> {
     let driver::Equation { start: at, next, columns, .. } = source.equation(hash);
     let start = source.bytes().as_ptr().addr();
-    let of = |at: usize| (start + at) / 64..=(start + at + columns * S::WORD_BYTES - 1) / 64;
-    let mut lines: Vec<usize> = of(at).chain(of(at + next)).collect();
+    let range = |at: usize| (start + at) / 64..=(start + at + columns * S::WORD_BYTES - 1) / 64;
+    let mut lines: Vec<usize> = range(at).chain(range(at + next)).collect();
     lines.sort_unstable();
     lines.dedup();
     lines
@@ -198,35 +197,40 @@ fn lookups_prefetch_the_lines_that_they_read() {
                 let segments = segments(&data, blocks as u32);
                 let mut hits = [0; 4];
                 let about = std::format!("{kernel}, {columns} columns, {outgrows}");
-                let of_64 =
+                let found_64 =
                     lines(&events(|| contains_64(kernel.into(), &shards, &hashes, &mut hits)));
-                let of_128 =
+                let found_128 =
                     lines(&events(|| contains_128(kernel.into(), &segments, &hashes, &mut hits)));
                 if outgrows && !expected(kernel).is_empty() {
-                    check_lines(&shards, &hashes, &of_64, &about);
-                    check_lines(&segments, &hashes, &of_128, &about);
+                    check_lines(&shards, &hashes, &found_64, &about);
+                    check_lines(&segments, &hashes, &found_128, &about);
                 } else {
-                    assert!(of_64.is_empty() && of_128.is_empty(), "{about}");
+                    assert!(found_64.is_empty() && found_128.is_empty(), "{about}");
                 }
                 // Few hashes are looked up one by one.
                 for count in [2, 3] {
                     let (few, hits) = (&hashes[..count], &mut [0]);
-                    let of_64 = lines(&events(|| contains_64(kernel.into(), &shards, few, hits)));
-                    let of_128 =
+                    let found_64 =
+                        lines(&events(|| contains_64(kernel.into(), &shards, few, hits)));
+                    let found_128 =
                         lines(&events(|| contains_128(kernel.into(), &segments, few, hits)));
                     let is_ahead = outgrows && !expected(kernel).is_empty() && count > 2;
-                    assert_eq!([!of_64.is_empty(), !of_128.is_empty()], [is_ahead; 2], "{about}");
+                    assert_eq!(
+                        [!found_64.is_empty(), !found_128.is_empty()],
+                        [is_ahead; 2],
+                        "{about}"
+                    );
                 }
                 for &hash in &hashes {
-                    let mut of_64 = lines(&events(|| prefetch_64(&shards, hash)));
-                    let mut of_128 = lines(&events(|| prefetch_128(&segments, hash)));
-                    of_64.dedup();
-                    of_128.dedup();
+                    let mut found_64 = lines(&events(|| prefetch_64(&shards, hash)));
+                    let mut found_128 = lines(&events(|| prefetch_128(&segments, hash)));
+                    found_64.dedup();
+                    found_128.dedup();
                     let range = |lines: Vec<usize>| {
                         (lines[0]..=lines[lines.len() - 1]).collect::<Vec<usize>>()
                     };
-                    assert_eq!(of_64, range(read(&shards, hash)), "{about}");
-                    assert_eq!(of_128, range(read(&segments, hash)), "{about}");
+                    assert_eq!(found_64, range(read(&shards, hash)), "{about}");
+                    assert_eq!(found_128, range(read(&segments, hash)), "{about}");
                 }
             }
         }

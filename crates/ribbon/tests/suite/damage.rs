@@ -89,10 +89,10 @@ fn contents_that_nobody_verified() {
         let filter = RibbonFilter::from_bytes_trusted(&bytes, whole.key_hash()).unwrap();
         queries.iter().for_each(|&hash| filter.prefetch_hash(hash));
         for &kernel in &kernels {
-            let by_kernel = filter.view().with_kernel(kernel);
-            by_kernel.contains_hashes(&queries, &mut hits);
+            let view = filter.view().with_kernel(kernel);
+            view.contains_hashes(&queries, &mut hits);
             for (hit, &hash) in hits.iter().zip(&queries) {
-                let found = [hit, by_kernel.contains_hash(hash)];
+                let found = [hit, view.contains_hash(hash)];
                 assert_eq!(found, [filter.contains_hash(hash); 2], "{kernel}");
             }
         }
@@ -116,10 +116,10 @@ fn words_for_less_than_one_block() {
             let filter = RibbonFilter::from_bytes_trusted(&bytes, whole.key_hash()).unwrap();
             queries.iter().for_each(|&hash| filter.prefetch_hash(hash));
             for &kernel in &kernels {
-                let by_kernel = filter.view().with_kernel(kernel);
-                by_kernel.contains_hashes(&queries, &mut hits);
+                let view = filter.view().with_kernel(kernel);
+                view.contains_hashes(&queries, &mut hits);
                 for (hit, &hash) in hits.iter().zip(&queries) {
-                    let found = [hit, by_kernel.contains_hash(hash)];
+                    let found = [hit, view.contains_hash(hash)];
                     let expected = [filter.contains_hash(hash); 2];
                     assert_eq!(found, expected, "{kernel} {columns} {words}");
                 }

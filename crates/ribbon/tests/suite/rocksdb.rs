@@ -164,10 +164,10 @@ fn hostile_trailers_and_lengths() {
             hashes.iter().for_each(|&hash| filter.prefetch_hash(hash));
             assert!(filter.columns() <= 32 && filter.expected_false_positive_rate() <= 1.0);
             for &kernel in &kernels {
-                let by_kernel = filter.with_kernel(kernel);
-                by_kernel.contains_hashes(&hashes, &mut hits);
+                let selected = filter.with_kernel(kernel);
+                selected.contains_hashes(&hashes, &mut hits);
                 for (i, &hash) in hashes.iter().enumerate() {
-                    let found = [hits.get(i), Some(by_kernel.contains_hash(hash))];
+                    let found = [hits.get(i), Some(selected.contains_hash(hash))];
                     let expected = [Some(filter.contains_hash(hash)); 2];
                     assert_eq!(found, expected, "{kernel} {length} {blocks}");
                 }
@@ -207,14 +207,14 @@ fn unsolvable() -> Vec<u64> {
         inverse.wrapping_mul(2_u64.wrapping_sub(REHASH.wrapping_mul(inverse)))
     });
     assert_eq!(REHASH.wrapping_mul(inverse), 1);
-    let of_seed = |seed: u64| {
+    let hashes_for_seed = |seed: u64| {
         let product = seed.wrapping_mul(0xc782_19a2_3eea_dd03);
         let raw = u64::from((product ^ ((product & 0xf0f0_f0f0_f0f0_f0f0) >> 4)) as u32);
         // Within a few slots, so there are fewer unknowns than hashes.
         let seeded = |i: u64| (1 << 63) + (i << 43) + (Random(i).next() >> 24);
         (0..200).map(move |i| seeded(i).wrapping_mul(inverse) ^ raw)
     };
-    (0..256).flat_map(of_seed).collect()
+    (0..256).flat_map(hashes_for_seed).collect()
 }
 
 fn hashes_with_copies() -> Vec<u64> {

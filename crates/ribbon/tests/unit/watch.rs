@@ -83,10 +83,10 @@ mod threads {
     /// the load of the machine.
     pub(crate) fn shared_by_threads(work: impl FnOnce() + Send) -> Vec<&'static str> {
         let meeting = Arc::new(Rendezvous::default());
-        let of_pool = Arc::clone(&meeting);
+        let shared = Arc::clone(&meeting);
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(2)
-            .start_handler(move |_| RENDEZVOUS.set(Some(Arc::clone(&of_pool))))
+            .start_handler(move |_| RENDEZVOUS.set(Some(Arc::clone(&shared))))
             .build()
             .unwrap();
         pool.install(work);

@@ -24,19 +24,19 @@ fn check<D: AsRef<[Block]>>(name: &str, filter: &ScalableBloomFilter<D>) {
         Ok(hasher) => keys.iter().map(|key| hasher.hash(key)).collect(),
         Err(_) => Random(9).hashes(keys.len()),
     };
-    let of_hashes: Vec<bool> = hashes
+    let hash_answers: Vec<bool> = hashes
         .iter()
         .map(|&hash| filter.links().iter().any(|link| link.contains_hash(hash)))
         .collect();
-    let of_keys = if hasher.is_ok() { of_hashes.clone() } else { vec![true; keys.len()] };
+    let key_answers = if hasher.is_ok() { hash_answers.clone() } else { vec![true; keys.len()] };
     let any: &dyn Filter = filter;
     assert_eq!(any.key_hash(), filter.key_hash());
     for (i, &hash) in hashes.iter().enumerate() {
         filter.prefetch_hash(hash);
         any.prefetch_hash(hash);
-        assert_eq!(filter.contains_hash(hash), of_hashes[i], "{name}, hash {i}");
-        assert_eq!(any.contains_hash(hash), of_hashes[i], "{name}, hash {i}");
-        assert_eq!(filter.contains(keys[i]), of_keys[i], "{name}, key {i}");
+        assert_eq!(filter.contains_hash(hash), hash_answers[i], "{name}, hash {i}");
+        assert_eq!(any.contains_hash(hash), hash_answers[i], "{name}, hash {i}");
+        assert_eq!(filter.contains(keys[i]), key_answers[i], "{name}, key {i}");
     }
     let mut hits = Bitmask::new();
     for length in lengths() {
@@ -51,14 +51,14 @@ fn check<D: AsRef<[Block]>>(name: &str, filter: &ScalableBloomFilter<D>) {
         };
         let mut into = vec![u64::MAX; words];
         filter.contains_hashes(hashes, &mut hits);
-        same(&hits, &of_hashes, "hashes");
+        same(&hits, &hash_answers, "hashes");
         filter.contains_hashes_into(hashes, &mut into).unwrap();
         assert_eq!(into, hits.words(), "{name}, {length} hashes");
         into.fill(u64::MAX);
         any.contains_hashes_into(hashes, &mut into).unwrap();
         assert_eq!(into, hits.words(), "{name}, {length} hashes, as `dyn Filter`");
         filter.contains_batch(keys, &mut hits);
-        same(&hits, &of_keys, "keys");
+        same(&hits, &key_answers, "keys");
         into.fill(u64::MAX);
         filter.contains_batch_into(keys, &mut into).unwrap();
         assert_eq!(into, hits.words(), "{name}, {length} keys");
@@ -66,7 +66,7 @@ fn check<D: AsRef<[Block]>>(name: &str, filter: &ScalableBloomFilter<D>) {
         filter.contains_u64s_into(integers, &mut into).unwrap();
         assert_eq!(into, hits.words(), "{name}, {length} integers");
         filter.contains_u64s(integers, &mut hits);
-        same(&hits, &of_keys, "integers");
+        same(&hits, &key_answers, "integers");
 
         for wrong in [words + 1, words + 9, words.saturating_sub(1), 0] {
             if wrong != words {

@@ -244,9 +244,9 @@ proptest! {
         let stored = filter.to_bytes();
         let view = ScalableBloomFilter::from_bytes_any_hash(&stored).unwrap();
         filter.contains_batch(&bytes(&keys), &mut hits);
-        let mut of_view = Bitmask::new();
-        view.contains_batch(&bytes(&keys), &mut of_view);
-        prop_assert_eq!(&of_view, &hits);
+        let mut view_hits = Bitmask::new();
+        view.contains_batch(&bytes(&keys), &mut view_hits);
+        prop_assert_eq!(&view_hits, &hits);
         for &key in &keys {
             let found = hits.get(usize::from(key)) == Some(true);
             prop_assert!(found || !model.contains(&key));

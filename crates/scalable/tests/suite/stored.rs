@@ -16,9 +16,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// No link, one, several, and one filter of caller-supplied hashes.
 fn specimens() -> Vec<ScalableBloomFilter> {
     let caller = KeyHash::Caller { tag: 0xfeed };
-    let mut of_caller = ScalableOptions::new(0.05, 3).with_key_hash(caller).build().unwrap();
-    of_caller.insert_hash(0x0123_4567_89ab_cdef).unwrap();
-    vec![new(0.01, 1_000), filled(0.02, 10, 5).0, filled(0.02, 10, 60).0, of_caller]
+    let mut caller_hashed = ScalableOptions::new(0.05, 3).with_key_hash(caller).build().unwrap();
+    caller_hashed.insert_hash(0x0123_4567_89ab_cdef).unwrap();
+    vec![new(0.01, 1_000), filled(0.02, 10, 5).0, filled(0.02, 10, 60).0, caller_hashed]
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn headers_and_links_that_were_read_apart_are_the_filter() {
         let mut links = filter.links().to_vec();
         links[0] = other.to_filter().unwrap().with_facts(keys, link.contents());
         let error = ScalableBloomFilter::from_stored_headers(&headers, links);
-        let of_blocks = |error| matches!(error, HeaderError::Field { offset: 24, .. });
-        assert!(matches!(error, Err(ScalableFormatError::Header(error)) if of_blocks(error)));
+        let is_about_blocks = |error| matches!(error, HeaderError::Field { offset: 24, .. });
+        assert!(matches!(error, Err(ScalableFormatError::Header(error)) if is_about_blocks(error)));
     }
     let other = KeyHash::Xxh3 { seed: 5 };
     let links = filter.links().iter().map(|link| {

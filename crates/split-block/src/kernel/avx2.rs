@@ -1,4 +1,4 @@
-//! AVX2: one split block in a register; four keys per iteration, whose results are collected
+//! AVX2: one split block in a register; tests four keys per iteration and collects their results
 //! together.
 
 #[cfg(target_arch = "x86")]
@@ -30,36 +30,36 @@ pub(super) fn run<R>(work: impl FnOnce() -> R) -> R {
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The CPU must support AVX2.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn contains_one(block: &SplitBlock, hash: u64) -> bool {
-    // SAFETY: the 32 bytes of the reference; the load has no alignment to respect.
+    // SAFETY: reads the 32 bytes of the reference; the load allows any alignment.
     let words = unsafe { _mm256_loadu_si256(block.as_ptr().cast()) };
     _mm256_testc_si256(words, Masks::new().mask(hash as u32)) != 0
 }
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The CPU must support AVX2.
 #[target_feature(enable = "avx2")]
 unsafe fn insert_one(block: &mut SplitBlock, hash: u64) -> bool {
     let (block, mask) = (block.as_mut_ptr().cast(), Masks::new().mask(hash as u32));
-    // SAFETY: the 32 bytes of the reference; the load has no alignment to respect.
+    // SAFETY: reads the 32 bytes of the reference; the load allows any alignment.
     let words = unsafe { _mm256_loadu_si256(block) };
     let set = _mm256_or_si256(words, mask);
-    // SAFETY: as the load; the reference is exclusive.
+    // SAFETY: writes the 32 bytes of the exclusive reference; the store allows any alignment.
     unsafe { _mm256_storeu_si256(block, set) };
     _mm256_testc_si256(words, mask) == 0
 }
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX2.
 #[target_feature(enable = "avx2")]
 unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64]) {
     ran!("avx2");
-    // SAFETY: the caller promised the number of blocks.
+    // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
     let test = unsafe { Test::new(blocks) };
     for_each_word::<KEYS, LINES>(
         blocks,
@@ -72,23 +72,24 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for AVX2.
 #[target_feature(enable = "avx2")]
 unsafe fn insert<const LINES: usize>(blocks: &mut [SplitBlock], hashes: &[u64]) {
     ran!("avx2");
     let masks = Masks::new();
     for_each_block::<LINES>(blocks, hashes, |block, hash| {
         let block = block.as_ptr().cast::<__m256i>();
-        // SAFETY: the 32 bytes of a cell, to whose contents there are no references; the load has
-        // no alignment to respect.
+        // SAFETY: reads the 32 bytes of a cell, to whose contents no references exist. The load
+        // allows any alignment.
         let words = unsafe { _mm256_loadu_si256(block) };
         let words = _mm256_or_si256(words, masks.mask(hash as u32));
-        // SAFETY: as the load; a cell may be written.
+        // SAFETY: writes the 32 bytes of the cell, which is allowed through a shared reference to a
+        // cell. The store allows any alignment.
         unsafe { _mm256_storeu_si256(block, words) };
     });
 }
 
-/// What all keys of a batch share.
+/// Values that all keys of a batch share.
 struct Test<'a> {
     /// 1 to 2^32 - 1.
     blocks: &'a [SplitBlock],
@@ -105,7 +106,7 @@ impl<'a> Test<'a> {
         Test { blocks, masks: Masks::new() }
     }
 
-    /// One bit per key, set if it may be present.
+    /// Returns one bit per key, set if the key may be present.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn test_four(&self, hashes: &[u64; KEYS]) -> u64 {
@@ -118,14 +119,14 @@ impl<'a> Test<'a> {
         zero_mask(missing)
     }
 
-    /// The bits of the key that are not set in its block.
+    /// Returns the key's bits that are not set in its block.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn missing(&self, hash: &u64) -> __m256i {
         let [lo, hi] = halves(hash);
-        // SAFETY: `new` was promised the number of blocks.
+        // SAFETY: the caller of `new` promised 1 to 2^32 - 1 blocks.
         let block = unsafe { address(self.blocks, u64::from(hi) << 32) };
-        // SAFETY: the 32 bytes of a block in `blocks`; the load has no alignment to respect.
+        // SAFETY: reads the 32 bytes of a block in `blocks`; the load allows any alignment.
         let words = unsafe { _mm256_loadu_si256(block.cast()) };
         _mm256_andnot_si256(words, self.masks.mask(lo))
     }
@@ -142,12 +143,12 @@ impl Masks {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn new() -> Self {
-        // SAFETY: eight words; the load has no alignment to respect.
+        // SAFETY: `SALTS` has the 32 bytes that the load reads; the load allows any alignment.
         let salts = unsafe { _mm256_loadu_si256(SALTS.as_ptr().cast()) };
         Masks { salts, ones: _mm256_set1_epi32(1) }
     }
 
-    /// The mask of a key whose hash has this low half: a bit in each of the eight words.
+    /// Returns the mask of a key whose hash has this low half: one bit in each of the eight words.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn mask(&self, lo: u32) -> __m256i {
@@ -156,26 +157,26 @@ impl Masks {
     }
 }
 
-/// The low and the high half of a hash, each by a load of its own, which can broadcast. After one
-/// load of both the compiler moves a half through a general register to a vector's first lane and
-/// from there to the others: three instructions in place of one.
+/// Returns the low and the high half of a hash, each with a separate load that can broadcast. After
+/// one load of both, the compiler moves a half through a general register to the first lane of a
+/// vector and from there to the others: three instructions instead of one.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn halves(hash: &u64) -> [u32; 2] {
     let halves = core::ptr::from_ref(hash).cast::<u32>();
-    // SAFETY: the first four bytes of the reference's eight, which are the low ones on x86.
+    // SAFETY: reads the first four of the reference's eight bytes, which are the low half on x86.
     let low = unsafe { halves.read() };
-    // SAFETY: the other four; `wrapping_add` stays inside the eight.
+    // SAFETY: reads the last four of the reference's eight bytes.
     let high = unsafe { halves.wrapping_add(1).read() };
     [low, high]
 }
 
-/// One bit per register, set if it is zero.
+/// Returns one bit per register, set if the register is zero.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn zero_mask(registers: [__m256i; 4]) -> u64 {
-    // Saturating packs, from 32 bits to 16 and to 8, turn nothing but zero into zero. Then each
-    // half of the register has four bytes of each register.
+    // Saturating packs, from 32 bits to 16 and to 8, map only zero to zero. Afterwards each half of
+    // the result has four bytes of each register.
     let low = _mm256_packs_epi32(registers[0], registers[1]);
     let high = _mm256_packs_epi32(registers[2], registers[3]);
     let all = _mm256_packs_epi16(low, high);

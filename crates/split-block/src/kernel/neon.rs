@@ -1,5 +1,5 @@
-//! NEON: one split block in two registers; eight keys per iteration, whose results are collected
-//! together. Inserting is scalar, which the compiler turns into the same instructions.
+//! NEON: one split block in two registers; tests eight keys per iteration and collects their
+//! results together. Insertion is scalar, which the compiler translates to the same instructions.
 
 use core::arch::aarch64::*;
 
@@ -19,11 +19,11 @@ const KEYS: usize = 8;
 
 /// # Safety
 ///
-/// As [`Table`] says.
+/// The caller must keep the promises of [`Table`] for NEON.
 #[target_feature(enable = "neon")]
 unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64]) {
     ran!("neon");
-    // SAFETY: the caller promised the number of blocks.
+    // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
     let test = unsafe { Test::new(blocks) };
     for_each_word::<KEYS, LINES>(
         blocks,
@@ -34,7 +34,7 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
     );
 }
 
-/// What all keys of a batch share.
+/// Values that all keys of a batch share.
 struct Test<'a> {
     /// 1 to 2^32 - 1.
     blocks: &'a [SplitBlock],
@@ -60,7 +60,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// One bit per key, set if it may be present.
+    /// Returns one bit per key, set if the key may be present.
     #[inline]
     #[target_feature(enable = "neon")]
     fn eight(&self, hashes: &[u64; KEYS]) -> u64 {
@@ -70,32 +70,31 @@ impl<'a> Test<'a> {
         u64::from(vaddvq_u32(vorrq_u32(low, high)))
     }
 
-    /// One word per key, all ones if it may be present, else zero.
+    /// Returns one word per key: all ones if the key may be present, otherwise zero.
     #[inline]
     #[target_feature(enable = "neon")]
     fn test_four(&self, hashes: [u64; 4]) -> uint32x4_t {
         let [a, b, c, d] = hashes;
-        // Pairwise maxima keep what is not zero: four words per key, two, one.
+        // Pairwise maxima keep non-zero words: four words per key, then two, then one.
         let low = vpmaxq_u32(self.missing(a), self.missing(b));
         let high = vpmaxq_u32(self.missing(c), self.missing(d));
         vceqzq_u32(vpmaxq_u32(low, high))
     }
 
-    /// The bits of the key that are not set in its block, of word `i` and word `4 + i` together.
+    /// Returns the key's bits that are not set in its block; words `i` and `4 + i` are combined.
     #[inline]
     #[target_feature(enable = "neon")]
     fn missing(&self, hash: u64) -> uint32x4_t {
-        // SAFETY: `new` was promised the number of blocks.
+        // SAFETY: the caller of `new` promised 1 to 2^32 - 1 blocks.
         let block = unsafe { address(self.blocks, hash) };
-        // SAFETY: the 32 bytes of a block in `blocks`; the load is of bytes and has no alignment to
-        // respect.
+        // SAFETY: reads the 32 bytes of a block in `blocks`; loads of bytes allow any alignment.
         let words = unsafe { vld1q_u8_x2(block.cast()) };
         let low = vbicq_u32(self.bits::<0>(hash), vreinterpretq_u32_u8(words.0));
         let high = vbicq_u32(self.bits::<1>(hash), vreinterpretq_u32_u8(words.1));
         vorrq_u32(low, high)
     }
 
-    /// The key's bit in each word of half `HALF` of its block.
+    /// Returns the key's bit in each word of half `HALF` of its block.
     #[inline]
     #[target_feature(enable = "neon")]
     fn bits<const HALF: usize>(&self, hash: u64) -> uint32x4_t {
@@ -107,9 +106,9 @@ impl<'a> Test<'a> {
 #[inline]
 #[target_feature(enable = "neon")]
 fn registers(words: &[u32; 8]) -> [uint32x4_t; 2] {
-    // SAFETY: four of eight words.
+    // SAFETY: reads the first four of eight words.
     let low = unsafe { vld1q_u32(words.as_ptr()) };
-    // SAFETY: the other four.
+    // SAFETY: reads the last four of eight words.
     let high = unsafe { vld1q_u32(words[4..].as_ptr()) };
     [low, high]
 }

@@ -1,7 +1,7 @@
-//! Portable SIMD through the crate `wide`: the eight words of one key in a register or two.
+//! Portable SIMD with the crate `wide`: the eight words of one key in one or two registers.
 //!
-//! Without a shift by different counts, which SSE2 does not have, the masks take longer than all
-//! else. Inserting is scalar.
+//! SSE2 has no shift with different counts per lane, so computing the masks takes most of the time.
+//! Insertion is scalar.
 
 use blocked_bloom::InstructionSet;
 use wide::u32x8;
@@ -20,11 +20,11 @@ fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mu
     let count = blocks.len() as u32;
     let test =
         |&[hash]: &[u64; 1]| u64::from(has_all(&blocks[block_index(hash, count) as usize], hash));
-    // One at a time leaves no rest.
+    // One key at a time leaves no rest.
     for_each_word::<1, LINES>(blocks, hashes, hits, test, |_| 0);
 }
 
-/// Whether every bit of the key is set in its block.
+/// Returns whether every bit of the key is set in its block.
 #[inline]
 fn has_all(block: &SplitBlock, hash: u64) -> bool {
     let (words, _) = block.as_chunks();

@@ -1,5 +1,5 @@
-//! The probe scheme one key at a time: runs everywhere, and is what the other kernels are compared
-//! with.
+//! The probe scheme, one key at a time. It runs everywhere and is the reference for the other
+//! kernels.
 
 use blocked_bloom::InstructionSet;
 
@@ -20,7 +20,7 @@ fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mu
         let block = &blocks[split_block::block_index(hash, count) as usize];
         u64::from(split_block::contains(block, hash))
     };
-    // One at a time leaves no rest.
+    // One key at a time leaves no rest.
     for_each_word::<1, LINES>(blocks, hashes, hits, test, |_| 0);
 }
 

@@ -1,4 +1,4 @@
-//! Bytes and sizes are Arrow's, and its filters are answered as it answers.
+//! Bytes and sizes equal Arrow's, and its filters give its answers.
 
 use std::fs;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ fn raw_filters_are_answered_and_written_byte_for_byte() {
 
 #[test]
 fn sizes_are_arrows() {
-    // Bits as arrow-rs gives them, cut to bytes and rounded up to a power of two.
+    // The bits of arrow-rs, truncated to bytes and rounded up to a power of two.
     for (rate, distinct_values, bits) in [
         (0.1, 10, 57),
         (0.01, 10, 96),

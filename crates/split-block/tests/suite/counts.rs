@@ -1,9 +1,9 @@
-//! What the README says of the size of the code, and of how much of it is unsafe.
+//! The README's counts of code lines and of `unsafe`.
 
 use std::fs;
 use std::path::Path;
 
-/// Lines, and places of `unsafe` outside comments, of the files below a folder.
+/// Counts lines, and `unsafe` outside comments, in the files below a folder.
 fn count(folder: &Path) -> (usize, usize) {
     let (mut lines, mut places) = (0, 0);
     for entry in fs::read_dir(folder).unwrap() {

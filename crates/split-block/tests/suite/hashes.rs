@@ -1,11 +1,11 @@
-//! Values in Arrow's layout are hashed as they are one by one, and bad offsets are errors.
+//! Values in Arrow's layout get the same hashes as single values, and bad offsets are errors.
 
 use blocked_bloom::{Filter, HashError};
 use blocked_bloom_split::{SplitBlockFilter, hash_offsets, hash_value};
 
 #[test]
 fn values_by_offsets_have_the_hashes_of_single_ones() {
-    // Of every length up to 300, so with and without the loop over 32 bytes.
+    // Every length up to 300, so with and without the loop over 32 bytes.
     let bytes: Vec<u8> =
         (0..45_150_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
     let offsets: Vec<u32> = (0..301).map(|i| i * (i.max(1) - 1) / 2).collect();
@@ -16,7 +16,7 @@ fn values_by_offsets_have_the_hashes_of_single_ones() {
     let mut hashes = vec![0; 300];
     hash_offsets(&bytes, &offsets, &mut hashes).unwrap();
     assert_eq!(hashes, values(0..300));
-    // Part of the column, by part of its offsets; of other types.
+    // A slice of the column, selected by a slice of its offsets, of other types.
     let part: Vec<i64> = offsets[100..=200].iter().map(|&offset| offset.into()).collect();
     hash_offsets(&bytes, &part, &mut hashes[..100]).unwrap();
     assert_eq!(hashes[..100], values(100..200));

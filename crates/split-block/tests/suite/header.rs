@@ -1,4 +1,4 @@
-//! Headers are read as Thrift, field by field, whatever stands between them.
+//! Headers are read as Thrift, field by field, with any fields between them.
 
 use blocked_bloom_split::thrift::{Reader, ThriftError};
 use blocked_bloom_split::{SplitBlockError, SplitBlockFilter};
@@ -18,7 +18,7 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
     let fields =
         [(1, I32, number(32)), (2, STRUCT, arm(1)), (3, STRUCT, arm(1)), (4, STRUCT, arm(1))];
     assert_eq!(open(&header(&fields)), Ok(1));
-    // In any order, with fields of every type that nobody knows in between and inside.
+    // In any order, with unknown fields of every type between and inside them.
     let unknown = [
         (9, 1, vec![]),
         (9, 2, vec![]),
@@ -54,7 +54,7 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
             )
         };
         assert!(is_missing(&error), "{error}");
-        // Of a wrong type.
+        // The wrong type.
         fields.push((id, if kind == I32 { I64 } else { I32 }, number(32)));
         let error = open(&header(&fields)).unwrap_err();
         assert!(
@@ -86,7 +86,7 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
         fields[0].2 = number(found);
         assert_eq!(open(&header(&fields)), Err(SplitBlockError::BitsetLength { found }));
     }
-    // More than Arrow makes is read, if it is there.
+    // Larger filters than Arrow's are read if the bytes exist.
     for found in [(128 << 20) + 32, i64::from(i32::MAX) - 31] {
         let mut fields = fields.to_vec();
         fields[0].2 = number(found);
@@ -100,7 +100,7 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
     ));
 }
 
-/// What does not fit is an error, and no other number.
+/// A number that does not fit is an error, and not truncated.
 #[test]
 fn numbers_have_64_bits() {
     let read = |last: &[u8]| Reader::new(&[&[0xff; 9], last].concat(), 5).i64();

@@ -1,13 +1,13 @@
-//! Every kernel gives the bits and the answers of the probe scheme, for every length, number of
-//! blocks and alignment; folding and union are exact.
+//! Every kernel agrees with the probe scheme, for every length, number of blocks and alignment.
+//! Folding and union are exact.
 
 use blocked_bloom::{Bitmask, Filter, LengthError};
 use blocked_bloom_split::{SplitBlock, SplitBlockError, SplitBlockFilter, hash_value, split_block};
 
 use crate::common::{Random, kernels};
 
-/// The probe scheme as Parquet states it, in arithmetic that shares nothing with `split_block`:
-/// bytes and bits of the set of a hash.
+/// The probe scheme as Parquet defines it, in arithmetic that shares nothing with `split_block`:
+/// the bytes and bits that a hash sets.
 fn bits(hash: u64, bytes: usize) -> [(usize, u8); 8] {
     const SALTS: [u128; 8] = [
         0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947,
@@ -31,7 +31,7 @@ fn naive_insert(bitset: &mut [u8], hash: u64) {
     }
 }
 
-/// A bitset of this many blocks, with ten bits per key, and its hashes.
+/// A bitset of this many blocks with ten bits per key, and its hashes.
 fn filled(blocks: usize, seed: u64) -> (Vec<u8>, Vec<u64>) {
     let mut bitset = vec![0; 32 * blocks];
     let hashes = Random(seed).hashes(blocks * 26);
@@ -39,7 +39,7 @@ fn filled(blocks: usize, seed: u64) -> (Vec<u8>, Vec<u64>) {
     (bitset, hashes)
 }
 
-/// Present and random, alternately.
+/// Present and random hashes, alternately.
 fn queries(present: &[u64], count: usize) -> Vec<u64> {
     let mut random = Random(9);
     let pick = |i: usize| match i % 2 {
@@ -77,7 +77,7 @@ fn check(filter: SplitBlockFilter<&[SplitBlock]>, hashes: &[u64], hits: &mut Bit
 fn every_length_and_number_of_blocks() {
     let kernels = kernels();
     let mut hits = Bitmask::new();
-    // 100,003 blocks, 3.2 MB, outgrow what is taken to fit the cache: they are prefetched.
+    // 100,003 blocks (3.2 MB) exceed the prefetch threshold, so they are prefetched.
     for blocks in [1, 2, 3, 7, 64, 1_000, 100_003] {
         let (bitset, present) = filled(blocks, blocks as u64);
         let hashes = queries(&present, 200);
@@ -98,7 +98,7 @@ fn every_alignment_of_a_buffer_that_ends_at_its_allocation() {
         let (bitset, present) = filled(blocks, 3);
         let hashes = queries(&present, 150);
         for offset in offsets {
-            // Exactly as long as needed: a sanitizer sees a kernel that reads past the last block.
+            // Exactly as long as needed, so that a sanitizer detects a read past the last block.
             let mut bytes = Vec::with_capacity(offset + bitset.len());
             bytes.resize(offset, 0xff);
             bytes.extend_from_slice(&bitset);
@@ -135,7 +135,7 @@ fn batches_of_keys_are_answered_as_their_hashes() {
     let keys: Vec<&[u8]> = (0..700).map(|i| &long[..i % 300]).collect();
     let hashes: Vec<u64> = keys.iter().map(hash_value).collect();
     let (mut hits, mut expected) = (Bitmask::new(), Bitmask::new());
-    // Blocks of 8 MiB are prefetched while keys are hashed.
+    // Blocks in 8 MiB are prefetched while keys are hashed.
     for blocks in [16, 65_536, 262_144] {
         let mut filter = SplitBlockFilter::with_blocks(blocks).unwrap();
         keys.iter().step_by(3).for_each(|key| _ = filter.insert(key));
@@ -210,7 +210,7 @@ fn folding_gives_the_filter_of_the_smaller_size() {
                 made.insert_hashes(&hashes);
                 assert_eq!(filter, made, "{blocks} blocks, {keys} keys, {rate}");
                 assert_eq!(filter.to_bytes(), made.to_bytes());
-                // The smallest that is estimated to keep the rate.
+                // The smallest size that is estimated to keep the rate.
                 let estimate = |folded: u32| (1.0 - (1.0 - fill).powf(folded.into())).powi(8);
                 if left < blocks {
                     assert!(estimate(blocks / left) <= rate * 1.000_001);
@@ -227,7 +227,7 @@ fn folding_gives_the_filter_of_the_smaller_size() {
     filter.insert("one");
     assert_eq!(filter.shrink_to_false_positive_rate(f64::NAN), 1);
     assert_eq!(filter.view().blocks().len(), 8);
-    // An empty one keeps every rate, even what is none.
+    // An empty filter keeps every rate, even an invalid one.
     for rate in [f64::NAN, -1.0] {
         let mut empty = SplitBlockFilter::with_blocks(8).unwrap();
         assert_eq!(empty.shrink_to_false_positive_rate(rate), 8, "{rate}");
@@ -278,7 +278,7 @@ fn unions_hold_the_values_of_both() {
     assert_eq!(filter, unchanged);
 }
 
-/// A stored filter may have any number of blocks; its copy is added to, folded and merged.
+/// A stored filter may have any number of blocks. Its copy accepts values, folds and merges.
 #[test]
 fn copies_of_any_number_of_blocks_are_added_to_and_folded() {
     for blocks in [1, 3, 5, 6, 12, 96, 100, 1_000] {
@@ -312,7 +312,7 @@ fn copies_of_any_number_of_blocks_are_added_to_and_folded() {
     }
 }
 
-/// The rate of the bits is what is measured; the writers' estimate is lower.
+/// The rate of the bits equals the measured rate. The writers' estimate is lower.
 #[test]
 fn the_estimated_rate_is_the_measured_one() {
     let (bitset, _) = filled(4_000, 8);

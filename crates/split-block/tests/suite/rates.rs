@@ -1,4 +1,4 @@
-//! The rate by the formula is that of the mixture it stands for, and what filters have.
+//! The formula of the rate equals the mixture that it stands for, and the rate of filters.
 
 use blocked_bloom::Filter;
 use blocked_bloom_split::SplitBlockFilter;
@@ -10,7 +10,7 @@ fn mixed(i: u64) -> u64 {
     i ^ i >> 31
 }
 
-/// The mean over the values that a block may hold, term by term.
+/// The mean over the number of values in a block, term by term.
 fn mixture(values: u64, blocks: u32) -> f64 {
     let n = f64::from(blocks);
     let (mut log, mut rate) = (values as f64 * (-1.0 / n).ln_1p(), 0.0);
@@ -28,13 +28,13 @@ fn the_rate_is_the_mean_over_blocks() {
         let (rate, expected) = (false_positive_rate(values, blocks), mixture(values, blocks));
         assert!((rate - expected).abs() < 1e-12 + 1e-9 * expected, "{values} in {blocks}: {rate}");
     }
-    // A block that holds all values, none, and one that does not exist.
+    // One block with all values, no values, and no block.
     let one = (1.0 - (31.0_f64 / 32.0).powi(40)).powi(8);
     assert!((false_positive_rate(40, 1) - one).abs() < 1e-12);
     assert_eq!((false_positive_rate(0, 8), false_positive_rate(8, 0)), (0.0, 1.0));
 }
 
-/// Within four standard errors of 2 million lookups.
+/// Checks that the measured rate is within four standard errors of 2 million lookups.
 #[test]
 fn filters_have_the_rate() {
     const LOOKUPS: u64 = 2_000_000;
@@ -43,7 +43,7 @@ fn filters_have_the_rate() {
         (1..=values).for_each(|i| _ = filter.insert_hash(mixed(i)));
         let found = (1..=LOOKUPS).filter(|i| filter.contains_hash(mixed(i + (1 << 40)))).count();
         let rate = false_positive_rate(values, blocks);
-        // The rate of one filter differs from the mean over filters, too: by less than a hundredth.
+        // One filter's rate also differs from the mean over filters, by less than 1 %.
         let error = 4.0 * (rate / LOOKUPS as f64).sqrt() + 0.01 * rate;
         let found = found as f64 / LOOKUPS as f64;
         assert!((found - rate).abs() < error, "{values} in {blocks}: {found}, expected {rate}");

@@ -1,5 +1,5 @@
-//! The split-block filter that threads fill, and selection vectors: the bits and rows of the scalar
-//! probe scheme.
+//! The concurrent split-block filter and selection vectors: the bits and rows of the scalar probe
+//! scheme.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ use blocked_bloom_split::{AtomicSplitBlockFilter, SplitBlockFilter, split_block}
 
 use crate::common::{Random, kernels};
 
-/// What the probe scheme, one hash after the other, makes of these hashes.
+/// Inserts these hashes one after the other with the probe scheme.
 fn scalar(blocks: u32, hashes: &[u64]) -> Vec<[u8; 32]> {
     let mut all = vec![[0; 32]; blocks as usize];
     for &hash in hashes {
@@ -22,7 +22,7 @@ fn is_set(blocks: &[[u8; 32]], hash: u64) -> bool {
     split_block::contains(&blocks[index as usize], hash)
 }
 
-/// 2^16 blocks, 2 MiB, outgrow what any kernel takes to fit the cache: they are prefetched.
+/// 2^16 blocks (2 MiB) exceed every kernel's prefetch threshold, so they are prefetched.
 const BLOCKS: [u32; 6] = [1, 2, 4, 64, 1 << 10, 1 << 16];
 
 #[test]
@@ -35,8 +35,8 @@ fn threads_fill_the_bits_of_one_thread() {
             thread::scope(|scope| {
                 for i in 0..threads {
                     let (filter, hashes) = (&filter, &hashes);
-                    // Neighbours overlap by half: the same hashes are added by two threads at the
-                    // same time.
+                    // Neighbours overlap by half, so that two threads insert the same hashes
+                    // concurrently.
                     let part = hashes.len() / threads;
                     let end = (i * part + part + part / 2).min(hashes.len());
                     let end = if i + 1 == threads { hashes.len() } else { end };
@@ -47,7 +47,7 @@ fn threads_fill_the_bits_of_one_thread() {
                             let length = lengths[batch % lengths.len()].min(rest.len());
                             let (now, later) = rest.split_at(length);
                             filter.insert_hashes(now);
-                            // What this thread added it finds, whatever the others do.
+                            // The thread finds its own insertions.
                             assert!(now.iter().all(|&hash| filter.contains_hash(hash)));
                             (rest, batch) = (later, batch + 1);
                         }

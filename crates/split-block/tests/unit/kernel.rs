@@ -1,5 +1,5 @@
-//! Unit tests of `src/kernel.rs`, which includes this file: which kernel each operation
-//! runs in, and that what it prefetches are the blocks that it reads some keys later.
+//! Unit tests of `src/kernel.rs`, which includes this file: which kernel each operation runs in,
+//! and that it prefetches the blocks that it reads later.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ fn hashes(count: u64) -> Vec<u64> {
     (0..count).map(|key| blocked_bloom::KeyHasher::default().hash(key.to_le_bytes())).collect()
 }
 
-/// The kernels of a lookup and of an insertion: by the name, not by what `table` finds.
+/// The kernels of a lookup and of an insertion, determined by name instead of with `table`.
 fn expected(kernel: Kernel) -> [&'static [&'static str]; 2] {
     match kernel.name() {
         "avx512" => [&["avx512"], &["avx2"]],
@@ -30,7 +30,7 @@ fn expected(kernel: Kernel) -> [&'static [&'static str]; 2] {
     }
 }
 
-/// The cache lines of each hash's block, two of each if that many are prefetched.
+/// The cache lines of each hash's block, two per block if that many are prefetched.
 fn read(blocks: &[SplitBlock], hashes: &[u64], lines: usize) -> Vec<usize> {
     let start = blocks.as_ptr().addr();
     let block = |&hash: &u64| {
@@ -59,7 +59,7 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
                     let found = events(|| contains(kernel.into(), blocks, &hashes, &mut words));
                     assert_eq!(kernels(&found), of_lookups, "{about}");
                     assert_eq!(lines(&found), read(blocks, &hashes, prefetched), "{about}");
-                    // Memory that is written is never shifted.
+                    // Memory that is written is always aligned.
                     if shift == to_line {
                         let found = events(|| insert(kernel.into(), blocks, &hashes));
                         assert_eq!(kernels(&found), of_inserts, "{about}");
@@ -71,8 +71,8 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
     }
 }
 
-/// Checks that when key `i` is worked on, as many are prefetched as the distance says: at most
-/// `at_once` more than that, and no fewer. What works on keys notes the event.
+/// Checks that the prefetches before key `i` are at least the distance ahead, and at most `at_once`
+/// more. The tested code records an event for each key.
 fn check_distance(all: &[Event], hashes: usize, at_once: usize, distance: usize, about: &str) {
     let worked = all.iter().enumerate().filter(|(_, event)| **event == Event::Ran("key"));
     assert_eq!(worked.clone().count(), hashes, "{about}");
@@ -110,8 +110,8 @@ fn check_distances(blocks: &mut [SplitBlock], distance: usize) {
             };
             for_each_word::<8, 1>(blocks, &hashes, &mut words, test, rest);
         });
-        // The rest of a word is fewer than eight: they are at the end of the batch, where all are
-        // prefetched.
+        // The rest of a word has fewer than eight hashes. It is at the end of the batch, where all
+        // are prefetched.
         let whole = hashes.len() - hashes.len() % 8;
         let at_end = lines(&eights).len();
         let worked = eights.iter().enumerate().filter(|(_, event)| **event == Event::Ran("key"));
@@ -152,21 +152,21 @@ fn filters_prefetch_by_hand_and_where_they_are_shared() {
         let blocks = (bytes / SPLIT_BLOCK_BYTES) as u32;
         let blocks = if outgrows { blocks.next_power_of_two() } else { 1 << blocks.ilog2() };
         let filter = SplitBlockFilter::with_blocks(blocks).unwrap();
-        let of_one = |hash: u64| lines(&events(|| filter.prefetch_hash(hash)));
+        let prefetched = |hash: u64| lines(&events(|| filter.prefetch_hash(hash)));
         for &hash in &hashes {
-            assert_eq!(of_one(hash), read(filter.blocks(), &[hash], 2));
+            assert_eq!(prefetched(hash), read(filter.blocks(), &[hash], 2));
         }
-        // From keys each once too, by whichever of both ways.
+        // Lookups by key also prefetch each block once, in either way.
         for count in [1, 8, 9, 64, 65, 203, 300] {
             let found = lines(&events(|| filter.contains_batch(&keys[..count], &mut hits)));
             let expected = read(filter.blocks(), &values[..count], usize::from(outgrows));
             assert_eq!(found, expected, "{bytes} bytes, {count} keys");
         }
-        // Nothing is copied, so that the blocks stay where they were.
+        // Nothing is copied, so the blocks keep their addresses.
         let expected = read(filter.blocks(), &hashes, 1);
         let shared = AtomicSplitBlockFilter::from(filter);
-        let by_hand = events(|| hashes.iter().for_each(|&hash| shared.prefetch_hash(hash)));
-        assert_eq!(lines(&by_hand), expected);
+        let singly = events(|| hashes.iter().for_each(|&hash| shared.prefetch_hash(hash)));
+        assert_eq!(lines(&singly), expected);
         let expected = if outgrows { expected } else { Vec::new() };
         let looked_up = lines(&events(|| shared.contains_hashes(&hashes, &mut hits)));
         assert_eq!(looked_up, expected);

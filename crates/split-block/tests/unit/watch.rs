@@ -1,12 +1,11 @@
-//! What unit tests see of the code that they run: which cache lines are prefetched, and which loops
-//! of which kernel run.
+//! Records which cache lines the tested code prefetches, and which kernels' loops it runs.
 
 use std::cell::RefCell;
 use std::vec::Vec;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A cache line is prefetched: its address over 64.
+    /// A cache line is prefetched: its address divided by 64.
     Line(usize),
     /// A loop of this kernel runs.
     Ran(&'static str),
@@ -16,7 +15,7 @@ std::thread_local! {
     static SEEN: RefCell<Option<Vec<Event>>> = const { RefCell::new(None) };
 }
 
-/// What this thread does in `work`, in order.
+/// Returns the events of this thread during `work`, in order.
 pub(crate) fn events(work: impl FnOnce()) -> Vec<Event> {
     SEEN.set(Some(Vec::new()));
     work();
@@ -31,13 +30,13 @@ pub(crate) fn note(event: Event) {
     });
 }
 
-/// In place of [`blocked_bloom::parts::prefetch`].
+/// Replaces [`blocked_bloom::parts::prefetch`].
 pub(crate) fn prefetch<T>(memory: &[T], offset: usize) {
     note(Event::Line(memory.as_ptr().addr().wrapping_add(offset) / 64));
     blocked_bloom::parts::prefetch(memory, offset);
 }
 
-/// The lines among the events.
+/// Returns the prefetched lines.
 pub(crate) fn lines(events: &[Event]) -> Vec<usize> {
     let line = |event: &Event| match event {
         Event::Line(line) => Some(*line),
@@ -46,7 +45,7 @@ pub(crate) fn lines(events: &[Event]) -> Vec<usize> {
     events.iter().filter_map(line).collect()
 }
 
-/// The kernels whose loops ran, each once.
+/// Returns the kernels whose loops ran, without duplicates.
 pub(crate) fn kernels(events: &[Event]) -> Vec<&'static str> {
     let kernel = |event: &Event| match event {
         Event::Line(_) => None,

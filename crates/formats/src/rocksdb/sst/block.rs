@@ -1,14 +1,14 @@
-//! A block of an SST file: where it is said to lie, and its bytes once they are verified.
+//! A block of an SST file: its stored location, and its bytes after verification.
 
 use blocked_bloom::Stored;
 
 use super::super::block::FilterBlock;
 use super::super::error::RocksdbError;
 
-/// Compression type and checksum, which follow every block.
+/// Size of the compression type and checksum that follow every block.
 pub(super) const TRAILER_BYTES: u64 = 5;
 
-/// Where a block lies, without its trailer.
+/// The location of a block, without its trailer.
 #[derive(Clone, Copy)]
 pub(super) struct Handle {
     pub(super) offset: u64,
@@ -16,24 +16,24 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Where the block after this one begins.
+    /// Returns the offset of the next block.
     pub(super) fn end(self) -> u64 {
         self.offset.saturating_add(self.size).saturating_add(TRAILER_BYTES)
     }
 }
 
-/// A block that was verified.
+/// A verified block.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'a> {
-    /// What it is, for errors.
+    /// Its name in errors.
     pub(super) name: &'static str,
     pub(super) offset: u64,
     pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Block<'a> {
-    /// The filter in the block, in the bytes that `hold` makes of it. Five bytes or fewer are what
-    /// RocksDB wrote, since the block was verified: they answer "maybe".
+    /// Opens the filter in the block; `hold` returns the bytes to keep. Five bytes or fewer answer
+    /// "maybe": the block was verified, so RocksDB wrote them.
     pub(super) fn filter<D: AsRef<[u8]>>(
         self,
         hold: impl Fn(Self) -> BlockBytes<D>,
@@ -45,8 +45,8 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The bytes of a filter block: a part of those that `D` holds, or none if their owner lends fewer
-/// or more than were verified.
+/// The bytes of a filter block: a part of the bytes in `D`, or none if their length has changed
+/// since verification.
 #[derive(Clone, Copy)]
 pub(super) struct BlockBytes<D> {
     pub(super) stored: Stored<D>,
@@ -64,8 +64,8 @@ impl<D: AsRef<[u8]>> AsRef<[u8]> for BlockBytes<D> {
     }
 }
 
-/// Cold: otherwise a conditional move chooses the bytes, and the address of what is looked up in
-/// them waits for it.
+/// Cold, so that the compiler branches. A conditional move would make the address of the block wait
+/// for this check.
 #[cold]
 fn empty_slice() -> &'static [u8] {
     &[]

@@ -1,8 +1,8 @@
 //! The entries of a block of keys and values: the metaindex, the properties, the index of filter
 //! partitions.
 //!
-//! Varints, handles and keys that share a prefix with the one before. What reaches past the block
-//! is an error; no value is copied.
+//! Entries have varints, handles, and keys that share a prefix with the previous key. An entry that
+//! extends past the block is an error. No value is copied.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use super::super::error::RocksdbError;
 use super::block::{Block, Handle};
 use crate::varint;
 
-/// A place in a block.
+/// A position in a block.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     block: Block<'a>,
@@ -29,7 +29,7 @@ impl<'a> Cursor<'a> {
         RocksdbError::Malformed { block: self.block.name, offset, expected }
     }
 
-    /// Seven bits a byte, lowest first, the last byte below 128.
+    /// Reads a number with seven bits per byte, the lowest first. The last byte is below 128.
     pub(super) fn varint(&mut self) -> Result<u64, RocksdbError> {
         let error = self.malformed("a number of at most 64 bits");
         let (number, length) =
@@ -58,10 +58,10 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A key as it is stored: bytes that it shares with the key before it, and its own.
+/// A stored key: the length that it shares with the previous key, and its own bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key<'a> {
-    /// At most the length of the key before it.
+    /// At most the length of the previous key.
     pub(super) shared: usize,
     pub(super) suffix: &'a [u8],
 }
@@ -71,7 +71,7 @@ impl Key<'_> {
         self.shared + self.suffix.len()
     }
 
-    /// Turns the key before this one into this one.
+    /// Converts the previous key into this one.
     pub(super) fn follow(&self, key: &mut Vec<u8>) -> Result<(), AllocError> {
         key.truncate(self.shared);
         let error = AllocError::new(self.len() as u64);
@@ -83,9 +83,9 @@ impl Key<'_> {
 
 /// Reads a block from its first entry to its last.
 pub(super) struct Entries<'a> {
-    /// Of the block without its restart points, which are for searching.
+    /// The block without its restart points, which are only needed for searching.
     pub(super) cursor: Cursor<'a>,
-    /// Length of the last key.
+    /// Length of the previous key.
     key_length: usize,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Entries<'a> {
     pub(super) fn new(block: Block<'a>) -> Result<Self, RocksdbError> {
         let end = || {
             let (rest, count) = block.bytes.split_last_chunk()?;
-            // The top bit says that a hash index follows, which only data blocks have.
+            // The top bit announces a hash index, which only data blocks have.
             let restarts = u64::from(u32::from_le_bytes(*count));
             let end = (rest.len() as u64).checked_sub(4 * restarts)?;
             rest.get(..end as usize)
@@ -107,7 +107,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Calls `each` with every key and value, in their order.
+    /// Calls `each` with every key and value, in order.
     pub(super) fn for_each(
         block: Block<'a>,
         mut each: impl FnMut(&[u8], Block<'a>) -> Result<(), RocksdbError>,
@@ -126,7 +126,7 @@ impl<'a> Entries<'a> {
         self.cursor.position == self.cursor.block.bytes.len()
     }
 
-    /// The next entry's key, and the value as a block of its own.
+    /// Reads the next entry: its key, and its value as a separate block.
     pub(super) fn next(&mut self) -> Result<(Key<'a>, Block<'a>), RocksdbError> {
         let [shared, own] = self.key_lengths()?;
         let length = self.cursor.varint()?;
@@ -136,7 +136,7 @@ impl<'a> Entries<'a> {
         Ok((key, Block { offset, bytes, ..self.cursor.block }))
     }
 
-    /// The next entry's key, where the value's length is not stored: the cursor is then at the
+    /// Reads the next entry's key if the value's length is not stored. The cursor is then at the
     /// value.
     pub(super) fn next_key(&mut self) -> Result<Key<'a>, RocksdbError> {
         let [shared, own] = self.key_lengths()?;

@@ -1,5 +1,5 @@
-//! The metaindex of an SST file: which filter there is, and where. Only RocksDB's own filters are
-//! read, and none that is kept per data block.
+//! The metaindex of an SST file: the kind and the location of its filter. Only RocksDB's own
+//! filters are supported, and none that is stored per data block.
 
 use super::super::error::RocksdbError;
 use super::block::{Block, Handle};
@@ -18,29 +18,29 @@ use super::entries::{Cursor, Entries};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FilterLayout {
-    /// There is none.
+    /// No filter.
     None,
     /// One block for the whole file.
     Full,
     /// A block per range of keys, and an index of them.
     Partitioned,
-    /// Only a filter per data block, which RocksDB dropped in 2022 and which is not read here.
+    /// Only a filter per data block, which RocksDB dropped in 2022 and which is not supported.
     PerDataBlock,
-    /// Only a filter by a policy that is not RocksDB's own.
+    /// Only a filter of a policy other than RocksDB's own.
     OtherPolicy,
 }
 
-/// Names of RocksDB's own filters in the metaindex: the same for LegacyBloom, FastLocalBloom and
+/// Names of RocksDB's own filters in the metaindex, the same for LegacyBloom, FastLocalBloom and
 /// Ribbon.
 const FULL: &[u8] = b"fullfilter.rocksdb.BuiltinBloomFilter";
 const PARTITIONED: &[u8] = b"partitionedfilter.rocksdb.BuiltinBloomFilter";
 
-/// What the metaindex names.
+/// The contents of the metaindex.
 pub(super) struct Metaindex {
     pub(super) properties: Option<Handle>,
     pub(super) full: Option<Handle>,
     pub(super) partitioned: Option<Handle>,
-    /// What there is if there is no full and no partitioned filter.
+    /// The layout if there is neither a full nor a partitioned filter.
     pub(super) unread: FilterLayout,
 }
 

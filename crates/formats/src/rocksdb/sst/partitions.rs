@@ -1,7 +1,8 @@
-//! A filter in partitions, and the index that says where they lie.
+//! A partitioned filter, and the index of its partitions.
 //!
-//! Partitions that overlap or lie in another order than their keys are errors. Only keys that are
-//! ordered by their bytes are searched for; under another comparator every partition is looked up.
+//! Partitions that overlap, or are not in the order of their keys, are errors. A key is only
+//! searched for if keys are ordered by their bytes; with another comparator every partition is
+//! looked up.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -18,7 +19,7 @@ use super::properties::Properties;
 use super::separators::Separators;
 use super::table::Table;
 
-/// The comparator under which keys are ordered by their bytes.
+/// The comparator that orders keys by their bytes.
 const BYTEWISE: &str = "leveldb.BytewiseComparator";
 
 /// Sequence number and type, which follow the user key in an internal key.
@@ -28,7 +29,7 @@ const INTERNAL_BYTES: usize = 8;
 pub(super) struct Partitions<D> {
     /// At least one, in the order of their keys.
     filters: Vec<FilterBlock<BlockBytes<D>>>,
-    /// One for each, unless the keys are ordered by more than their bytes.
+    /// One per partition, unless keys are ordered by more than their bytes.
     separators: Option<Separators>,
 }
 
@@ -55,8 +56,8 @@ impl<D: AsRef<[u8]>> Partitions<D> {
             if let Some(separators) = &mut separators {
                 separators.push(separator, &mut last_key, start)?;
             }
-            // In the order of the file, so that each byte is verified once, whatever the index
-            // says.
+            // In the order of the file, so that each byte is verified once for any contents of the
+            // index.
             let first = if filters.is_empty() { 0 } else { last.end() };
             let filter = match table.block("filter partition", handle, first) {
                 Err(RocksdbError::NotLoaded { offset, length }) => {
@@ -90,7 +91,7 @@ impl<D: AsRef<[u8]>> Partitions<D> {
         Partitions { filters: filters.collect(), ..self }
     }
 
-    /// The partition that holds the key if any does, unless that is not known.
+    /// Returns the partition that may contain the key, or `None` if that is unknown.
     pub(super) fn partition(&self, key: &[u8]) -> Option<usize> {
         self.separators.as_ref().map(|separators| separators.partition_of_key(key))
     }
@@ -102,16 +103,16 @@ impl<D: AsRef<[u8]>> Partitions<D> {
         }
     }
 
-    /// Whether any partition may hold the prefix.
+    /// Returns whether any partition may contain the prefix.
     pub(super) fn contains_prefix(&self, prefix: &[u8]) -> bool {
         self.filters.iter().any(|filter| filter.contains(prefix))
     }
 
-    /// Whether a key that begins with `start`, of which `prefix` was added to the filter, may be
-    /// present.
+    /// Returns whether a key that begins with `start` may be present. `prefix` is its prefix in the
+    /// filter.
     ///
     /// Looks up the partitions whose keys may begin with `start`, usually one or two: not every
-    /// release of RocksDB adds a prefix to the partition before its keys as well.
+    /// release of RocksDB also inserts a prefix into the partition before its keys.
     pub(super) fn contains_start(&self, start: &[u8], prefix: &[u8]) -> bool {
         let Some(separators) = &self.separators else { return self.contains_prefix(prefix) };
         let first = separators.partition_of_key(start);
@@ -119,16 +120,17 @@ impl<D: AsRef<[u8]>> Partitions<D> {
         self.filters[first..=last].iter().any(|filter| filter.contains(prefix))
     }
 
-    /// Looks up every hash in every partition: a hash does not tell which one its key is in.
+    /// Looks up every hash in every partition, because a hash does not determine its key's
+    /// partition.
     pub(super) fn look_up_hashes(&self, hashes: &[u64], words: &mut [u64]) {
-        // If the owner of the file panics, what is left says "maybe".
+        // If the owner of the file panics, the remaining answers are "maybe".
         fill_with_hits(words, hashes.len());
         self.merge_hits(words, |filter, hits| _ = filter.contains_hashes_into(hashes, hits));
     }
 
-    /// Looks up keys, whose bytes `bytes` reads. There is one word per 64 keys.
+    /// Looks up keys, whose bytes `bytes` reads; `words` has one word per 64 keys.
     pub(super) fn look_up<K>(&self, keys: &[K], words: &mut [u64], bytes: impl ReadKey<K> + Copy) {
-        // If a key or the owner of the file panics when it is read, what is left says "maybe".
+        // If a key or the owner of the file panics, the remaining answers are "maybe".
         fill_with_hits(words, keys.len());
         let Some(separators) = &self.separators else {
             return self.merge_hits(words, |filter, hits| _ = filter.look_up(keys, hits, bytes));
@@ -139,7 +141,7 @@ impl<D: AsRef<[u8]>> Partitions<D> {
         let mut hits = Vec::new();
         for places in places.chunk_by(|a, b| a.0 == b.0) {
             hits.resize(places.len().div_ceil(64), 0);
-            // There is a word per 64 places.
+            // There is one word per 64 keys.
             _ = self.filters[places[0].0].look_up(places, &mut hits, IndexedKeys(keys, bytes));
             for (at, &(_, i)) in places.iter().enumerate() {
                 let miss = !hits[at / 64] >> (at % 64) & 1;
@@ -148,7 +150,7 @@ impl<D: AsRef<[u8]>> Partitions<D> {
         }
     }
 
-    /// The hits of any partition.
+    /// Combines the hits of all partitions.
     fn merge_hits(
         &self,
         words: &mut [u64],
@@ -172,15 +174,14 @@ impl<K, B: ReadKey<K>> ReadKey<(usize, usize)> for IndexedKeys<'_, K, B> {
     }
 }
 
-/// Most bytes of partitions that are needed at once, so that whoever loads them can show how far
-/// the work is.
+/// Maximum bytes of partitions requested at once, so that callers that load them can show progress.
 const MAX_RUN_BYTES: u64 = 64 << 20;
 
-/// If there are fewer bytes than this between two partitions, they are loaded, too: a file with
-/// gaps, which no writer makes, is then not opened again for each partition.
+/// If fewer bytes than this are between two partitions, they are loaded too. A file with gaps,
+/// which no writer produces, is then not reopened for each partition.
 const MAX_GAP: u64 = 1 << 20;
 
-/// Bytes from the partition at `start` to the end of the last that may be loaded with it.
+/// Returns the bytes from `start` to the end of the last partition to load together.
 fn length_of_run(
     table: &Table<'_, '_>,
     start: Handle,
@@ -201,7 +202,7 @@ fn length_of_run(
     Ok(last.end() - start.offset)
 }
 
-/// The next separator and the handle of its partition.
+/// Reads the next separator and the handle of its partition.
 fn next<'a>(
     entries: &mut Entries<'a>,
     is_delta: bool,
@@ -215,8 +216,8 @@ fn next<'a>(
     Ok((separator, Cursor::new(value).handle()?))
 }
 
-/// Reads a handle of which only the difference from the last one's size is stored; the whole handle
-/// is, where the separator shares nothing with the last.
+/// Reads a handle that is stored as the difference from the previous size. If the separator shares
+/// nothing with the previous one, the whole handle is stored.
 fn delta_handle(
     cursor: &mut Cursor<'_>,
     separator: Key<'_>,
@@ -225,7 +226,7 @@ fn delta_handle(
     if separator.shared == 0 {
         return cursor.handle();
     }
-    let error = cursor.malformed("a difference of sizes that gives a number of 64 bits");
+    let error = cursor.malformed("a difference of sizes within 64 bits");
     let zigzag = cursor.varint()?;
     let difference = (zigzag >> 1).cast_signed() ^ -((zigzag & 1).cast_signed());
     let size = last.size.checked_add_signed(difference).ok_or(error)?;

@@ -1,6 +1,6 @@
-//! The properties of an SST file that say what can be looked up in its filter.
+//! The properties of an SST file that determine which lookups its filter supports.
 //!
-//! Where a property is missing, lookups that depend on it are answered "maybe".
+//! If a property is missing, lookups that depend on it answer "maybe".
 
 use alloc::string::String;
 use core::ops::Range;
@@ -11,7 +11,7 @@ use super::super::error::RocksdbError;
 use super::block::Block;
 use super::entries::{Cursor, Entries};
 
-/// What is known of a table; nothing of one without properties.
+/// The known properties of a table; all are unset without a properties block.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Properties {
     pub(super) comparator: Option<String>,
@@ -21,8 +21,8 @@ pub(super) struct Properties {
     pub(super) prefixes: Option<bool>,
     pub(super) filter_entries: Option<u64>,
     pub(super) range_deletions: Option<u64>,
-    /// Whether the separators of the partition index are user keys; without the property they are
-    /// internal keys.
+    /// Whether the separators of the partition index are user keys. By default they are internal
+    /// keys.
     pub(super) user_key_separators: bool,
     /// Whether handles of the partition index are stored as differences.
     pub(super) delta_handles: bool,
@@ -56,7 +56,7 @@ impl Properties {
         Ok(properties)
     }
 
-    /// Where in the block the sequence number is that RocksDB writes when it ingests a file.
+    /// Returns the range of the sequence number that RocksDB writes when it ingests a file.
     pub(super) fn sequence_number(block: Block<'_>) -> Option<Range<usize>> {
         let mut place = None;
         let outcome = Entries::for_each(block, |name, value| {
@@ -70,7 +70,7 @@ impl Properties {
     }
 }
 
-/// A copy: the owner of the file may lend other bytes later.
+/// Copies a text, since the owner of the file may lend other bytes later.
 fn text(value: Block<'_>) -> Result<Option<String>, AllocError> {
     let Ok(text) = core::str::from_utf8(value.bytes) else { return Ok(None) };
     let mut copy = String::new();

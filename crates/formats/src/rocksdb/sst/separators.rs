@@ -1,8 +1,8 @@
-//! The separators of a partition index: which partition a key or prefix falls into.
+//! The separators of a partition index, which determine the partition of a key or prefix.
 //!
-//! Each is not below the last key of its partition. Separators in another order are errors, and so
-//! are long runs of them that share bytes: a search reads one run. They are copied once, so that a
-//! search depends on nothing that the owner of the file lends later.
+//! Each separator is at least the last key of its partition. Separators out of order are errors,
+//! and so are long runs of separators that share bytes, since a search reads one run. They are
+//! copied once, so a search does not depend on later bytes of the file's owner.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -12,20 +12,20 @@ use blocked_bloom::AllocError;
 use super::super::error::RocksdbError;
 use super::entries::{Cursor, Key};
 
-/// Most separators from one that shares no bytes with the last to the next such: what a query may
-/// cost, whatever the file. RocksDB's `index_block_restart_interval`, 1 by default.
+/// Maximum number of separators in a run, from one that shares no bytes to the next such. It bounds
+/// the cost of a query for any file. RocksDB's `index_block_restart_interval` is 1 by default.
 const MAX_RUN: usize = 4_096;
 
-/// Separators that are ordered by their bytes. They are kept as they are stored, in terms of the
-/// one before: decoded they may be as long as the square of the index.
+/// Separators ordered by their bytes. They are kept in the stored form, relative to the previous
+/// one: decoded, they could be as long as the square of the index.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Separators {
     list: Vec<Separator>,
-    /// What each does not share with the one before it.
+    /// The bytes of each separator that it does not share with the previous one.
     bytes: Vec<u8>,
-    /// The indices of those that share nothing: the first, and one at least every [`MAX_RUN`].
+    /// Indices of separators that share nothing: the first, and at least one every [`MAX_RUN`].
     runs: Vec<usize>,
-    /// Bytes at the end of a separator that do not belong to the user key.
+    /// Number of bytes at the end of a separator that do not belong to the user key.
     suffix: usize,
 }
 
@@ -38,12 +38,13 @@ struct Separator {
 }
 
 impl Separators {
-    /// None yet; of each the last `suffix` bytes do not belong to the user key.
+    /// Creates an empty list. The last `suffix` bytes of each separator do not belong to the user
+    /// key.
     pub(super) fn new(suffix: usize) -> Self {
         Separators { list: Vec::new(), bytes: Vec::new(), runs: Vec::new(), suffix }
     }
 
-    /// Adds a separator, read at `place` and no shorter than the suffix; `last` becomes it.
+    /// Appends a separator, read at `place` and not shorter than the suffix. `last` becomes it.
     pub(super) fn push(
         &mut self,
         separator: Key<'_>,
@@ -74,8 +75,8 @@ impl Separators {
         Ok(())
     }
 
-    /// Whether the user key of a separator is at least that of the key before it. Bytes that they
-    /// share are not read again.
+    /// Returns whether the user key of a separator is at least the previous one. Shared bytes are
+    /// not read again.
     fn are_in_order(&self, before: &[u8], separator: Key<'_>) -> bool {
         let before = &before[..before.len().saturating_sub(self.suffix)];
         let length = separator.len() - self.suffix;
@@ -84,7 +85,7 @@ impl Separators {
             length.checked_sub(separator.shared).map_or(&[][..], |own| &separator.suffix[..own]);
         match equal == separator.shared {
             true => &before[equal..] <= own,
-            // One of the two ends within the bytes that they share.
+            // One of the two ends within the shared bytes.
             false => before.len() <= length,
         }
     }
@@ -94,15 +95,16 @@ impl Separators {
         Key { shared, suffix: &self.bytes[start..end] }
     }
 
-    /// The partition that holds the key if any does.
+    /// Returns the partition that contains the key, if any does.
     pub(super) fn partition_of_key(&self, key: &[u8]) -> usize {
         self.first(key, usize::MAX, |order| order != Ordering::Less)
     }
 
-    /// The first partition of which `holds` is true, or the last of all: of the order of the first
-    /// `most` bytes of its separator's user key and `key`. `holds` is false up to some partition.
+    /// Returns the first partition for which `holds` is true, or the last partition. `holds` takes
+    /// the order of the first `most` bytes of the separator's user key relative to `key`. It must
+    /// be false up to some partition and true afterwards.
     ///
-    /// Cost: a binary search for the run, then one step for each separator in it.
+    /// Cost: a binary search for the run, then one step per separator in it.
     pub(super) fn first(&self, key: &[u8], most: usize, holds: impl Fn(Ordering) -> bool) -> usize {
         let order = |walk: &mut Walk<'_>, i: usize| {
             let separator = self.get(i);
@@ -118,22 +120,22 @@ impl Separators {
     }
 }
 
-/// Compares separator after separator of a run with a key, without decoding them.
+/// Compares the separators of a run with a key, one after the other, without decoding them.
 #[derive(Clone)]
 struct Walk<'k> {
     key: &'k [u8],
-    /// Bytes that the last separator and the key have in common,
+    /// The separator's byte after the common bytes.
     common: usize,
-    /// and the separator's byte after them.
+    /// The separator's byte after the common bytes.
     next: Option<u8>,
 }
 
 impl Walk<'_> {
-    /// The order of the next separator's first `length` bytes and the key. The first separator
-    /// shares nothing.
+    /// Returns the order of the next separator's first `length` bytes relative to the key. The
+    /// first separator shares nothing.
     fn step(&mut self, separator: Key<'_>, length: usize) -> Ordering {
         let Key { shared, suffix } = separator;
-        // Where it shares more than is common, what was not common still is not.
+        // If it shares more than the common bytes, the order does not change.
         if shared <= self.common {
             let own = suffix.iter().zip(&self.key[shared..]).take_while(|(a, b)| a == b).count();
             self.common = shared + own;

@@ -1,7 +1,7 @@
 //! The frame of an SST file: its footer, and blocks with their trailers.
 //!
-//! A block is only lent if its checksum fits, it is not compressed, and it lies between the start
-//! of the file and its footer.
+//! A block is only returned if its checksum is valid, it is not compressed, and it is between the
+//! start of the file and its footer.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -14,22 +14,22 @@ use super::block::{Block, Handle, TRAILER_BYTES};
 use super::entries::Cursor;
 use crate::ranges::FileRanges;
 
-/// Bytes of a footer, of `format_version` 1 and later.
+/// Size of a footer of `format_version` 1 and later.
 const FOOTER_BYTES: usize = 53;
 /// The last bytes of a block-based SST file, as a little-endian number: since `format_version` 1,
-/// and of 0, which is not read.
+/// and for version 0, which is not supported.
 pub const SST_MAGICS: [u64; 2] = [0x88e2_41b7_85f4_cff7, 0xdb47_7524_8b80_fb57];
 /// First four bytes of the footer's second part since `format_version` 6.
 const EXTENDED_MAGIC: u32 = u32::from_le_bytes([0x3e, 0, 0x7a, 0]);
 
-/// An SST file whose footer was read.
+/// An SST file with a decoded footer.
 pub(super) struct Table<'t, 'a> {
     file: &'t FileRanges<'a>,
     /// Offset of the footer.
     pub(super) footer: u64,
     pub(super) format_version: u32,
     pub(super) checksum: ChecksumKind,
-    /// Mixed with offsets into checksums since `format_version` 6; 0 before.
+    /// Mixed with offsets into checksums since `format_version` 6; otherwise 0.
     base_context: u32,
     pub(super) metaindex: Handle,
 }
@@ -76,7 +76,7 @@ impl<'t, 'a> Table<'t, 'a> {
         Ok(table)
     }
 
-    /// The second part of a footer of `format_version` 6 or later, and the footer's checksum.
+    /// Reads the second part of a footer of `format_version` 6 or later, and checks its checksum.
     fn read_extended(&mut self, footer: &[u8; FOOTER_BYTES]) -> Result<(), RocksdbError> {
         let unknown = |at: usize, found: u64, expected: u64| RocksdbError::Footer {
             offset: self.footer + at as u64,
@@ -93,7 +93,7 @@ impl<'t, 'a> Table<'t, 'a> {
         let size = u64::from(u32_at(footer, 13));
         self.base_context = u32_at(footer, 9);
         if self.base_context == 0 {
-            // Writers never choose 0: checksums would not depend on where their blocks are.
+            // Writers never use 0, with which checksums would not depend on the place of their blocks.
             let (block, expected) = ("footer", "a base context checksum other than 0");
             return Err(RocksdbError::Malformed { block, offset: self.footer + 9, expected });
         }
@@ -112,13 +112,13 @@ impl<'t, 'a> Table<'t, 'a> {
         Ok(())
     }
 
-    /// What is added to the checksum of a block at this offset.
+    /// Returns the number that is added to the checksum of a block at this offset.
     fn context(&self, offset: u64) -> u32 {
         let folded = (offset as u32).wrapping_add((offset >> 32) as u32);
         if self.base_context == 0 { 0 } else { self.base_context ^ folded }
     }
 
-    /// The block's bytes, verified. It must not begin before `first`.
+    /// Returns a block after verifying it. It must not begin before `first`.
     pub(super) fn block(
         &self,
         name: &'static str,
@@ -129,9 +129,9 @@ impl<'t, 'a> Table<'t, 'a> {
         self.verify(name, handle, bytes, stored)
     }
 
-    /// The properties block. RocksDB writes a sequence number into it when it ingests the file, but
-    /// leaves the checksum, which was computed with zeros in that place: `sequence_number` finds
-    /// the place.
+    /// Returns the properties block. When RocksDB ingests a file, it writes a sequence number into
+    /// the block but keeps the checksum, which was computed with zeros in that place.
+    /// `sequence_number` locates the place.
     pub(super) fn block_with_sequence_number(
         &self,
         name: &'static str,
@@ -154,7 +154,7 @@ impl<'t, 'a> Table<'t, 'a> {
         }
     }
 
-    /// The block with its compression type, and its checksum.
+    /// Returns the block with its compression type, and its checksum.
     fn unverified(
         &self,
         name: &'static str,
@@ -174,7 +174,7 @@ impl<'t, 'a> Table<'t, 'a> {
         Ok((bytes, u32::from_le_bytes(*stored)))
     }
 
-    /// The block of these bytes, of which the last is the compression type.
+    /// Returns the block of these bytes, the last of them the compression type.
     fn verify<'b>(
         &self,
         name: &'static str,
@@ -201,7 +201,7 @@ impl<'t, 'a> Table<'t, 'a> {
     }
 }
 
-/// The block, and its compression type, which is there at least.
+/// Splits the block and its compression type, which always exists.
 fn split_compression_type<'a>(
     name: &'static str,
     handle: Handle,

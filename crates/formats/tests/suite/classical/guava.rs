@@ -67,9 +67,9 @@ fn answers_are_those_of_a_naive_reading() {
                 let hashes: Vec<_> = keys.iter().map(hash_key).collect();
                 check_batches(0..=200, &expected, |n, hits| {
                     filter.contains_batch(&keys[..n], hits);
-                    let of_keys = hits.clone();
+                    let key_hits = hits.clone();
                     filter.contains_hashes(&hashes[..n], hits);
-                    assert_eq!(*hits, of_keys);
+                    assert_eq!(*hits, key_hits);
                 });
                 hits += expected.iter().filter(|&&hit| hit).count();
                 queries += keys.len();

@@ -123,9 +123,9 @@ fn answers_are_those_of_a_naive_reading() {
         let lengths = (0..=130).chain([1_023, 1_024, 1_025, 2_047, 2_048, 2_100]);
         check_batches(lengths, &expected, |n, hits| {
             filter.contains_batch(&keys[..n], hits);
-            let of_keys = hits.clone();
+            let key_hits = hits.clone();
             filter.contains_hashes(&own[..n], hits);
-            assert_eq!(*hits, of_keys);
+            assert_eq!(*hits, key_hits);
         });
         hits += expected.iter().filter(|&&hit| hit).count();
         queries += keys.len();
@@ -184,7 +184,7 @@ fn chains_grow_as_redisblooms_do() {
         if expansion.is_some() {
             assert_eq!((added, &batch), (size, &filter));
         }
-        // Rates: half of what was reserved, and half again for each link.
+        // The first link has half of the reserved rate, and each later link half of the previous.
         let first = if expansion.is_some() { error_rate * 0.5 } else { error_rate };
         for (i, link) in filter.links().iter().enumerate() {
             assert_eq!(link.error_rate(), first * 0.5_f64.powi(i as i32));
@@ -264,8 +264,7 @@ fn a_loaded_chain_of_an_early_version_grows_by_its_rules() {
     assert_eq!(RedisFilter::from_bytes(&file).unwrap(), filter);
 }
 
-/// As large a next link as before it was stored: by the chain's own factor, whatever RedisBloom's
-/// default is.
+/// A stored chain gets the same next link: its own growth factor applies, not RedisBloom's default.
 #[test]
 fn a_loaded_chain_grows_by_its_own_factor() {
     for growth in [Some(1), Some(2), Some(3), Some(16), None] {
@@ -375,7 +374,7 @@ fn absurd_headers_are_errors_and_take_no_memory() {
     }
     assert_eq!(
         message(44, &1.0_f64.to_le_bytes()),
-        "byte 44 of the header: error 1, expected a number above 0 and below 1"
+        "byte 44 of the header: error 1.0, expected a number above 0 and below 1"
     );
     assert_eq!(message(60, &[8]), "byte 60 of the header: hashes 8, expected 7");
     assert_eq!(message(72, &[13]), "byte 72 of the header: n2 13, expected 0 to 12");

@@ -223,11 +223,11 @@ fn sizes_are_sparks() {
     // 9 bits, cut, for one key make 6 hash functions, where Guava has 7.
     assert_eq!(size(1, 0.01), (6, 1));
     assert_eq!(size(1_000_000, 0.5), (1, 22_543));
-    let of_bits = |n, bits| {
+    let sized = |n, bits| {
         let shape = Shape::for_bits(Version::V1, n, bits).unwrap();
         (shape.probes(), shape.words())
     };
-    assert_eq!((of_bits(1_000, 1), of_bits(10, 640)), ((1, 1), (44, 10)));
+    assert_eq!((sized(1_000, 1), sized(10, 640)), ((1, 1), (44, 10)));
     for rate in [0.0, 1.0, -0.1, 2.0, f64::NAN] {
         let error = Shape::for_items(Version::V1, 10, rate).unwrap_err();
         assert!(matches!(error, ClassicalError::RateOutOfRange { .. }), "{rate}");

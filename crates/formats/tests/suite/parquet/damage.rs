@@ -76,8 +76,8 @@ fn every_changed_byte_of_a_filter_is_an_error_or_an_answer() {
             let _ = filter_at(&damaged, 0, None);
         }
     }
-    // What is left are fields that nobody knows in place of the ends of structures, and zigzag
-    // numbers written otherwise.
+    // The remaining changes are unknown fields instead of ends of structures, and other encodings
+    // of zigzag numbers.
     assert!(failed > 255 * header * 9 / 10, "{failed} of {}", 255 * header);
 }
 
@@ -137,7 +137,7 @@ fn every_truncation_and_changed_byte_of_a_file_is_an_error_or_an_answer() {
     }
 }
 
-/// Parts of real footers in an order that nobody wrote.
+/// Parts of real footers in a different order.
 #[test]
 fn shuffled_footers_are_an_error_or_an_answer() {
     let bytes = fs::read(committed("parquet").join("mr_n100_ndv100.parquet")).unwrap();

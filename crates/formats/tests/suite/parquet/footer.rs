@@ -36,8 +36,8 @@ fn columns_say_what_leads_to_their_filters() {
     filter.insert(5_i64.to_le_bytes());
     let stored = filter.to_bytes();
     let length = stored.len() as i64;
-    // Fields of later versions: a bool has no value behind its type, an empty map no types. The map
-    // is the last, so that a byte read too many is one of a field that is looked at.
+    // Fields of later versions: a bool has no value after its type, and an empty map has no types.
+    // The map is last, so that an extra byte read belongs to a field that is checked.
     let later = [(20, TRUE, vec![]), (33, FALSE, vec![]), (40, MAP, vec![0])];
     let known = [(2, I64, number(0)), (3, STRUCT, metadata(4, length))];
     let plain = structure(&[&later[..], &known].concat());
@@ -155,7 +155,7 @@ fn offsets_and_lengths_of_filters_are_checked() {
         assert_eq!(open(4, wrong), Err(error.into()));
     }
     assert!(open(5, length).is_err());
-    // Into the footer, which is no filter's place.
+    // Into the footer, where no filter can be.
     let bytes = [b"PAR1".as_slice(), &stored[..stored.len() - 1]].concat();
     let error = filter_at(&bytes, 4, None).unwrap_err();
     let end = bytes.len() as u64;
@@ -186,13 +186,13 @@ fn files_that_are_none_are_errors() {
 #[test]
 fn hostile_metadata_is_an_error_at_once() {
     let open = |footer: &[u8]| ParquetFile::open(&file(&[], footer, b"PAR1")).unwrap_err();
-    // Row groups by the quintillion, of which none is there.
+    // A huge number of row groups, none of them present.
     let many = |kind| [&[LIST, 8, 0xf0 | kind][..], &[0xff; 9], &[1]].concat();
     assert!(matches!(open(&many(STRUCT)), Thrift(Truncated { .. })));
     let (found, expected) = (I64, STRUCT);
     let error = FieldType { offset: 6, field: "row_groups", found, expected };
     assert_eq!(open(&many(I64)), Thrift(error));
-    // The same in a field that nobody reads, and a map.
+    // The same in an unknown field, and in a map.
     for skipped in [
         [&[LIST, 100, 0xf0 | STRUCT][..], &[0xff; 9], &[1]].concat(),
         [&[LIST, 100, 0xf1][..], &[0xff; 9], &[1]].concat(),
@@ -206,7 +206,7 @@ fn hostile_metadata_is_an_error_at_once() {
         [[0x1b, 1].as_slice(), &[0xbb, 1].repeat(50_000)].concat()
     }] {
         let error = open(&nested);
-        assert!(error.to_string().contains("nested too deep"), "{error}");
+        assert!(error.to_string().contains("nested too deeply"), "{error}");
     }
     // Numbers and ids that fit nothing.
     for footer in [
@@ -253,7 +253,7 @@ fn claiming(stored: &[Vec<u8>], claims: &[(i64, i64, Option<i64>)]) -> Vec<u8> {
     file(&stored.concat(), &footer(&columns), b"PAR1")
 }
 
-/// Without the check, a column whose offset is damaged answers "absent" for what it holds.
+/// Without the check, a column with a damaged offset answers "absent" for present values.
 #[test]
 fn filters_that_overlap_are_believed_of_no_column() {
     let stored: Vec<Vec<u8>> = (0..4)
@@ -321,7 +321,7 @@ fn filters_that_overlap_are_believed_of_no_column() {
             );
         }
     }
-    // Places outside of the file are no others' affair.
+    // Ranges outside of the file do not affect other filters.
     let answers =
         look_up(&[(at(0), Some(length)), (-1, Some(i32::MAX.into())), (i64::MAX, Some(1))]);
     assert_eq!(answers[0], Ok(true));

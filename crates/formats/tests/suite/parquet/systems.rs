@@ -30,7 +30,7 @@ struct Query {
     name: String,
     physical_type: String,
     key: Vec<u8>,
-    /// Per row group: whether the value is there, and what the real readers say.
+    /// For each row group: whether the value is present, and the answers of the real readers.
     present: Vec<bool>,
     expected: Vec<bool>,
 }
@@ -170,8 +170,8 @@ fn sequence_value(column: &str, i: i64) -> Vec<u8> {
     }
 }
 
-/// Columns all of whose values are in the `.csv`: the same bits in as many blocks. DuckDB and
-/// pyarrow chose the size after the values.
+/// Columns with all values in the `.csv`: equal bits in equally many blocks. DuckDB and pyarrow
+/// chose the size after the values.
 #[test]
 fn filters_of_listed_values_have_the_same_bits() {
     for name in ["duckdb_n3000", "mr_n100_ndv100", "pyarrow_special"] {
@@ -201,8 +201,8 @@ fn lines(name: &str) -> Vec<Vec<u8>> {
     fs::read_to_string(fixture(name)).unwrap().lines().map(unhex).collect()
 }
 
-/// What a careful reader says of headers that no writer writes; the answers in `answers.csv` are
-/// for 20 keys added and 20 absent.
+/// A careful reader's answers for headers that no writer produces. The answers in `answers.csv` are
+/// for 20 inserted and 20 absent keys.
 #[test]
 fn odd_headers_get_their_verdicts() {
     let (added, absent) = (lines("raw/keys_added.hex"), lines("raw/keys_absent.hex"));

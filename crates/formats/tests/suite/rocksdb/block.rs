@@ -1,5 +1,5 @@
-//! RocksDB's filter blocks: its own answers for its own blocks, by every kernel; the bytes it
-//! writes; and blocks that are not what they say.
+//! RocksDB's filter blocks: its answers for its own blocks with every kernel, the bytes it writes,
+//! and blocks with wrong trailers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -69,8 +69,8 @@ fn look_up_by_all(
     expected: &[bool],
     what: &str,
 ) -> usize {
-    let by_one = |kernel| look_up(&filter.with_kernel(kernel), keys, expected, what);
-    kernels().into_iter().map(by_one).sum()
+    let with_kernel = |kernel| look_up(&filter.with_kernel(kernel), keys, expected, what);
+    kernels().into_iter().map(with_kernel).sum()
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn check(block: &[u8], keys: &[Vec<u8>]) {
     let expected: Vec<bool> = keys.iter().map(|key| naive(block, key).unwrap()).collect();
     let mut hits = Bitmask::new();
     let hashes: Vec<u64> = keys.iter().map(hash_key).collect();
-    let by_hash = !matches!(filter.kind(), FilterKind::LegacyBloom { .. });
+    let takes_hashes = !matches!(filter.kind(), FilterKind::LegacyBloom { .. });
     for kernel in blocked_bloom::Kernel::supported() {
         let filter = filter.with_kernel(kernel);
         filter.contains_batch(keys, &mut hits);
@@ -396,8 +396,8 @@ fn check(block: &[u8], keys: &[Vec<u8>]) {
         filter.contains_hashes_into(&hashes, &mut words).unwrap();
         assert_eq!(words, hits.words());
         for (i, &hash) in hashes.iter().enumerate() {
-            assert_eq!(hits.get(i), Some(expected[i] || !by_hash));
-            assert_eq!(filter.contains_hash(hash), expected[i] || !by_hash);
+            assert_eq!(hits.get(i), Some(expected[i] || !takes_hashes));
+            assert_eq!(filter.contains_hash(hash), expected[i] || !takes_hashes);
         }
     }
 }

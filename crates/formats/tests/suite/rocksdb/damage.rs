@@ -339,7 +339,7 @@ fn partition_indexes_that_cannot_be() {
             "{error:?}"
         );
     }
-    // Equal user keys, of which the versions fill more than one partition, are in order.
+    // Equal user keys whose versions fill more than one partition are in order.
     let version = |i: u8| [&keys[19][..], &[i; 8]].concat();
     assert_eq!(error(&[(version(9), [0, 0]), (version(3), [0, 1])], false, false), None);
 }
@@ -372,8 +372,8 @@ fn partitions_that_lie_anywhere_are_loaded_as_far_as_they_can_be() {
     assert!(outcomes[0] > 300 && outcomes[1] > 0, "{outcomes:?}");
 }
 
-/// Whatever is in the blocks, opening ends soon, in little memory, and every kind of query has an
-/// answer.
+/// For any contents of the blocks, opening ends soon and in little memory, and every kind of query
+/// has an answer.
 #[test]
 fn sealed_nonsense_opens_or_not() {
     let keys = numbered(60);

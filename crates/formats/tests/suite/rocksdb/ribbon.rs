@@ -114,16 +114,16 @@ fn prefixes_and_keys() {
             let extracted = |key: &str| filter.contains_extracted("rocksdb.FixedPrefix.4", key);
             assert!(keys.iter().all(|key| extracted(&key[..4])));
             let passed = (0..600).filter(|i| filter.contains_prefix(format!("v{i:03}:x"))).count();
-            let of_any = (0..600).filter(|i| extracted(&format!("v{i:03}"))).count();
+            let passed_any = (0..600).filter(|i| extracted(&format!("v{i:03}"))).count();
             match holds {
                 Contents::Keys => {
-                    assert_eq!((passed, of_any), (600, 600), "nothing is known of prefixes")
+                    assert_eq!((passed, passed_any), (600, 600), "nothing is known of prefixes")
                 }
                 // One in two; of four partitions all but one in sixteen.
                 Contents::Prefixes => {
-                    assert!((200..400).contains(&passed) && (200..595).contains(&of_any))
+                    assert!((200..400).contains(&passed) && (200..595).contains(&passed_any))
                 }
-                Contents::Both => assert!(passed < 30 && of_any < 60, "{passed} {of_any}"),
+                Contents::Both => assert!(passed < 30 && passed_any < 60, "{passed} {passed_any}"),
             }
         }
     }
@@ -179,7 +179,7 @@ fn a_batch_over_files_of_both_kinds() {
     }
 }
 
-/// Where a Bloom filter is smaller, it is what the builder writes.
+/// The builder writes a Bloom filter if that is smaller.
 #[test]
 fn few_keys_are_a_bloom_filter() {
     for count in [1, 50, 150] {

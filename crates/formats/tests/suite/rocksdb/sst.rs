@@ -80,7 +80,7 @@ fn files_answer_as_rocksdb_does() {
             }
         }
         assert_eq!(filter.range_deletions(), Some(0));
-        // Equal by what the file holds, whatever the kernel; not without some of it.
+        // Equal contents are equal with any kernel; a part of them is not equal.
         assert!(kernels.iter().all(|&kernel| filter.clone().with_kernel(kernel) == filter));
         assert!(filter != SstFilter::open(&no_filter).unwrap());
         files += 1;
@@ -168,8 +168,7 @@ fn reads_file_metadata() {
     }
 }
 
-/// Files of RocksDB 9.8.4 (by rocksdict 0.3.29), whose names say what they are; the keys are 300
-/// numbered ones.
+/// Files of RocksDB 9.8.4 (rocksdict 0.3.29), named after their contents, with 300 numbered keys.
 #[test]
 #[expect(clippy::print_stdout, reason = "figures to be quoted")]
 fn every_checksum_version_and_index_layout_opens() {
@@ -229,7 +228,7 @@ fn every_checksum_version_and_index_layout_opens() {
             assert!(absent <= 20, "{name}: {absent} of 300 absent prefixes pass");
         }
         if name == "fixed4_out_of_domain" {
-            // Keys of which the extractor makes no prefix.
+            // Keys without a prefix under the extractor.
             for short in ["bb", "ccc"] {
                 assert!(filter.contains(short), "{short}");
             }
@@ -474,8 +473,8 @@ fn prefixes_are_found_in_whatever_partition_their_keys_are() {
     }
 }
 
-/// Separators may be any bytes between two keys: here all keys that begin with "a" are behind "a2",
-/// and none is behind "a5".
+/// Separators may be any bytes between two keys: here all keys that begin with "a" sort after "a2",
+/// and none sorts after "a5".
 #[test]
 fn a_start_is_looked_up_in_each_partition_that_may_have_keys_with_it() {
     let mut sst = Sst::default();
@@ -509,7 +508,7 @@ fn a_start_is_looked_up_in_each_partition_that_may_have_keys_with_it() {
     }
 }
 
-/// A filter that borrows nothing; what the file says of itself stays, whatever its owner lends.
+/// A filter that borrows nothing. The properties of the file stay when its owner lends other bytes.
 #[test]
 fn files_that_the_filter_owns() {
     fn is_static<T: Send + Sync + 'static>(filter: T) -> T {
@@ -537,7 +536,7 @@ fn files_that_the_filter_owns() {
     }
 }
 
-/// Bytes of which their owner lends as many as it is told to.
+/// Bytes whose owner lends as many as the test sets.
 struct Owner<'b>(&'b [u8], Cell<usize>);
 
 impl AsRef<[u8]> for &Owner<'_> {

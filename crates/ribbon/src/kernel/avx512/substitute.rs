@@ -15,9 +15,7 @@ const OR_AND: i32 = 0xf8;
 /// # Safety
 ///
 /// The CPU must support these features.
-#[target_feature(
-    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 pub(super) unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
     let substitute = match columns {
         ..=8 => columns_64::<1>,
@@ -32,9 +30,7 @@ pub(super) unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, 
 /// # Safety
 ///
 /// The CPU must support these features.
-#[target_feature(
-    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 pub(super) unsafe fn substitute_128(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
     let substitute = match columns {
         ..=8 => columns_128::<1>,
@@ -57,9 +53,7 @@ fn results(result: u32, k: usize) -> __m512i {
 /// # Safety
 ///
 /// The CPU must support these features.
-#[target_feature(
-    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 unsafe fn columns_64<const K: usize>(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
     ran!("avx512");
     let mut state = [_mm512_setzero_si512(); K];
@@ -89,9 +83,7 @@ unsafe fn columns_64<const K: usize>(rows: &Rows, out: &mut [Word], columns: u32
 /// # Safety
 ///
 /// The CPU must support these features.
-#[target_feature(
-    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 unsafe fn columns_128<const K: usize>(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
     ran!("avx512");
     let mut state = [[_mm512_setzero_si512(); 2]; K];

@@ -1,11 +1,11 @@
-//! Lookups in a split-block filter in every way there is.
+//! Every kind of lookup in a split-block filter.
 
 use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_split::{SplitBlock, SplitBlockFilter, hash_value};
 
 use crate::common::kernels;
 
-/// Looks up in every way there is, by every kernel.
+/// Looks up with every method and every kernel.
 pub(crate) fn check(
     filter: SplitBlockFilter<&[SplitBlock]>,
     keys: &[Vec<u8>],

@@ -1,4 +1,4 @@
-//! Compact Thrift as a writer writes it, or would never.
+//! Compact Thrift, including forms that no writer produces.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub(crate) const TRUE: u8 = 1;
@@ -35,7 +35,7 @@ pub(crate) fn list(kind: u8, elements: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Fields with their ids written out.
+/// Fields whose ids are written in full.
 pub(crate) fn structure(fields: &[(i64, u8, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (id, kind, value) in fields {

@@ -1,4 +1,4 @@
-//! Where the checksum of a block depends on its offset.
+//! Tests how the checksum of a block depends on its offset.
 
 use super::{ChecksumKind, FileRanges, Handle, Table};
 
@@ -15,7 +15,7 @@ fn context(base_context: u32, offset: u64) -> u32 {
 }
 
 /// `ChecksumModifierForContext` of RocksDB's `table/format.h`: base ^ (lower half + upper half of
-/// the offset), or 0 without a base. Files of more than 4 GiB are too large to test with.
+/// the offset), or 0 without a base. Files above 4 GiB are too large for a test.
 #[test]
 fn both_halves_of_an_offset_are_in_its_context() {
     for (offset, folded) in [
@@ -24,7 +24,7 @@ fn both_halves_of_an_offset_are_in_its_context() {
         (0xffff_ffff, 0xffff_ffff),
         (0x1_0000_0000, 1),
         (0x1_0000_0001, 2),
-        // A sum, neither an or nor an exclusive or; what it carries is lost.
+        // A sum, neither OR nor XOR; the carry is dropped.
         (0x3_0000_0001, 4),
         (0x1_ffff_ffff, 0),
         (0x0102_0304_a0b0_c0d0, 0xa1b2_c3d4),
