@@ -79,6 +79,14 @@ pub enum ParquetError {
         /// The column's index.
         column: usize,
     },
+    /// The filter has no bit set, and the column chunk has values: some writers did not fill their
+    /// filters.
+    NoBits {
+        /// The row group's index.
+        row_group: usize,
+        /// The column's index.
+        column: usize,
+    },
     /// The file has no such row group, or the row group no such column.
     NoSuchColumn {
         /// The row group's index.
@@ -158,6 +166,13 @@ impl Display for ParquetError {
                     f,
                     "column {column} of row group {row_group} is BOOLEAN, which has no filters: \
                      read the row group"
+                )
+            }
+            Self::NoBits { row_group, column } => {
+                write!(
+                    f,
+                    "the filter of column {column} of row group {row_group} has no bit set, but \
+                     there are values: read the row group"
                 )
             }
             Self::NoSuchColumn { row_group, column } => {
