@@ -94,11 +94,16 @@ fn refuse(schema: &ArrowSchema, hasher: Option<Hasher>) -> PyResult<()> {
             "floats: equal numbers may differ in their last bits; cast them to an integer type \
              (pandas: series.astype('Int64')) or to strings"
         }
-        "tdD" | "tts" | "ttm" => "dates or times: cast them to int32, the number that Arrow stores",
-        _ if format.starts_with('t') => {
-            "dates or times: cast them to int64, the number that Arrow stores"
+        "tdD" | "tts" | "ttm" => {
+            "dates or times: cast all to one type, and then to int32, the number that Arrow stores"
         }
-        _ if format.starts_with("d:") => "decimals: cast them to strings or to integers",
+        _ if format.starts_with('t') => {
+            "dates or times: cast all to one unit, such as timestamp('us'), and then to int64, the \
+             number that Arrow stores"
+        }
+        _ if format.starts_with("d:") => {
+            "decimals: cast all to one scale, such as decimal128(38, 9), and then to strings"
+        }
         "+s" => {
             "rows of several columns: give one column, or a list of columns, whose rows are the \
              keys: table.columns (pyarrow), frame.get_columns() (Polars), [frame[name] for name in \

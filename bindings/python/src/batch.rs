@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::hash::Hasher;
-use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
 use rayon::prelude::*;
 
 use crate::columns::{BadKey, CHUNK, Column, Kind, Stage, bit, reused};
@@ -40,6 +39,8 @@ pub(crate) enum Batch<'py> {
     /// Columns, each in chunks, whose rows are the keys.
     Columns {
         columns: Vec<Vec<Column>>,
+        /// Whether the keys are tuples, as those of a list of columns are, also of one.
+        are_tuples: bool,
         len: usize,
         hasher: Hasher,
     },
@@ -51,19 +52,13 @@ pub(crate) enum Batch<'py> {
 
 /// Whether an item of a list is a column rather than a key.
 fn is_column(item: &Bound<'_, PyAny>) -> PyResult<bool> {
-    // A bytearray or memoryview lends its bytes as a column of small integers, but is meant as one
-    // key, and is refused as such.
-    if item.is_instance_of::<PyString>()
-        || item.is_instance_of::<PyBytes>()
-        || item.is_instance_of::<PyTuple>()
-        || item.is_instance_of::<PyByteArray>()
-        || item.is_instance_of::<PyMemoryView>()
-    {
+    // Other objects that lend a buffer, such as pyarrow's scalars and bytearray, are single keys.
+    if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
         return Ok(false);
     }
-    // NumPy's scalars lend buffers, too, without a dimension.
-    Ok(arrow::is_column(item)?
-        || PyUntypedBuffer::get(item).is_ok_and(|buffer| buffer.dimensions() > 0))
+    let py = item.py();
+    let class = py.import(pyo3::intern!(py, "numpy"))?.getattr(pyo3::intern!(py, "ndarray"))?;
+    Ok(arrow::is_column(item)? || item.is_instance(&class)?)
 }
 
 /// The chunks of one column; `None` if the object is none. Without a hasher, for [`Rows`] that have
@@ -83,13 +78,79 @@ pub(crate) fn column(
     }
     match arrow::columns(keys, hasher) {
         Ok(None) => Ok(buffer::column(keys)?.map(|column| vec![column])),
-        // pandas needs pyarrow for the interface, and not for a column of its own.
-        Err(error) if error.is_instance_of::<pyo3::exceptions::PyImportError>(keys.py()) => {
-            let array = keys.call_method0(pyo3::intern!(keys.py(), "to_numpy"))?;
-            Ok(buffer::column(&array)?.map(|column| vec![column]))
+        Err(error) if error.get_type(keys.py()).module()?.to_cow()?.starts_with("pyarrow") => {
+            let dtype = keys.getattr(pyo3::intern!(keys.py(), "dtype"))?.str()?;
+            Err(PyTypeError::new_err(match dtype.to_cow()?.starts_with("Sparse") {
+                true => "keys are a sparse column: give series.sparse.to_dense()".to_owned(),
+                false => format!(
+                    "keys are a column of {dtype} whose values are of several types: give \
+                     series.tolist()"
+                ),
+            }))
         }
         columns => columns,
     }
+}
+
+/// A column of pandas as NumPy's array where pyarrow is missing, without which pandas has no Arrow
+/// interface: of objects, with None for NA, unless its type is one of NumPy's. Every other object is
+/// itself.
+fn without_pyarrow<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = keys.py();
+    let class = keys.get_type();
+    if !class.module()?.to_cow()?.starts_with("pandas")
+        || class.name()?.to_cow()? != "Series"
+        || py.import(pyo3::intern!(py, "pyarrow")).is_ok()
+    {
+        return Ok(keys.clone());
+    }
+    let numpy = py.import(pyo3::intern!(py, "numpy"))?;
+    let dtype = keys.getattr(pyo3::intern!(py, "dtype"))?;
+    let to_numpy = pyo3::intern!(py, "to_numpy");
+    if dtype.is_instance(&numpy.getattr(pyo3::intern!(py, "dtype"))?)? {
+        return keys.call_method0(to_numpy);
+    }
+    let options = pyo3::types::PyDict::new(py);
+    options.set_item("dtype", py.get_type::<PyAny>())?;
+    options.set_item("na_value", py.None())?;
+    keys.call_method(to_numpy, (), Some(&options))
+}
+
+/// Refuses columns that are equally spaced parts of one NumPy array, such as the rows of one of two
+/// dimensions: whether its rows or its columns are meant does not show.
+fn refuse_parts(items: &[Bound<'_, PyAny>], columns: &[Vec<Column>]) -> PyResult<()> {
+    let mut places = Vec::new();
+    let mut owner: Option<Bound<'_, PyAny>> = None;
+    for (item, column) in items.iter().zip(columns) {
+        let base = item.getattr_opt(pyo3::intern!(item.py(), "base"))?;
+        let (Some(base), [column]) = (base, &column[..]) else { return Ok(()) };
+        let Some(place) = column.place() else { return Ok(()) };
+        // A field of records is a column.
+        let names = base.getattr_opt(pyo3::intern!(item.py(), "dtype"))?;
+        let names = names.map(|dtype| dtype.getattr("names")).transpose()?;
+        if base.is_none() || names.is_none_or(|names| !names.is_none()) {
+            return Ok(());
+        }
+        if !owner.get_or_insert_with(|| base.clone()).is(&base) {
+            return Ok(());
+        }
+        places.push((place, column.len as isize));
+    }
+    let [((first, stride), rows), ((second, _), _), ..] = places[..] else { return Ok(()) };
+    let distance = |from: *const u8, to: *const u8| to.addr().wrapping_sub(from.addr()) as isize;
+    let (step, stride) = (distance(first, second), stride.abs());
+    let are_spaced = places
+        .windows(2)
+        .all(|two| distance(two[0].0.0, two[1].0.0) == step && two[0].0.1.abs() == stride);
+    let count = places.len() as isize;
+    if are_spaced && (step.abs() >= rows * stride || stride >= count * step.abs()) {
+        return Err(PyTypeError::new_err(format!(
+            "the {count} columns of the list are parts of one array: whether its rows or its \
+             columns are meant does not show; give copies of its columns, \
+             [column.copy() for column in array.T], or pandas' own, [frame[name] for name in frame]"
+        )));
+    }
+    Ok(())
 }
 
 pub(crate) fn rows(column: &[Column]) -> usize {
@@ -98,6 +159,16 @@ pub(crate) fn rows(column: &[Column]) -> usize {
 
 impl<'py> Batch<'py> {
     pub(crate) fn new(keys: &Bound<'py, PyAny>, hasher: Hasher) -> PyResult<Self> {
+        let class = keys.get_type().name()?;
+        if library_of(keys)? == Library::Polars
+            && let name @ ("LazyFrame" | "Expr") = class.to_cow()?.as_ref()
+        {
+            return Err(PyTypeError::new_err(format!(
+                "keys are a {name} of Polars, which has no values yet: give a column of \
+                 frame.collect()"
+            )));
+        }
+        let keys = &without_pyarrow(keys)?;
         let items = if let Ok(list) = keys.cast_exact::<PyList>() {
             list.iter().next()
         } else if let Ok(tuple) = keys.cast_exact::<PyTuple>() {
@@ -105,7 +176,8 @@ impl<'py> Batch<'py> {
         } else if let (false, Some(columns)) =
             (keys.is_instance_of::<PyBytes>(), column_unless_bytes(keys, hasher)?)
         {
-            return Ok(Batch::Columns { len: rows(&columns), columns: vec![columns], hasher });
+            let (len, columns) = (rows(&columns), vec![columns]);
+            return Ok(Batch::Columns { columns, are_tuples: false, len, hasher });
         } else {
             None
         };
@@ -115,9 +187,9 @@ impl<'py> Batch<'py> {
         if !is_column(&first)? {
             return Ok(Batch::Objects { objects: Objects::new(keys)?, hasher });
         }
-        let mut columns = Vec::new();
+        let (mut items, mut columns) = (Vec::new(), Vec::new());
         for (i, item) in keys.try_iter()?.enumerate() {
-            let item = item?;
+            let item = without_pyarrow(&item?)?;
             let column = if is_column(&item)? { column(&item, Some(hasher))? } else { None };
             let Some(column) = column else {
                 return Err(PyTypeError::new_err(format!(
@@ -134,8 +206,10 @@ impl<'py> Batch<'py> {
                 )));
             }
             columns.push(column);
+            items.push(item);
         }
-        Ok(Batch::Columns { len: rows(&columns[0]), columns, hasher })
+        refuse_parts(&items, &columns)?;
+        Ok(Batch::Columns { len: rows(&columns[0]), columns, are_tuples: true, hasher })
     }
 }
 
@@ -218,6 +292,30 @@ impl Answers {
         all.extend(valid, rows);
     }
 
+    /// Gives the hashes of the keys to `op` again, [`CHUNK`] rows at a time: those of the rows, the
+    /// bits of the rows that have one (none if all have), and the number of rows.
+    pub(crate) fn for_chunks(
+        &self,
+        mut hashes: &[u64],
+        mut op: impl FnMut(&[u64], &[u64], usize) -> PyResult<()>,
+    ) -> PyResult<()> {
+        for start in (0..self.bits.len).step_by(CHUNK) {
+            let rows = CHUNK.min(self.bits.len - start);
+            let valid = self
+                .valid
+                .as_ref()
+                .map_or(&[][..], |valid| &valid.words[start / 64..(start + rows).div_ceil(64)]);
+            let kept = match valid {
+                [] => rows,
+                _ => valid.iter().map(|word| word.count_ones() as usize).sum(),
+            };
+            let (these, rest) = hashes.split_at(kept);
+            hashes = rest;
+            op(these, valid, rows)?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn append(&mut self, other: Answers) {
         let before = self.bits.len;
         self.bits.extend(&other.bits.words, other.bits.len);
@@ -279,6 +377,7 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     columns: &'a [Vec<Column>],
+    are_tuples: bool,
     /// Without one, the rows are of one column, and its keys are numbers or bytes.
     hasher: Option<Hasher>,
     places: Vec<Place>,
@@ -289,11 +388,12 @@ pub(crate) struct Rows<'a> {
 impl<'a> Rows<'a> {
     pub(crate) fn new(
         columns: &'a [Vec<Column>],
+        are_tuples: bool,
         hasher: Option<Hasher>,
         rows: Range<usize>,
     ) -> Self {
         let places = columns.iter().map(|column| place(column, rows.start)).collect();
-        Rows { columns, hasher, places, next: rows.start, end: rows.end }
+        Rows { columns, are_tuples, hasher, places, next: rows.start, end: rows.end }
     }
 
     /// Gives all keys to `op`, which writes a bit for each. The interpreter's lock is released, and
@@ -301,9 +401,10 @@ impl<'a> Rows<'a> {
     pub(crate) fn run_detached<E: Into<PyErr> + From<BadKey> + Send>(
         mut self,
         py: Python<'_>,
+        answers: &mut Answers,
         mut op: impl FnMut(Keys<'_>, Chunk<'_>, &mut [u64]) -> Result<(), E> + Send,
-    ) -> PyResult<Answers> {
-        let (mut scratch, mut answers) = (Scratch::default(), Answers::default());
+    ) -> PyResult<()> {
+        let mut scratch = Scratch::default();
         while self.next < self.end {
             let done = py.detach(|| {
                 let start = Instant::now();
@@ -317,7 +418,7 @@ impl<'a> Rows<'a> {
             done.map_err(Into::into)?;
             py.check_signals()?;
         }
-        Ok(answers)
+        Ok(())
     }
 
     /// Gives all keys to `op`, with space for the answers.
@@ -340,7 +441,7 @@ impl<'a> Rows<'a> {
         mut answer: impl FnMut(&[u64], &[u64], usize),
     ) -> Result<(), E> {
         let (columns, row) = (self.columns, self.next);
-        let alone = if columns.len() == 1 { self.hasher } else { None };
+        let alone = if columns.len() == 1 && !self.are_tuples { self.hasher } else { None };
         scratch.stages.resize_with(columns.len(), Stage::default);
         let mut count = CHUNK.min(self.end - row);
         for (column, place) in columns.iter().zip(&mut self.places) {
@@ -354,7 +455,9 @@ impl<'a> Rows<'a> {
             count = staged.map_err(|error| BadKey { row: row + error.row - place.1, ..error })?;
         }
         let mut words = [0; CHUNK / 64];
-        let valid = if let [stage] = &mut scratch.stages[..] {
+        let valid = if !self.are_tuples
+            && let [stage] = &mut scratch.stages[..]
+        {
             stage.leave_out_nulls();
             let (words, chunk) = (&mut words, Chunk { first: row, valid: &stage.valid });
             let mut op = |keys: Keys<'_>| op(keys, chunk, &mut words[..keys.len().div_ceil(64)]);
@@ -413,20 +516,24 @@ impl Batch<'_> {
     }
 
     /// Gives all keys to `op`, which writes a bit for each. The interpreter's lock is released for
-    /// columns; `op` of objects has it.
+    /// columns; `op` of objects has it. The answers before an error stay.
     pub(crate) fn run<E: Into<PyErr> + From<BadKey> + Send>(
         self,
         py: Python<'_>,
+        answers: &mut Answers,
         mut op: impl FnMut(Option<Python<'_>>, Keys<'_>, &mut [u64]) -> Result<(), E> + Send,
-    ) -> PyResult<Answers> {
+    ) -> PyResult<()> {
         let (mut objects, hasher) = match self {
-            Batch::Columns { columns, len, hasher } => {
-                return Rows::new(&columns, Some(hasher), 0..len)
-                    .run_detached(py, |keys, _, words| op(None, keys, words));
+            Batch::Columns { columns, are_tuples, len, hasher } => {
+                return Rows::new(&columns, are_tuples, Some(hasher), 0..len).run_detached(
+                    py,
+                    answers,
+                    |keys, _, words| op(None, keys, words),
+                );
             }
             Batch::Objects { objects, hasher } => (objects, hasher),
         };
-        let (mut taken, mut answers) = (KeyBatch::default(), Answers::default());
+        let mut taken = KeyBatch::default();
         let mut room = Box::new([[0; 8]; CHUNK]);
         loop {
             // Ctrl-C ends a long batch.
@@ -440,7 +547,7 @@ impl Batch<'_> {
             }
             let count = objects.take(&mut taken)?;
             if count == 0 {
-                return Ok(answers);
+                return Ok(());
             }
             let mut slices = [[].as_slice(); CHUNK];
             let (given, first, numbers, valid) = taken.parts();
@@ -461,6 +568,7 @@ impl Batch<'_> {
     /// change nothing.
     pub(crate) fn run_shared(
         columns: &[Vec<Column>],
+        are_tuples: bool,
         rows: Range<usize>,
         hasher: Hasher,
         op: impl Fn(Keys<'_>, &mut [u64]) + Sync,
@@ -471,7 +579,7 @@ impl Batch<'_> {
                 op(keys, words);
                 Ok(())
             };
-            Rows::new(columns, Some(hasher), rows)
+            Rows::new(columns, are_tuples, Some(hasher), rows)
                 .run(scratch, op, |words, valid, rows| answers.extend(words, valid, rows))
                 .map(|()| answers)
         });
@@ -483,6 +591,7 @@ impl Batch<'_> {
     /// The hashes of some rows, by the threads of a pool, without those of NULL.
     pub(crate) fn hashes(
         columns: &[Vec<Column>],
+        are_tuples: bool,
         rows: Range<usize>,
         hasher: Hasher,
     ) -> Result<Vec<u64>, BadKey> {
@@ -492,7 +601,9 @@ impl Batch<'_> {
                 hash_onto(hasher, keys, &mut hashes);
                 Ok(())
             };
-            Rows::new(columns, Some(hasher), rows).run(scratch, op, |_, _, _| {}).map(|()| hashes)
+            Rows::new(columns, are_tuples, Some(hasher), rows)
+                .run(scratch, op, |_, _, _| {})
+                .map(|()| hashes)
         });
         hashes.collect::<Result<Vec<_>, _>>().map(|hashes| hashes.concat())
     }
@@ -504,7 +615,7 @@ fn pieces(rows: Range<usize>) -> impl IndexedParallelIterator<Item = Range<usize
     starts.into_par_iter().map(move |start| start..rows.end.min(start + PIECE))
 }
 
-fn hash_onto(hasher: Hasher, keys: Keys<'_>, hashes: &mut Vec<u64>) {
+pub(crate) fn hash_onto(hasher: Hasher, keys: Keys<'_>, hashes: &mut Vec<u64>) {
     let start = hashes.len();
     hashes.resize(start + keys.len(), 0);
     let hashes = &mut hashes[start..];

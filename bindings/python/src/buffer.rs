@@ -46,8 +46,9 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
         "e" | "f" | "d" | "g" => {
             return Err(PyTypeError::new_err(
                 "keys are floats: equal numbers may differ in their last bits; cast them to an \
-                 integer type or to strings, or give their bits, array.view('int64'); of integers \
-                 with gaps that pandas made floats of give series.astype('Int64')",
+                 integer type or to strings, or give their bits, (array + 0.0).view('int64'), \
+                 where both zeros are one; of integers with gaps that pandas made floats of give \
+                 series.astype('Int64')",
             ));
         }
         _ => None,
@@ -71,6 +72,13 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
 fn refuse(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     let Some(dtype) = object.getattr_opt(pyo3::intern!(py, "dtype"))? else { return Ok(()) };
+    let dimensions = object.getattr_opt(pyo3::intern!(py, "ndim"))?;
+    if dimensions.is_some_and(|count| count.extract::<usize>().is_ok_and(|n| n == 0)) {
+        return Err(PyTypeError::new_err(
+            "keys are an array of 0 dimensions: give array.reshape(1), or use add and in for one \
+             key",
+        ));
+    }
     if object.get_type().name()?.to_cow()? == "MaskedArray" {
         return Err(PyTypeError::new_err(
             "keys are a masked array, whose mask would be lost: give array.compressed(), or an \
@@ -79,8 +87,9 @@ fn refuse(object: &Bound<'_, PyAny>) -> PyResult<()> {
     }
     match dtype.getattr_opt(pyo3::intern!(py, "kind"))?.map(|kind| kind.extract::<String>()) {
         Some(Ok(kind)) if kind == "M" || kind == "m" => Err(PyTypeError::new_err(
-            "keys are dates or times: cast them to the integers that NumPy stores, \
-             array.astype('int64')",
+            "keys are dates or times: cast all to one unit, and then to integers that keep NaT as \
+             NULL, pyarrow.array(array.astype('M8[us]')).cast('int64') ('m8[us]' and \
+             pyarrow.duration for durations)",
         )),
         _ => Ok(()),
     }

@@ -419,6 +419,16 @@ impl Column {
         }
     }
 
+    /// Where the first item of a NumPy array is, and the bytes from one item to the next.
+    pub(crate) fn place(&self) -> Option<(*const u8, isize)> {
+        match &self.layout {
+            Layout::Integers(items, _) | Layout::Padded(items) | Layout::Utf32(items) => {
+                Some((items.data, items.stride))
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn kind(&self, hashes: bool) -> Kind {
         match &self.layout {
             Layout::Nulls | Layout::Bits(_) | Layout::Integers(..) => Kind::Numbers,

@@ -14,7 +14,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::batch::{self, Keys, Rows};
+use crate::batch::{self, Answers, Keys, Rows};
 use crate::columns::CHUNK;
 use crate::error::Error;
 use crate::hash::Hasher;
@@ -68,7 +68,9 @@ fn hash(
     };
     let rows = batch::rows(&column);
     let mut hashes = [0; CHUNK];
-    Rows::new(&[column], Some(hasher), 0..rows).run_detached(py, |keys, _, _| {
+    let columns = [column];
+    let rows = Rows::new(&columns, false, Some(hasher), 0..rows);
+    rows.run_detached(py, &mut Answers::default(), |keys, _, _| {
         let out = &mut hashes[..keys.len()];
         match keys {
             Keys::Hashes(hashes) => return op(hashes).map_err(Error::from),
@@ -77,8 +79,7 @@ fn hash(
         }
         .expect("a hash for each key");
         op(out).map_err(Error::from)
-    })?;
-    Ok(())
+    })
 }
 
 /// An index that is being written beside the file whose place it takes.

@@ -12,9 +12,10 @@ use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::batch::{Answers, Batch, PIECE};
+use crate::batch::{Answers, Batch, Keys, PIECE, hash_onto};
 use crate::bytes::Bytes;
 use crate::classes::Classes;
+use crate::columns::CHUNK;
 use crate::error::{Error, memory_error};
 use crate::hash::Hasher;
 use crate::shared::Shared;
@@ -32,7 +33,7 @@ const ROWS_OF_HASHES: usize = 8 << 20;
 /// pyarrow, Polars, pandas or another library with Arrow's PyCapsule interface; a list or an
 /// iterable of keys; or a list of arrays, whose rows are the keys. None and NULL are not added, and
 /// the answer for them is NULL, or False where that does not exist.
-#[pyclass(frozen, subclass, module = "blocked_bloom")]
+#[pyclass(frozen, subclass, weakref, module = "blocked_bloom")]
 #[derive(Debug)]
 pub(crate) struct Filter {
     pub(crate) store: Shared<Store>,
@@ -167,9 +168,10 @@ pub(crate) fn open_file(
 /// A pool for one call, if the batch is of columns and worth more than one thread: at most one for
 /// each core, and for each piece of rows. The threads of a pool that lived longer would be missing
 /// in the children of a fork, which would wait for them.
-fn pool(threads: usize, batch: &Batch<'_>) -> PyResult<Option<rayon::ThreadPool>> {
+fn pool(threads: i64, batch: &Batch<'_>) -> PyResult<Option<rayon::ThreadPool>> {
+    let threads = usize::try_from(threads).unwrap_or(0);
     if threads == 0 {
-        return Err(PyValueError::new_err("threads is 0: 1 or more are needed"));
+        return Err(PyValueError::new_err("threads must be 1 or more"));
     }
     let Batch::Columns { len, .. } = batch else { return Ok(None) };
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -216,16 +218,16 @@ impl Filter {
     /// >>> len(seen)
     /// 1000
     #[pyo3(signature = (keys, *, threads=1))]
-    fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: usize) -> PyResult<()> {
+    fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: i64) -> PyResult<()> {
         let batch = Batch::new(keys, self.hasher)?;
         if let Some(pool) = pool(threads, &batch)?
-            && let Batch::Columns { columns, len, hasher } = &batch
+            && let Batch::Columns { columns, are_tuples, len, hasher } = &batch
         {
             let store = self.store.detach(py);
             for rows in slices(*len) {
                 py.detach(|| {
                     pool.install(|| {
-                        let hashes = Batch::hashes(columns, rows, *hasher)?;
+                        let hashes = Batch::hashes(columns, *are_tuples, rows, *hasher)?;
                         store.write(|store| store.par_insert_hashes(&hashes))
                     })
                 })?;
@@ -233,7 +235,7 @@ impl Filter {
             }
             return self.warn_if_full(py);
         }
-        self.run_changing(py, batch, |store, keys, _| store.insert(keys))?;
+        self.run_changing(py, batch, &mut Answers::default(), |store, keys, _| store.insert(keys))?;
         self.warn_if_full(py)
     }
 
@@ -251,17 +253,17 @@ impl Filter {
         &self,
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
-        threads: usize,
+        threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let batch = Batch::new(keys, self.hasher)?;
         if let Some(pool) = pool(threads, &batch)?
-            && let Batch::Columns { columns, len, hasher } = &batch
+            && let Batch::Columns { columns, are_tuples, len, hasher } = &batch
         {
             let (store, mut answers) = (self.store.detach(py), Answers::default());
             for rows in slices(*len) {
                 answers.append(py.detach(|| {
                     pool.install(|| {
-                        Batch::run_shared(columns, rows, *hasher, |keys, words| {
+                        Batch::run_shared(columns, *are_tuples, rows, *hasher, |keys, words| {
                             store.read(|store| store.contains(keys, words))
                         })
                     })
@@ -271,7 +273,8 @@ impl Filter {
             return answers.into_python(keys);
         }
         let detached = batch.is_columns().then(|| self.store.detach(py));
-        let answers = batch.run(py, |py, keys, words| {
+        let mut answers = Answers::default();
+        batch.run(py, &mut answers, |py, keys, words| {
             let op = |store: &Store| store.contains(keys, words);
             match (&detached, py) {
                 (Some(store), _) => store.read(op),
@@ -282,26 +285,59 @@ impl Filter {
         answers.into_python(keys)
     }
 
-    /// Adds every key of a batch. Returns which were certainly not there before: a key that comes
+    /// Adds every key of a batch. Returns which were certainly not there before: a key that occurs
     /// twice in the batch is new once.
+    ///
+    /// A list is hashed before its first key is added, so that a key that is refused leaves the
+    /// filter as it was. An exception has the attribute `answers`: those for the keys that were
+    /// added before it, such as before Ctrl-C. Continue with the key after them.
     ///
     /// >>> seen = BloomFilter(100)
     /// >>> seen.add_new(["apple", "banana", "apple"])
     /// array([ True,  True, False])
+    /// >>> try:
+    /// ...     seen.add_new(["cherry", 1.5])
+    /// ... except TypeError as error:
+    /// ...     len(error.answers), "cherry" in seen
+    /// (0, False)
     fn add_new<'py>(
         &self,
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut new = Bitmask::new();
-        let answers =
-            self.run_changing(py, Batch::new(keys, self.hasher)?, |store, keys, words| {
-                store.insert_new(keys, &mut new)?;
-                words.copy_from_slice(new.words());
-                Ok(())
-            })?;
-        self.warn_if_full(py)?;
-        answers.into_python(keys)
+        let mut insert = |store: &mut Store, keys: Keys<'_>, words: &mut [u64]| {
+            store.insert_new(keys, &mut new)?;
+            words.copy_from_slice(new.words());
+            Ok(())
+        };
+        let mut answers = Answers::default();
+        let done = Batch::new(keys, self.hasher).and_then(|batch| match batch {
+            Batch::Columns { .. } => self.run_changing(py, batch, &mut answers, insert),
+            Batch::Objects { .. } => {
+                let (mut hashes, mut given, hasher) = (Vec::new(), Answers::default(), self.hasher);
+                batch.run(py, &mut given, |_, keys, _| {
+                    hash_onto(hasher, keys, &mut hashes);
+                    Ok::<_, Error>(())
+                })?;
+                given.for_chunks(&hashes, |hashes, valid, rows| {
+                    py.check_signals()?;
+                    let mut words = [0; CHUNK / 64];
+                    let room = &mut words[..hashes.len().div_ceil(64)];
+                    self.store.write(py, |store| insert(store, Keys::Hashes(hashes), room))?;
+                    answers.extend(&words, valid, rows);
+                    Ok(())
+                })
+            }
+        });
+        match done.and_then(|()| self.warn_if_full(py)) {
+            Ok(()) => answers.into_python(keys),
+            Err(error) => {
+                // An exception may take no attributes.
+                let _ = error.value(py).setattr("answers", answers.into_python(keys)?);
+                Err(error)
+            }
+        }
     }
 
     /// The number of keys that were added; of a `BloomFilter` with those that were there before, of
@@ -491,11 +527,11 @@ impl Filter {
         &self,
         py: Python<'py>,
         batch: Batch<'py>,
-        mut change: impl FnMut(&mut Store, crate::batch::Keys<'_>, &mut [u64]) -> Result<(), Error>
-        + Send,
-    ) -> PyResult<Answers> {
+        answers: &mut Answers,
+        mut change: impl FnMut(&mut Store, Keys<'_>, &mut [u64]) -> Result<(), Error> + Send,
+    ) -> PyResult<()> {
         let detached = batch.is_columns().then(|| self.store.detach(py));
-        batch.run(py, |py, keys, words| match (&detached, py) {
+        batch.run(py, answers, |py, keys, words| match (&detached, py) {
             (Some(store), _) => store.write(|store| change(store, keys, words)),
             (None, py) => self
                 .store
@@ -504,22 +540,55 @@ impl Filter {
     }
 }
 
+/// An argument that is a number from 0, which is the default.
+fn count(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+    let Some(value) = value else { return Ok(0) };
+    value.extract().map_err(|error: PyErr| {
+        let text = format!("{name} is {value}: must be an int from 0 to 2**64 - 1");
+        PyErr::from_type(error.get_type(value.py()), text)
+    })
+}
+
+/// A rate of false positives, which must be at least `least`.
+fn rate(fpr: f64, least: f64) -> PyResult<f64> {
+    if (least..1.0).contains(&fpr) {
+        return Ok(fpr);
+    }
+    let percent = match fpr {
+        1.0..=100.0 => format!(" (for {fpr} % give {})", fpr / 100.0),
+        _ => String::new(),
+    };
+    Err(PyValueError::new_err(format!(
+        "fpr is {fpr:?}: must be at least {least:?} and below 1{percent}"
+    )))
+}
+
 #[pymethods]
 impl KnownFilter {
     #[new]
-    #[pyo3(signature = (keys, fpr=None, *, bits_per_key=None, seed=0))]
+    #[pyo3(
+        signature = (keys, fpr=None, *, bits_per_key=None, seed=None),
+        text_signature = "(keys, fpr=None, *, bits_per_key=None, seed=0)"
+    )]
     fn new(
-        keys: u64,
+        keys: &Bound<'_, PyAny>,
         fpr: Option<f64>,
         bits_per_key: Option<f64>,
-        seed: u64,
+        seed: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        let (keys, seed) = (count("keys", Some(keys))?, count("seed", seed)?);
         let sizing = match (fpr, bits_per_key) {
             (Some(_), Some(_)) => {
                 return Err(PyTypeError::new_err("fpr or bits_per_key, not both"));
             }
+            // With fewer, most absent keys pass.
+            (None, Some(bits)) if bits < 1.0 => {
+                return Err(PyValueError::new_err(format!(
+                    "bits_per_key is {bits}: must be at least 1 (10 give 1 % false positives)"
+                )));
+            }
             (None, Some(bits)) => Sizing::BitsPerKey(bits),
-            (fpr, None) => Sizing::FalsePositiveRate(fpr.unwrap_or(0.01)),
+            (fpr, None) => Sizing::FalsePositiveRate(rate(fpr.unwrap_or(0.01), 1.3e-9)?),
         };
         let options = FilterOptions::new(sizing).with_key_hash(KeyHash::Xxh3 { seed });
         let filter = options.empty_filter(keys).map_err(Error::from)?;
@@ -564,8 +633,18 @@ impl KnownFilter {
 #[pymethods]
 impl GrowingFilter {
     #[new]
-    #[pyo3(signature = (fpr=0.01, *, first_keys=1_000_000, seed=0))]
-    fn new(fpr: f64, first_keys: u64, seed: u64) -> PyResult<PyClassInitializer<Self>> {
+    #[pyo3(
+        signature = (fpr=0.01, *, first_keys=None, seed=None),
+        text_signature = "(fpr=0.01, *, first_keys=1000000, seed=0)"
+    )]
+    fn new(
+        fpr: f64,
+        first_keys: Option<&Bound<'_, PyAny>>,
+        seed: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let first_keys =
+            first_keys.map_or(Ok(1_000_000), |keys| count("first_keys", Some(keys)))?;
+        let (fpr, seed) = (rate(fpr, 9e-9)?, count("seed", seed)?);
         let options = ScalableOptions::new(fpr, first_keys).with_key_hash(KeyHash::Xxh3 { seed });
         let filter = options.build().map_err(Error::from)?;
         Ok(PyClassInitializer::from(Filter::from_store(Store::Growing(filter))?)

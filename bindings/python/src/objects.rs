@@ -71,7 +71,7 @@ pub(crate) fn fast<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<Part<'a>> {
 }
 
 /// The bytes of a `uuid.UUID`; `None` if it is none.
-fn uuid(object: &Bound<'_, PyAny>) -> PyResult<Option<[u8; 16]>> {
+pub(crate) fn uuid(object: &Bound<'_, PyAny>) -> PyResult<Option<[u8; 16]>> {
     let py = object.py();
     let class = py.import(pyo3::intern!(py, "uuid"))?.getattr(pyo3::intern!(py, "UUID"))?;
     if !object.is_instance(&class)? {
@@ -83,6 +83,18 @@ fn uuid(object: &Bound<'_, PyAny>) -> PyResult<Option<[u8; 16]>> {
         PyTypeError::new_err(format!("a UUID whose bytes are {}, not 16", bytes.len()))
     });
     sized.map(Some)
+}
+
+/// The Python value of a scalar of pyarrow; every other object is itself.
+pub(crate) fn plain(object: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = object.py();
+    if fast(object.as_borrowed()).is_none()
+        && object.get_type().module()?.to_cow()?.starts_with("pyarrow")
+        && let Some(method) = object.getattr_opt(pyo3::intern!(py, "as_py"))?
+    {
+        return method.call0();
+    }
+    Ok(object)
 }
 
 /// A key of one part: UTF-8 of a str, the bytes, the number.
@@ -148,15 +160,16 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     } else {
         let advice = match object.get_type().name()?.to_cow()?.as_ref() {
             "float" | "float64" | "float32" => {
-                ": equal numbers may differ in their last bits; give str(key), or int(key) if it \
-                 is whole"
+                ": equal numbers may differ in their last bits; give str(key + 0.0), which has one \
+                 zero, or int(key) if it is whole"
             }
             "date" | "datetime" | "datetime64" | "Timestamp" => {
                 ": give key.isoformat(), or a number of one unit for all keys"
             }
+            "Decimal" => ": give str((key + 0).normalize()), which is the same for 1.5 and 1.50",
             "bytearray" | "memoryview" => ": give bytes(key)",
             "UUID" => ": give key.bytes",
-            "Decimal" | "Path" | "PosixPath" | "Period" => ": give str(key)",
+            "Path" | "PosixPath" | "Period" => ": give str(key)",
             "list" | "ndarray" => "; several columns are a list of arrays",
             _ => "",
         };
@@ -205,7 +218,10 @@ pub(crate) fn hash(hasher: Hasher, object: &Bound<'_, PyAny>) -> PyResult<u64> {
         Some(key) => key,
         None => match object.cast::<PyTuple>() {
             Ok(tuple) => return hash_tuple(hasher, tuple),
-            Err(_) => part(object)?,
+            Err(_) => {
+                let object = plain(object.clone())?;
+                return Ok(part(&object)?.hash(hasher));
+            }
         },
     };
     Ok(key.hash(hasher))
@@ -242,7 +258,13 @@ impl<'py> Objects<'py> {
         }
         Ok(match keys.cast::<PyList>() {
             Ok(list) => Objects::List(list.clone()),
-            Err(_) => Objects::Iterator(keys.try_iter()?),
+            Err(_) => Objects::Iterator(keys.try_iter().map_err(|_| {
+                let kind = keys.get_type().fully_qualified_name();
+                let kind = kind.map_or_else(|_| "it".to_owned(), |kind| kind.to_string());
+                PyTypeError::new_err(format!(
+                    "{kind} is not iterable: give a list or a column of keys"
+                ))
+            })?),
         })
     }
 
@@ -255,12 +277,12 @@ impl<'py> Objects<'py> {
                 // Its length may be another each time: code that runs for a key can change it.
                 let end = list.len().min(taken.first + CHUNK);
                 for i in taken.first..end {
-                    taken.objects.push(list.get_item(i)?);
+                    taken.objects.push(plain(list.get_item(i)?)?);
                 }
             }
             Objects::Iterator(iterator) => {
                 for object in iterator.take(CHUNK) {
-                    taken.objects.push(object?);
+                    taken.objects.push(plain(object?)?);
                 }
             }
         }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_inspect::{
-    EVIDENCE_BYTES, FileRanges, Format, Layout, Lookup, LookupOption, LookupOptions, Message,
-    Opened, PhysicalType, Unrecognised, VALUE_TYPES, Value, Warning, layout_of_version, recognise,
-    type_name, type_of_name, value_of_text,
+    ColumnType, EVIDENCE_BYTES, FileRanges, Format, Layout, LogicalType, Lookup, LookupOption,
+    LookupOptions, Message, Opened, PhysicalType, Unrecognised, VALUE_TYPES, Warning,
+    layout_of_version, recognise, type_name, type_of_name,
 };
 use memmap2::Mmap;
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyList, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyString, PyTuple};
 
 use crate::batch::{self, Answers, Chunk, Keys, Rows};
 use crate::columns::{CHUNK, Column, Kind};
@@ -66,36 +66,72 @@ fn opened(path: &Path, format: Format, layout: Option<Layout>, map: Mmap) -> PyR
 
 /// A filter of another system, in its own file: RocksDB, Parquet, Cassandra, Guava, Spark,
 /// RedisBloom. Made by `open`.
-#[pyclass(frozen, module = "blocked_bloom")]
+#[pyclass(frozen, weakref, module = "blocked_bloom")]
 pub(crate) struct StoredFilter {
     file: OpenedFile,
     options: LookupOptions,
+    values: Option<ColumnType>,
 }
 
-/// The bytes of a key for a filter of this format: text as it is, numbers where the system says
-/// what they are.
-fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<PhysicalType>) -> PyResult<Vec<u8>> {
+/// Whether keys of such values are given to the library as stored bytes: integers, which need no
+/// text, and values that have none.
+fn is_encoded(values: &ColumnType) -> bool {
+    values.integer_bytes().is_some()
+        || values.is_opaque()
+        || values.physical_type == PhysicalType::Int96
+}
+
+/// The bytes of a key for a filter of this format: text, or [stored bytes](is_encoded).
+fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<ColumnType>) -> PyResult<Vec<u8>> {
+    let key = &objects::plain(key.clone())?;
+    if key.is_none() {
+        return Err(PyTypeError::new_err("None is no value: filters hold no NULL, leave it out"));
+    }
+    let Some(values) = values.filter(|values| !values.is_bytes()) else {
+        return bytes_key(key, format, values);
+    };
+    let integers = values.integer_bytes().is_some();
+    let text = if let Ok(text) = key.cast::<PyString>() {
+        text.to_str()?.to_owned()
+    } else if let Ok(bytes) = key.cast::<PyBytes>() {
+        let bytes = bytes.as_bytes();
+        if is_encoded(&values) && !integers {
+            return Ok(bytes.to_vec());
+        }
+        if !integers && values.logical_type != Some(LogicalType::Uuid) {
+            return Err(PyTypeError::new_err(format!(
+                "found bytes for a column of {values}: give a number, Decimal or str"
+            )));
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(text) if integers => text.to_owned(),
+            _ => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
+    } else {
+        value_text(key, &values)?
+    };
+    let encoded = values.encode(text.as_bytes(), false).map_err(|problem| value_error(&problem))?;
+    Ok(if is_encoded(&values) { encoded.bytes.into_owned() } else { text.into_bytes() })
+}
+
+/// A key of a filter of text or bytes.
+fn bytes_key(
+    key: &Bound<'_, PyAny>,
+    format: Format,
+    values: Option<ColumnType>,
+) -> PyResult<Vec<u8>> {
     if let Ok(text) = key.cast::<PyString>() {
         return Ok(text.to_str()?.as_bytes().to_vec());
     }
     if let Ok(bytes) = key.cast::<PyBytes>() {
         return Ok(bytes.as_bytes().to_vec());
     }
-    let takes_text =
-        matches!(values, None | Some(PhysicalType::ByteArray | PhysicalType::FixedLenByteArray));
-    let is_typed =
-        [Format::PARQUET, Format::PARQUET_FILTER, Format::SPARK].contains(&format) && !takes_text;
-    if is_typed && (key.is_instance_of::<PyFloat>() || key.is_instance_of::<PyBool>()) {
-        return Ok(key.str()?.to_str()?.to_ascii_lowercase().into_bytes());
-    }
-    if key.is_none() {
-        return Err(PyTypeError::new_err("None is no value: filters hold no NULL, leave it out"));
-    }
-    if is_typed && let Some(kind) = time(key)? {
-        return days(key, kind, values);
-    }
-    if is_typed || format == Format::REDISBLOOM {
+    if format == Format::REDISBLOOM {
         return Ok(objects::number(key)?.into_bytes());
+    }
+    let is_fixed = values.is_some_and(|of| of.physical_type == PhysicalType::FixedLenByteArray);
+    if is_fixed && let Some(uuid) = objects::uuid(key)? {
+        return Ok(uuid.to_vec());
     }
     let (kind, format) = (key.get_type().fully_qualified_name()?, format.name());
     Err(PyTypeError::new_err(format!(
@@ -103,36 +139,44 @@ fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<PhysicalType>) -> 
     )))
 }
 
-/// The class of a key that is a date or a time, of whatever library: its name without the module.
-fn time(key: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    let name = key.get_type().name()?.to_str()?.to_owned();
-    let names = ["date", "datetime", "time", "timedelta", "datetime64", "timedelta64", "Timestamp"];
-    Ok(names.contains(&name.as_str()).then_some(name))
-}
-
-/// A date as Parquet's DATE has it, days since 1970; of times the file alone knows the unit.
-fn days(key: &Bound<'_, PyAny>, kind: String, values: Option<PhysicalType>) -> PyResult<Vec<u8>> {
-    const DAYS_BEFORE_1970: i64 = 719_163;
-    if kind == "date" && values == Some(PhysicalType::Int32) {
-        let day: i64 = key.call_method0(pyo3::intern!(key.py(), "toordinal"))?.extract()?;
-        return Ok((day - DAYS_BEFORE_1970).to_string().into_bytes());
-    }
-    Err(PyTypeError::new_err(format!(
-        "a {kind} has no unit in which the column's filter could be looked up: give the integer \
-         that the column stores, such as days since 1970 for DATE, and milliseconds, microseconds \
-         or nanoseconds since 1970 for TIMESTAMP, as the file's schema says"
-    )))
+/// The text of a number, a date, a time or a UUID, as the library reads it.
+fn value_text(key: &Bound<'_, PyAny>, values: &ColumnType) -> PyResult<String> {
+    let (py, class) = (key.py(), key.get_type());
+    let name = class.name()?;
+    let text = match name.to_cow()?.as_ref() {
+        "bool" | "bool_" => return Ok(key.str()?.to_str()?.to_ascii_lowercase()),
+        "float16" | "float32" | "float64" | "float" => {
+            let float: f64 = key.extract()?;
+            // Every digit of it, of which a decimal has few.
+            match values.logical_type {
+                Some(LogicalType::Decimal { .. }) => {
+                    py.import("decimal")?.call_method1("Decimal", (float,))?.str()?
+                }
+                _ => float.into_pyobject(py)?.repr()?,
+            }
+        }
+        "date" | "datetime" | "time" | "Timestamp" => {
+            key.call_method0(pyo3::intern!(py, "isoformat"))?.str()?
+        }
+        "datetime64" | "Decimal" | "UUID" => key.str()?,
+        "timedelta" | "timedelta64" | "Timedelta" => {
+            return Err(PyTypeError::new_err(format!(
+                "a {name} is not a value of {values}: give the integer that the column stores"
+            )));
+        }
+        _ if key.is_instance_of::<PyInt>() => {
+            py.get_type::<PyInt>().call_method1("__repr__", (key,))?.str()?
+        }
+        _ => return objects::number(key),
+    };
+    Ok(text.to_str()?.to_owned())
 }
 
 /// The keys of a batch, with the index in errors.
-fn keys(
-    keys: &Bound<'_, PyAny>,
-    format: Format,
-    values: Option<PhysicalType>,
-) -> PyResult<Vec<Vec<u8>>> {
+fn keys(keys: &Bound<'_, PyAny>, format: Format, values: ColumnType) -> PyResult<Vec<Vec<u8>>> {
     let of = |(i, item): (usize, PyResult<Bound<'_, PyAny>>)| {
-        let item = item?;
-        key(&item, format, values).map_err(|error| objects::locate_error(keys.py(), error, i))
+        let key = key(&item?, format, Some(values));
+        key.map_err(|error| objects::locate_error(keys.py(), error, i))
     };
     refuse_one_key(keys)?;
     listed(keys)?.try_iter()?.enumerate().map(of).collect()
@@ -172,11 +216,17 @@ fn value_error(message: &Message) -> PyErr {
     PyValueError::new_err(text(message))
 }
 
-/// A number as the values of a filter are encoded: of this many bytes. `None` if it has no place
-/// in them. Unsigned values are stored as the bits of signed ones.
-fn encoded(number: u64, width: usize) -> Option<[u8; 8]> {
-    let fits = i32::try_from(number as i64).is_ok() || u32::try_from(number).is_ok();
-    (width == 8 || fits).then(|| number.to_le_bytes())
+/// A number as the values of a filter are encoded, if they can be this number. Unsigned values are
+/// stored as the bits of signed ones.
+fn encoded(number: u64, values: &ColumnType) -> Option<[u8; 8]> {
+    let fits_signed = |bits: u8| number as i64 >> (bits - 1) == number as i64 >> 63;
+    let fits_unsigned = |bits: u8| bits == 64 || number >> bits == 0;
+    let fits = match (values.logical_type, values.integer_bytes()) {
+        (Some(LogicalType::Integer { bits, is_signed: true }), _) => fits_signed(bits),
+        (Some(LogicalType::Integer { bits, .. }), _) => fits_unsigned(bits),
+        (_, width) => width == Some(8) || fits_signed(32) || fits_unsigned(32),
+    };
+    fits.then(|| number.to_le_bytes())
 }
 
 /// Looks up the keys of a batch, a chunk after the other.
@@ -189,21 +239,20 @@ struct Lookups<'o> {
 
 impl Lookups<'_> {
     fn look_up(&mut self, keys: Keys<'_>, rows: Chunk<'_>, words: &mut [u64]) -> Result<(), Error> {
-        let (numbers, width) = match keys {
-            Keys::Bytes(keys) => return self.look_up_bytes(keys, rows, words),
-            // `column` takes no column that is hashed.
-            Keys::Numbers(numbers) | Keys::Hashes(numbers) => {
-                (numbers, self.filter.number_bytes().unwrap_or(8))
-            }
+        // `column` takes no column that is hashed, and numbers only of integers.
+        let (Keys::Numbers(numbers) | Keys::Hashes(numbers), Some((values, width))) =
+            (keys, self.filter.integers())
+        else {
+            let Keys::Bytes(keys) = keys else { return Ok(()) };
+            return self.look_up_bytes(keys, rows, words);
         };
         let mut bytes = [[0; 8]; CHUNK];
         for (i, (&number, bytes)) in numbers.iter().zip(&mut bytes).enumerate() {
-            *bytes = encoded(number, width).ok_or_else(|| {
-                let number = number as i64;
-                Error::Value(format!(
-                    "key {}: found '{number}', expected a whole number of 32 bits",
-                    rows.row(i)
-                ))
+            *bytes = encoded(number, values).ok_or_else(|| {
+                let number = (number as i64).to_string();
+                let refused = values.encode(number.as_bytes(), false);
+                let problem = refused.err().map_or_else(String::new, |error| text(&error));
+                Error::Value(format!("key {}: {problem}", rows.row(i)))
             })?;
         }
         let mut slices = [[].as_slice(); CHUNK];
@@ -245,13 +294,15 @@ impl StoredFilter {
         self.file.borrow_dependent().format()
     }
 
-    /// How many bytes numbers have here; `None` if keys are text or bytes.
-    fn number_bytes(&self) -> Option<usize> {
-        match self.options.value_type {
-            Some(PhysicalType::Int32) => Some(4),
-            Some(PhysicalType::Int64) => Some(8),
-            _ => None,
-        }
+    /// The type of integers, and their bytes. `None` if values are of another type.
+    fn integers(&self) -> Option<(&ColumnType, usize)> {
+        let values = self.values.as_ref()?;
+        Some((values, values.integer_bytes()?))
+    }
+
+    /// Whether keys are text or bytes as they are.
+    fn takes_bytes(&self) -> bool {
+        self.values.is_none_or(|values| values.is_bytes())
     }
 
     fn lookups(&self) -> PyResult<Lookups<'_>> {
@@ -263,14 +314,7 @@ impl StoredFilter {
 
     /// A key that is not of the types that nearly all keys have.
     fn key(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        let values = self.options.value_type;
-        let mut key = self::key(key, self.format(), values)?;
-        if let (Some(width), Some(values)) = (self.number_bytes(), values) {
-            value_of_text(values, &key).map_err(|problem| value_error(&problem))?;
-            let number: i128 = String::from_utf8(key)?.parse()?;
-            key = (number as u64).to_le_bytes()[..width].to_vec();
-        }
-        Ok(key)
+        self::key(key, self.format(), self.values)
     }
 
     /// The batch as a column, if it is one of bytes, or of numbers where the filter has these.
@@ -283,11 +327,11 @@ impl StoredFilter {
             Err(error) if error.is_instance_of::<PyTypeError>(keys.py()) => None,
             column => column?,
         };
-        let kind = match self.number_bytes() {
-            Some(_) => Kind::Numbers,
-            None => Kind::Bytes,
+        let is_taken = |kind| match kind {
+            Kind::Numbers => self.integers().is_some(),
+            _ => kind == Kind::Bytes && self.takes_bytes(),
         };
-        Ok(column.filter(|column| column.iter().all(|chunk| chunk.kind(false) == kind)))
+        Ok(column.filter(|column| column.iter().all(|chunk| is_taken(chunk.kind(false)))))
     }
 
     /// Looks up keys that are Python objects.
@@ -298,7 +342,7 @@ impl StoredFilter {
         lookups: &mut Lookups<'_>,
     ) -> PyResult<Answers> {
         let (mut objects, mut taken) = (Objects::new(&listed(keys)?)?, KeyBatch::default());
-        let (mut answers, width) = (Answers::default(), self.number_bytes());
+        let (mut answers, integers) = (Answers::default(), self.integers());
         loop {
             // Ctrl-C ends a long batch.
             py.check_signals()?;
@@ -311,10 +355,10 @@ impl StoredFilter {
             let (mut numbers, mut others) = ([[0; 8]; CHUNK], Vec::new());
             let (mut slices, mut kept) = ([[].as_slice(); CHUNK], 0);
             for ((i, object), room) in given.iter().enumerate().zip(&mut numbers) {
-                slices[kept] = match (objects::fast(object.as_borrowed()), width) {
-                    (Some(Part::Bytes(bytes)), None) => bytes,
-                    (Some(Part::Number(number)), Some(width))
-                        if encoded(number, width).is_some() =>
+                slices[kept] = match (objects::fast(object.as_borrowed()), integers) {
+                    (Some(Part::Bytes(bytes)), _) if self.takes_bytes() => bytes,
+                    (Some(Part::Number(number)), Some((values, width)))
+                        if encoded(number, values).is_some() =>
                     {
                         *room = number.to_le_bytes();
                         &room[..width]
@@ -360,8 +404,13 @@ impl StoredFilter {
         let answers = match self.column(keys)? {
             Some(column) => {
                 let len = batch::rows(&column);
-                Rows::new(&[column], None, 0..len)
-                    .run_detached(py, |keys, rows, words| lookups.look_up(keys, rows, words))?
+                let mut answers = Answers::default();
+                Rows::new(&[column], false, None, 0..len).run_detached(
+                    py,
+                    &mut answers,
+                    |keys, rows, words| lookups.look_up(keys, rows, words),
+                )?;
+                answers
             }
             None => self.look_up_objects(py, keys, &mut lookups)?,
         };
@@ -443,28 +492,33 @@ pub(crate) fn open(
         return filter::open_file(py, &path, || stored::map_growing(&path, true));
     }
     let file = opened(&path, format, layout, map)?;
+    let mut values = value_type.map(ColumnType::from);
     if let Some(column) = &options.column {
         let filters = file.borrow_dependent().column(column, &[]);
-        let found = filters.map_err(|error| format_error(&path, text(&error.message())))?;
-        let found = found.physical_type();
+        let filters = filters.map_err(|error| format_error(&path, text(&error.message())))?;
+        values = Some(filters.column_type());
+        let found = filters.physical_type();
         if value_type.is_some_and(|given| given != found) {
             let lookup = file.borrow_dependent().lookup(&options);
             lookup.map_err(|error| value_error(&error.message()))?;
         }
         options.value_type = Some(found);
     }
-    let is_encoded =
-        |of| [PhysicalType::Int32, PhysicalType::Int64, PhysicalType::Int96].contains(&of);
-    options.encoded = options.value_type.is_some_and(is_encoded);
-    Ok(Py::new(py, StoredFilter { file, options })?.into_any())
+    options.encoded = values.as_ref().is_some_and(is_encoded);
+    Ok(Py::new(py, StoredFilter { file, options, values })?.into_any())
 }
 
 /// The row groups of a Parquet file that must be read for any of the values of a column, by the
 /// column's Bloom filters: those without a filter, too.
 ///
-/// Values are of the column's stored type: int, float, str, bytes or bool; for a DATE also
-/// datetime.date. For a TIMESTAMP give the integer in the unit of the file's schema. None is no
-/// value: filters do not hold NULL. The filters never say that a value is there.
+/// Values are read by the column's type in the file's schema: int, float and `Decimal` for numbers
+/// (5 is 5.00 in a DECIMAL), `date`, `time` and `datetime` for dates and times, `uuid.UUID` or its
+/// text for a UUID, str and bytes, and str for all of them. An int for a date or a time is the
+/// number that the column stores. A value that the column cannot hold exactly is a ValueError, and
+/// so is None, since filters hold no NULL. The filters never say that a value is there.
+///
+/// All row groups are returned, with a `UserWarning`, for a file without the column, and a row group
+/// is returned, with a warning, if its filter is damaged.
 #[pyfunction]
 #[pyo3(signature = (path, column, values))]
 pub(crate) fn parquet_row_groups(
@@ -476,14 +530,27 @@ pub(crate) fn parquet_row_groups(
     let map = map(&path)?;
     let format = recognised(&path, &map)?;
     let file = opened(&path, format, None, map)?;
-    // Which columns it has only its row groups say.
-    if file.borrow_dependent().describe().json().get("row_groups") == Some(&Value::Integer(0)) {
-        return Ok(Vec::new());
+    let file = file.borrow_dependent();
+    let warn = |problem: &dyn std::fmt::Display| {
+        let warning = CString::new(format!("{}: {problem}", path.display()))?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &warning, 1)
+    };
+    if format == Format::PARQUET && !file.has_column(column) {
+        let row_groups = file.row_groups();
+        if row_groups > 0 {
+            warn(&format_args!("no column {column:?}: all row groups must be read"))?;
+        }
+        return Ok((0..row_groups).collect());
     }
-    let filters = file.borrow_dependent().column(column, &[]);
+    let filters = file.column(column, &[]);
     let filters = filters.map_err(|error| format_error(&path, text(&error.message())))?;
-    let values = keys(values, format, Some(filters.physical_type()))?;
-    let encoded = filters.physical_type() == PhysicalType::Int96;
-    py.detach(|| filters.row_groups_to_read(&values, encoded))
+    for group in filters.row_groups() {
+        if let Err(error) = &group.filter {
+            warn(&format_args!("column {column:?}, row group {}: {error}", group.row_group))?;
+        }
+    }
+    let column_type = filters.column_type();
+    let values = keys(values, format, column_type)?;
+    py.detach(|| filters.row_groups_to_read(&values, is_encoded(&column_type)))
         .map_err(|bad| PyValueError::new_err(text(&bad.problem)))
 }

@@ -18,13 +18,17 @@ use crate::store::Store;
 
 /// Reads a filter for a known number of keys, and verifies it.
 pub(crate) fn load(path: &Path) -> Result<Store, Error> {
-    Store::open(Bytes::read(path, |head, len| match BloomFilter::from_bytes_trusted_any_hash(head) {
-        Err(FormatError::Header(HeaderError::Length { expected, .. })) if expected == len => Ok(()),
-        Err(FormatError::Header(HeaderError::Length { expected, .. })) => {
-            Err(FormatError::Header(HeaderError::Length { found: len, expected }).into())
+    Store::open(Bytes::read(path, |head, len| {
+        match BloomFilter::from_bytes_trusted_any_hash(head) {
+            Err(FormatError::Header(HeaderError::Length { expected, .. })) if expected == len => {
+                Ok(())
+            }
+            Err(FormatError::Header(HeaderError::Length { expected, .. })) => {
+                Err(FormatError::Header(HeaderError::Length { found: len, expected }).into())
+            }
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(()),
         }
-        Err(error) => Err(error.into()),
-        Ok(_) => Ok(()),
     })?)
 }
 

@@ -37,10 +37,12 @@
 mod error;
 mod file;
 mod filter_at;
+mod logical;
 mod neighbour;
 mod value;
 
 pub use error::ParquetError;
 pub use file::{Column, MAGICS, ParquetFile, RowGroup};
 pub use filter_at::filter_at;
+pub use logical::{LogicalType, TimeUnit};
 pub use value::{PhysicalType, Value};

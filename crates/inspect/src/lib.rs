@@ -28,10 +28,11 @@
 //! ```
 //!
 //! Modules import only from those below them: `opened`; `recognise`; `systems`, a module for each;
-//! `system`, the traits that these have; `facts`; `blocks`, `typed`, `options`; `error`, `message`,
+//! `system`, the traits that these have; `facts`; `blocks`, `typed`, `options`; `decimal`, `times`, `error`, `message`,
 //! `numbers`, `value`.
 
 mod blocks;
+mod decimal;
 mod error;
 mod facts;
 mod message;
@@ -41,12 +42,13 @@ mod options;
 mod recognise;
 mod system;
 mod systems;
+mod times;
 mod typed;
 mod value;
 
 pub use blocked_bloom_formats::FileRanges;
 pub use blocked_bloom_formats::cassandra::Layout;
-pub use blocked_bloom_formats::parquet::PhysicalType;
+pub use blocked_bloom_formats::parquet::{LogicalType, PhysicalType, TimeUnit};
 
 pub use blocks::{BlockLoads, Probe};
 pub use error::{BadKey, Damage, Error, Warning};
@@ -60,7 +62,7 @@ pub use systems::{
     ColumnFilters, ColumnNames, RowGroupFilter, is_cassandra_name, layout_of_name,
     layout_of_version, queries, spark_hash, spark_type, version_of,
 };
-pub use typed::{VALUE_TYPES, type_name, type_of_name, value_of_bytes, value_of_text};
+pub use typed::{ColumnType, Encoded, VALUE_TYPES, type_name, type_of_name};
 pub use value::Value;
 
 /// The code in the README compiles and runs.

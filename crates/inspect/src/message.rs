@@ -45,10 +45,12 @@ impl Display for LookupOption {
 /// [`Display`] names it as the library does, [`with_names`](Self::with_names) as the front end.
 ///
 /// ```
-/// use blocked_bloom_inspect::{PhysicalType, value_of_text};
-/// let message = value_of_text(PhysicalType::Int96, b"7").unwrap_err();
-/// assert_eq!(message.to_string(), "found '7', expected INT96 by `encoded`, 12 bytes");
-/// assert_eq!(message.with_names(|_| "--hex"), "found '7', expected INT96 by --hex, 12 bytes");
+/// use blocked_bloom_inspect::{Format, LookupOptions};
+/// let mut options = LookupOptions::default();
+/// options.column = Some("id".to_owned());
+/// let message = Format::NATIVE.check(&options).unwrap_err();
+/// assert!(message.to_string().starts_with("`column` is for "));
+/// assert!(message.with_names(|_| "--column").starts_with("--column is for "));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {

@@ -235,6 +235,17 @@ impl<'a> Opened<'a> {
         self.stored.files_with(key, options)
     }
 
+    /// Row groups of a Parquet file. 0 for every other format.
+    pub fn row_groups(&self) -> usize {
+        self.stored.columns().map_or(0, |file| file.row_groups().len())
+    }
+
+    /// Whether a row group of a Parquet file has the column with this path, joined by dots.
+    pub fn has_column(&self, name: &str) -> bool {
+        let file = self.stored.columns();
+        file.is_some_and(|file| file.row_groups().iter().any(|of| of.position(name).is_some()))
+    }
+
     /// The columns of a Parquet file that have filters. None of any other format.
     pub fn columns_with_filters(&self) -> ColumnNames {
         self.stored.columns().map(systems::columns_with_filters).unwrap_or_default()

@@ -26,9 +26,9 @@ pub struct LookupOptions {
     /// The keys are starts of keys: which prefixes of theirs to look up. Of native filters and SST
     /// files.
     pub prefix: Option<Prefix>,
-    /// Column of a Parquet file, its path joined by dots. The keys are values of the column's
-    /// physical type, as [`value_of_text`](crate::value_of_text) reads them. Or column of an index
-    /// of files, if it has several.
+    /// Column of a Parquet file, its path joined by dots. The keys are values of the column,
+    /// as [`ColumnType::encode`](crate::ColumnType::encode) reads them. Or column of an index of
+    /// files, if it has several.
     pub column: Option<String>,
     /// Row groups of a Parquet file, from 0; none means all. A value may be present if any of them
     /// may have it.

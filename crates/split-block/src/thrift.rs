@@ -23,6 +23,10 @@
 
 use core::fmt::{self, Display, Formatter};
 
+/// The type of a boolean that is true, which has no further bytes.
+pub const TRUE: u8 = 1;
+/// The type of a single byte.
+pub const I8: u8 = 3;
 /// The type of a 32-bit number.
 pub const I32: u8 = 5;
 /// The type of a 64-bit number.
@@ -35,9 +39,7 @@ pub const LIST: u8 = 9;
 pub const STRUCT: u8 = 12;
 
 const STOP: u8 = 0;
-const TRUE: u8 = 1;
 const FALSE: u8 = 2;
-const I8: u8 = 3;
 const I16: u8 = 4;
 const DOUBLE: u8 = 7;
 const SET: u8 = 10;
@@ -337,7 +339,12 @@ impl<'a> Reader<'a> {
         Err(ThriftError::Malformed { offset, problem: "a number does not fit 64 bits" })
     }
 
-    fn byte(&mut self) -> Result<u8, ThriftError> {
+    /// A single byte.
+    ///
+    /// # Errors
+    ///
+    /// As of the [type](Self).
+    pub fn byte(&mut self) -> Result<u8, ThriftError> {
         self.take(1).map(|bytes| bytes[0])
     }
 

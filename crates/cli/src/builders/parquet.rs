@@ -2,8 +2,8 @@
 
 use blocked_bloom::{Bitmask, Filter as _};
 use blocked_bloom_formats::parquet::PhysicalType;
+use blocked_bloom_inspect::ColumnType;
 use blocked_bloom_inspect::numbers::percent;
-use blocked_bloom_inspect::{value_of_bytes, value_of_text};
 use blocked_bloom_split::{MAX_BITSET_BYTES, SplitBlockFilter};
 use indicatif::BinaryBytes;
 
@@ -75,11 +75,7 @@ fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
 
 impl Builder for Values {
     fn add(&mut self, key: &Key) -> Result<(), String> {
-        let (physical_type, bytes) = (self.physical_type(), key.as_ref());
-        let value = match self.is_hex {
-            true => value_of_bytes(physical_type, bytes),
-            false => value_of_text(physical_type, bytes),
-        };
+        let value = ColumnType::from(self.physical_type()).encode(key.as_ref(), self.is_hex);
         let value = value.map_err(|problem| wording::text(&problem))?;
         push(&mut self.hashes, value.hash())
     }

@@ -79,6 +79,14 @@ pub enum ParquetError {
         /// The column's index.
         column: usize,
     },
+    /// The filter has no bit set although the column chunk has values. Some writers stored such
+    /// filters.
+    NoBits {
+        /// The row group's index.
+        row_group: usize,
+        /// The column's index.
+        column: usize,
+    },
     /// The row group, or its column, does not exist.
     NoSuchColumn {
         /// The row group's index.
@@ -157,6 +165,13 @@ impl Display for ParquetError {
                     f,
                     "column {column} of row group {row_group} is BOOLEAN, which has no filters: \
                      read the row group"
+                )
+            }
+            Self::NoBits { row_group, column } => {
+                write!(
+                    f,
+                    "the filter of column {column} of row group {row_group} has no bit set, but \
+                     there are values: read the row group"
                 )
             }
             Self::NoSuchColumn { row_group, column } => {

@@ -12,6 +12,7 @@ use blocked_bloom_split::{SplitBlock, SplitBlockFilter};
 
 use super::error::ParquetError;
 use super::filter_at::read_filter_before;
+use super::logical::{LogicalType, SchemaElement};
 use super::neighbour::{self, Claim, Neighbour};
 use super::value::{PhysicalType, Value};
 use crate::ranges::FileRanges;
@@ -165,9 +166,9 @@ impl<'a> ParquetFile<'a> {
         row_group: usize,
         column: usize,
     ) -> Result<Option<SplitBlockFilter<&'a [SplitBlock]>>, ParquetError> {
-        let columns = self.row_groups.get(row_group).map(RowGroup::columns);
-        let found = columns.and_then(|columns| columns.get(column));
-        let found = found.ok_or(ParquetError::NoSuchColumn { row_group, column })?;
+        let group = self.row_groups.get(row_group);
+        let chunk = group.and_then(|group| Some((group.rows, group.columns.get(column)?)));
+        let (rows, found) = chunk.ok_or(ParquetError::NoSuchColumn { row_group, column })?;
         if found.encrypted {
             return Err(ParquetError::EncryptedColumn { row_group, column });
         }
@@ -185,6 +186,13 @@ impl<'a> ParquetFile<'a> {
         match found.neighbour {
             Neighbour::Next(other) if other.unsigned_abs() < end => {
                 Err(ParquetError::Overlapping { offset, other })
+            }
+            // Without values, no bit is right.
+            _ if rows > 0
+                && found.non_null() != Some(0)
+                && filter.blocks().as_flattened().iter().all(|&byte| byte == 0) =>
+            {
+                Err(ParquetError::NoBits { row_group, column })
             }
             _ => Ok(Some(filter)),
         }
@@ -245,6 +253,9 @@ pub struct Column<'a> {
     path: Vec<&'a str>,
     physical_type: Option<PhysicalType>,
     type_length: Option<u32>,
+    logical_type: Option<LogicalType>,
+    values: Option<i64>,
+    nulls: Option<i64>,
     filter_offset: Option<i64>,
     filter_length: Option<i32>,
     encrypted: bool,
@@ -278,12 +289,24 @@ impl<'a> Column<'a> {
         self.type_length
     }
 
+    /// Returns the logical type of the values, from the schema. Returns `None` if the schema has no
+    /// supported logical type for the column, or has other columns than the row group.
+    pub fn logical_type(&self) -> Option<LogicalType> {
+        self.logical_type
+    }
+
+    /// Number of values that are not NULL, if the metadata counts the NULLs.
+    fn non_null(&self) -> Option<i64> {
+        self.values?.checked_sub(self.nulls?)
+    }
+
     /// Returns the hash of a value, to look it up in the column's filters.
     ///
     /// # Errors
     ///
-    /// [`ParquetError::ValueType`] or [`ParquetError::ValueLength`] if the column has another type or
-    /// [length](Self::type_length): its filter would answer "absent" for any contents.
+    /// [`ParquetError::ValueType`] if the column has another type, and
+    /// [`ParquetError::ValueLength`] if the value has another [length](Self::type_length): the
+    /// filter would answer "absent" for any contents.
     pub fn hash_value(&self, value: Value<'_>) -> Result<u64, ParquetError> {
         let found = value.physical_type();
         if let Some(expected) = self.physical_type
@@ -334,7 +357,9 @@ fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, Parqu
     let (mut schema, mut row_groups) = (Vec::new(), None);
     reader.structure::<ParquetError>(|reader, field| match field.id {
         2 => {
-            schema = list(reader, field, (STRUCT, 1), "schema", schema_element)?;
+            schema = list(reader, field, (STRUCT, 1), "schema", |reader| {
+                Ok(SchemaElement::read(reader)?)
+            })?;
             Ok(())
         }
         4 => {
@@ -347,36 +372,15 @@ fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, Parqu
     let mut row_groups = row_groups.ok_or(missing)?;
     schema.retain(|element| element.physical_type.is_some());
     for row_group in &mut row_groups {
-        set_type_lengths(&mut row_group.columns, &schema);
+        set_types(&mut row_group.columns, &schema);
     }
     Ok(row_groups)
 }
 
-/// The type and length in a `SchemaElement`. Groups of columns have no type.
-struct SchemaElement {
-    physical_type: Option<i32>,
-    type_length: Option<i32>,
-}
-
-fn schema_element(reader: &mut Reader<'_>) -> Result<SchemaElement, ParquetError> {
-    let mut element = SchemaElement { physical_type: None, type_length: None };
-    reader.structure::<ThriftError>(|reader, field| {
-        let (number, name) = match field.id {
-            1 => (&mut element.physical_type, "type"),
-            2 => (&mut element.type_length, "type_length"),
-            _ => return reader.skip(field.kind),
-        };
-        field.expect(I32, name)?;
-        *number = Some(reader.i32()?);
-        Ok(())
-    })?;
-    Ok(element)
-}
-
-/// Sets the lengths of fixed-length values. The schema's leaves and a row group's columns have the
-/// same order. If their numbers or types differ, no length is set. Cost: one step per column, for
+/// Sets the lengths and logical types of values. The schema's leaves and a row group's columns have the
+/// same order. If their numbers or types differ, neither is set. Cost: one step per column, for
 /// any length of a hostile schema.
-fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
+fn set_types(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
     let fits = |(column, leaf): (&Column<'_>, &SchemaElement)| {
         let physical_type = leaf.physical_type.and_then(PhysicalType::from_number);
         column.physical_type.is_none() || column.physical_type == physical_type
@@ -388,6 +392,7 @@ fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
         if column.physical_type == Some(PhysicalType::FixedLenByteArray) {
             column.type_length = leaf.type_length.and_then(|length| u32::try_from(length).ok());
         }
+        column.logical_type = leaf.logical_type();
     }
 }
 
@@ -451,6 +456,14 @@ fn column_metadata<'a>(
                 column.physical_type = Some(found.ok_or(unknown)?);
             }
             3 => column.path = list(reader, field, (BINARY, 1), "path_in_schema", name)?,
+            5 => {
+                field.expect(I64, "num_values")?;
+                column.values = Some(reader.i64()?);
+            }
+            12 => {
+                field.expect(STRUCT, "statistics")?;
+                column.nulls = null_count(reader)?;
+            }
             14 => {
                 field.expect(I64, "bloom_filter_offset")?;
                 column.filter_offset = Some(reader.i64()?);
@@ -467,6 +480,20 @@ fn column_metadata<'a>(
         Some(_) => Ok(()),
         None => Err(ThriftError::MissingField { offset: reader.offset(), field: "type" }.into()),
     }
+}
+
+/// The field `null_count` of `Statistics`.
+fn null_count(reader: &mut Reader<'_>) -> Result<Option<i64>, ThriftError> {
+    let mut nulls = None;
+    reader.structure::<ThriftError>(|reader, field| match field.id {
+        3 => {
+            field.expect(I64, "null_count")?;
+            nulls = Some(reader.i64()?);
+            Ok(())
+        }
+        _ => reader.skip(field.kind),
+    })?;
+    Ok(nulls)
 }
 
 fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, ParquetError> {

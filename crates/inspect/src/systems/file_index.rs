@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use blocked_bloom::{KeyHash, KeyHasher};
 use blocked_bloom_file_index::{Candidates, FileEntry, FileIndex, MAGIC, Manifest};
-use blocked_bloom_formats::parquet::{PhysicalType, Value as Typed};
+use blocked_bloom_formats::parquet::PhysicalType;
 
 use crate::error::{BadKey, Error, Warning};
 use crate::facts::{Facts, List, Summary, hash_parts, sizes};
 use crate::message::{LookupOption, Message};
 use crate::options::LookupOptions;
 use crate::system::{Answers, Format, FoundFile, LookupContext, Stored, System, pass_all};
-use crate::typed::value_of;
+use crate::typed::ColumnType;
 use crate::value::{Value, object};
 
 impl Format {
@@ -224,10 +224,10 @@ impl Keys {
     fn hash(&self, hasher: KeyHasher, key: &[u8]) -> Result<u64, Message> {
         match self {
             Keys::Bytes => Ok(hasher.hash(key)),
-            Keys::Integer => match value_of(PhysicalType::Int64, key, false)? {
-                Typed::Int64(number) => Ok(hasher.hash(number.to_le_bytes())),
-                _ => Ok(hasher.hash(key)),
-            },
+            Keys::Integer => {
+                let value = ColumnType::from(PhysicalType::Int64).encode(key, false)?;
+                Ok(hasher.hash(&value.bytes))
+            }
         }
     }
 }

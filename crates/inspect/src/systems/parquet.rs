@@ -19,7 +19,7 @@ use crate::options::LookupOptions;
 use crate::system::{
     Answers, Evidence, Format, LookupContext, Mark, Source, Stored, System, pass_all,
 };
-use crate::typed::value_of;
+use crate::typed::ColumnType;
 use crate::value::{Value, object};
 
 impl Format {
@@ -112,7 +112,8 @@ impl Stored for ParquetFile<'_> {
             return Err(Error::Options(Message::naming("give ", LookupOption::Column, after)));
         };
         let found = column(self, name, &wanted.options.row_groups)?;
-        let ColumnFilters { name, column, physical_type, row_groups } = found;
+        let ColumnFilters { name, column_type, row_groups, .. } = found;
+        let physical_type = column_type.physical_type;
         if let Some(given) = wanted.options.value_type
             && given != physical_type
         {
@@ -120,11 +121,16 @@ impl Stored for ParquetFile<'_> {
                 format_args!("column {name:?} has values of {physical_type}, not {given}");
             return Err(Error::Options(Message::new(problem)));
         }
-        let (mut filters, mut without) = (Vec::new(), Vec::new());
+        let (mut filters, mut without, mut is_empty) = (Vec::new(), Vec::new(), false);
         for RowGroupFilter { row_group, filter, .. } in row_groups {
             match filter {
                 Ok(Some(filter)) => filters.push(filter),
                 Ok(None) => without.push(row_group.to_string()),
+                Err(error @ ParquetError::NoBits { .. }) => {
+                    let text = format!("{error}: the answer is \"maybe\" for every value");
+                    wanted.warnings.push(Warning::new(Message::new(text), true));
+                    is_empty = true;
+                }
                 Err(ParquetError::NotLoaded { offset, length }) => {
                     return Err(Error::NotLoaded { offset, length });
                 }
@@ -139,10 +145,11 @@ impl Stored for ParquetFile<'_> {
                 columns_with_filters(self)
             );
             wanted.warnings.push(Warning::new(Message::new(text), true));
+        }
+        if is_empty || !without.is_empty() {
             return pass_all();
         }
-        let (column, encoded) = (Some(column), wanted.options.encoded);
-        Values { filters, physical_type, column, encoded }.answers()
+        Values { filters, column_type, encoded: wanted.options.encoded }.answers()
     }
 
     fn parts(&self) -> usize {
@@ -157,7 +164,7 @@ impl Stored for ParquetFile<'_> {
     fn places(&self, key: &[u8], options: &LookupOptions) -> Option<Vec<(usize, u64)>> {
         let name = options.column.as_deref().unwrap_or_default();
         let column = column(self, name, &options.row_groups).ok()?;
-        let value = value_of(column.physical_type(), key, options.encoded).ok()?;
+        let value = column.column_type.encode(key, options.encoded).ok()?;
         let is_chosen = |group: usize| column.row_groups().iter().any(|of| of.row_group == group);
         let is_of_column = |&(_, (group, at)): &(usize, (usize, usize))| {
             is_chosen(group) && self.row_groups()[group].columns()[at].name() == name
@@ -236,7 +243,7 @@ impl std::error::Error for ColumnDamage {}
 pub struct ColumnFilters<'o> {
     name: String,
     column: Column<'o>,
-    physical_type: PhysicalType,
+    column_type: ColumnType,
     row_groups: Vec<RowGroupFilter<'o>>,
 }
 
@@ -267,9 +274,14 @@ pub struct RowGroupFilter<'o> {
 }
 
 impl ColumnFilters<'_> {
-    /// The type of the column's values.
+    /// How the column stores its values.
     pub fn physical_type(&self) -> PhysicalType {
-        self.physical_type
+        self.column_type.physical_type
+    }
+
+    /// The type of the column's values, which says what keys mean.
+    pub fn column_type(&self) -> ColumnType {
+        self.column_type
     }
 
     /// The row groups that were chosen, in the order of the choice, or of the file.
@@ -297,7 +309,7 @@ impl ColumnFilters<'_> {
     }
 
     /// The numbers of the row groups that may have any of the values, which must be read. Keys are
-    /// text as [`value_of_text`](crate::value_of_text) reads it, or plain-encoded bytes.
+    /// what [`ColumnType::encode`] takes. If no row group has a filter, no key is read.
     ///
     /// # Errors
     ///
@@ -307,8 +319,11 @@ impl ColumnFilters<'_> {
         keys: &[K],
         encoded: bool,
     ) -> Result<Vec<usize>, BadKey> {
-        let hashes = Hashes::new(keys, self.physical_type, Some(&self.column), encoded)?;
-        let all = hashes.with_zeros();
+        let mut groups = self.row_groups.iter();
+        if groups.all(|group| !matches!(group.filter, Ok(Some(_)))) {
+            return Ok(self.row_groups.iter().map(|group| group.row_group).collect());
+        }
+        let all = Hashes::new(keys, &self.column_type, encoded)?.all();
         let mut hits = Bitmask::new();
         let mut may_have = |at: &usize| {
             self.contains_hashes(*at, &all, &mut hits);
@@ -360,7 +375,7 @@ pub(crate) fn column<'o>(
         row_groups.push(RowGroupFilter { row_group, rows: group.rows(), filter });
     }
     let column = first.ok_or_else(|| none(""))?;
-    let Some(physical_type) = column.physical_type() else {
+    let Some(column_type) = ColumnType::from_column(&column) else {
         // Its metadata is encrypted.
         let mut groups = row_groups.into_iter();
         let error = groups.find_map(|group| Some((group.row_group, group.filter.err()?)));
@@ -369,7 +384,7 @@ pub(crate) fn column<'o>(
             None => none(""),
         });
     };
-    Ok(ColumnFilters { name: name.to_owned(), column, physical_type, row_groups })
+    Ok(ColumnFilters { name: name.to_owned(), column, column_type, row_groups })
 }
 
 /// Ranges that are needed for the filters of a column, or of all.
@@ -473,6 +488,7 @@ fn column_json(row_group: usize, column: &Column<'_>, filter: &ChunkFilter<'_>) 
         "row_group": row_group,
         "column": column.name(),
         "type": column.physical_type().map(|physical_type| physical_type.to_string()),
+        "logical_type": column.logical_type().map(|logical_type| logical_type.to_string()),
         "filter_offset": column.filter_offset(),
         "filter_length": column.filter_length(),
         "loaded": is_loaded,

@@ -1,8 +1,7 @@
 //! A split-block filter of Parquet by itself, and lookups of values in such filters.
 
 use blocked_bloom::{Bitmask, Filter, Kernel};
-use blocked_bloom_formats::parquet::{Column, PhysicalType};
-use blocked_bloom_split::{SplitBlock, SplitBlockError, SplitBlockFilter};
+use blocked_bloom_split::{SplitBlock, SplitBlockError, SplitBlockFilter, hash_value};
 
 use crate::blocks::Part;
 use crate::error::{BadKey, Error};
@@ -11,7 +10,7 @@ use crate::message::{LookupOption, Message};
 use crate::numbers::percent;
 use crate::options::LookupOptions;
 use crate::system::{Answers, Evidence, Format, LookupContext, Mark, Stored, System};
-use crate::typed::{opposite_zero, value_of};
+use crate::typed::ColumnType;
 use crate::value::object;
 
 impl Format {
@@ -78,7 +77,7 @@ impl<D: AsRef<[SplitBlock]> + Send + Sync> Stored for SplitBlockFilter<D> {
             ))
         })?;
         let (filters, encoded) = (vec![self.view()], wanted.options.encoded);
-        Values { filters, physical_type, column: None, encoded }.answers()
+        Values { filters, column_type: physical_type.into(), encoded }.answers()
     }
 
     fn parts(&self) -> usize {
@@ -90,52 +89,43 @@ impl<D: AsRef<[SplitBlock]> + Send + Sync> Stored for SplitBlockFilter<D> {
     }
 
     fn places(&self, key: &[u8], options: &LookupOptions) -> Option<Vec<(usize, u64)>> {
-        let value = value_of(options.value_type?, key, options.encoded).ok()?;
-        Some(vec![(0, value.hash())])
+        let column_type = ColumnType::from(options.value_type?);
+        Some(vec![(0, column_type.encode(key, options.encoded).ok()?.hash())])
     }
 }
 
-/// The hashes of keys; and for each zero the index of its key, and the hash of the other zero.
+/// The hashes of keys; and with the index of its key, each hash that the key may have besides.
 pub(super) struct Hashes {
     hashes: Vec<u64>,
-    zeros: Vec<(usize, u64)>,
+    others: Vec<(usize, u64)>,
 }
 
 impl Hashes {
-    /// Zeros that are given as text are looked up with both signs.
     pub(super) fn new<K: AsRef<[u8]>>(
         keys: &[K],
-        physical_type: PhysicalType,
-        column: Option<&Column<'_>>,
+        column_type: &ColumnType,
         encoded: bool,
     ) -> Result<Self, BadKey> {
-        let (mut hashes, mut zeros) = (Vec::with_capacity(keys.len()), Vec::new());
+        let (mut hashes, mut others) = (Vec::with_capacity(keys.len()), Vec::new());
         for (index, key) in keys.iter().enumerate() {
-            let bad = |problem| BadKey { index, problem };
-            let value = value_of(physical_type, key.as_ref(), encoded).map_err(bad)?;
-            hashes.push(match column {
-                Some(column) => {
-                    column.hash_value(value).map_err(|error| bad(Message::new(error)))?
-                }
-                None => value.hash(),
-            });
-            let other = if encoded { None } else { opposite_zero(value) };
-            zeros.extend(other.map(|zero| (index, zero.hash())));
+            let value = column_type.encode(key.as_ref(), encoded);
+            let value = value.map_err(|problem| BadKey { index, problem })?;
+            hashes.push(value.hash());
+            others.extend(value.others.iter().map(|other| (index, hash_value(other))));
         }
-        Ok(Hashes { hashes, zeros })
+        Ok(Hashes { hashes, others })
     }
 
-    pub(super) fn with_zeros(&self) -> Vec<u64> {
-        let zeros = self.zeros.iter().map(|&(_, hash)| hash);
-        self.hashes.iter().copied().chain(zeros).collect()
+    pub(super) fn all(&self) -> Vec<u64> {
+        let others = self.others.iter().map(|&(_, hash)| hash);
+        self.hashes.iter().copied().chain(others).collect()
     }
 }
 
 /// Lookups of values in filters, any of which may have them.
 pub(super) struct Values<'o> {
     pub(super) filters: Vec<SplitBlockFilter<&'o [SplitBlock]>>,
-    pub(super) physical_type: PhysicalType,
-    pub(super) column: Option<Column<'o>>,
+    pub(super) column_type: ColumnType,
     pub(super) encoded: bool,
 }
 
@@ -145,15 +135,14 @@ impl<'o> Values<'o> {
     }
 
     fn contains_batch(&self, keys: &[&[u8]], hits: &mut Bitmask) -> Result<(), BadKey> {
-        let Hashes { hashes, zeros } =
-            Hashes::new(keys, self.physical_type, self.column.as_ref(), self.encoded)?;
+        let Hashes { hashes, others } = Hashes::new(keys, &self.column_type, self.encoded)?;
         let mut found = Bitmask::new();
         hits.write(keys.len(), |words| {
             words.fill(0);
             for filter in &self.filters {
                 filter.contains_hashes(&hashes, &mut found);
                 words.iter_mut().zip(found.words()).for_each(|(any, found)| *any |= found);
-                for &(at, hash) in &zeros {
+                for &(at, hash) in &others {
                     words[at / 64] |= u64::from(filter.contains_hash(hash)) << (at % 64);
                 }
             }

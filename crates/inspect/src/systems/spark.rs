@@ -1,6 +1,6 @@
 //! Spark's filters.
 
-use blocked_bloom_formats::parquet::{PhysicalType, Value};
+use blocked_bloom_formats::parquet::PhysicalType;
 use blocked_bloom_formats::spark::{SparkFilter, SparkHash, Version};
 
 use super::classical;
@@ -8,7 +8,7 @@ use crate::error::{BadKey, Error};
 use crate::facts::{Facts, Summary, bits};
 use crate::message::{LookupOption, Message};
 use crate::system::{Answers, Format, LookupContext, Stored, System};
-use crate::typed::{type_name, value_of};
+use crate::typed::{ColumnType, type_name};
 
 impl Format {
     /// What `writeTo` of Spark's `BloomFilter` wrote.
@@ -67,9 +67,10 @@ pub fn spark_hash(
     key: &[u8],
     encoded: bool,
 ) -> Result<SparkHash, Message> {
-    Ok(match value_of(physical_type, key, encoded)? {
-        Value::Int32(number) => version.hash_long(number.into()),
-        Value::Int64(number) => version.hash_long(number),
+    let value = ColumnType::from(physical_type).encode(key, encoded)?.bytes;
+    Ok(match (physical_type, value[..].try_into(), value[..].try_into()) {
+        (PhysicalType::Int32, Ok(bytes), _) => version.hash_long(i32::from_le_bytes(bytes).into()),
+        (PhysicalType::Int64, _, Ok(bytes)) => version.hash_long(i64::from_le_bytes(bytes)),
         _ => version.hash_bytes(key),
     })
 }

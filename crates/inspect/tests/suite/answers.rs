@@ -3,8 +3,7 @@
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::parquet::{PhysicalType, Value};
 use blocked_bloom_inspect::{
-    BadKey, Error, FileRanges, Format, Lookup, LookupOption, LookupOptions, Opened, Prefix,
-    Warning, value_of_bytes,
+    BadKey, Error, FileRanges, Format, Lookup, LookupOption, LookupOptions, Opened, Prefix, Warning,
 };
 use blocked_bloom_split::SplitBlockFilter;
 
@@ -57,9 +56,8 @@ fn row_groups_are_those_whose_filters_may_have_a_value() {
                 panic!("one row group each")
             };
             let column = opened.column(name, &[]).unwrap();
-            let value = |key| value_of_bytes(column.physical_type(), key).unwrap();
-            let hashes: Vec<u64> =
-                answers.iter().map(|(key, _)| column.hash_value(value(key)).unwrap()).collect();
+            let encode = |key| column.column_type().encode(key, true).unwrap().hash();
+            let hashes: Vec<u64> = answers.iter().map(|(key, _)| encode(key)).collect();
             let mut hits = Bitmask::new();
             column.contains_hashes(*group, &hashes, &mut hits);
             let expected: Vec<bool> = answers.iter().map(|answer| answer.1).collect();

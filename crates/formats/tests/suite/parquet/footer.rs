@@ -138,7 +138,9 @@ fn fixed_lengths_come_from_the_schema() {
 
 #[test]
 fn offsets_and_lengths_of_filters_are_checked() {
-    let stored = SplitBlockFilter::new(10, 0.01).unwrap().to_bytes();
+    let mut filter = SplitBlockFilter::new(10, 0.01).unwrap();
+    filter.insert("a");
+    let stored = filter.to_bytes();
     let length = stored.len() as i64;
     let open = |offset, length| {
         let column = structure(&[(3, STRUCT, metadata(offset, length))]);
