@@ -129,10 +129,11 @@ impl FilterOptions {
     ///
     /// When the list would outgrow it: with [`with_expected_items`](Self::with_expected_items) the
     /// filter is made at once, for that many keys or as many as have come if those are more, and
-    /// later keys go straight into it: with far more keys than expected, more absent ones pass than
-    /// the sizing promised. Without that number the list is freed, keys are only counted, and
+    /// later keys go straight into it: with more keys than expected, more absent ones pass than the
+    /// sizing promised. If more than half of them would pass,
     /// [`finish`](crate::BloomFilterBuilder::finish) fails with
-    /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit), with their number.
+    /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit) and the number of keys. Without
+    /// expected items the list is freed, keys are only counted, and `finish` fails in the same way.
     ///
     /// The limit is checked when a key is added, and by `par_extend` after all keys of its iterator
     /// were collected: give it the keys in pieces. The rate of the finished filter's `params()`

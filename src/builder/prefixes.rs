@@ -18,10 +18,10 @@ pub(super) fn hashes(options: &FilterOptions, hasher: KeyHasher, key: &[u8]) -> 
 
 impl BloomFilterBuilder {
     /// Adds a key and the prefix that the caller cut from it, each unless it equals the one added
-    /// just before it: for an engine that has the prefix at hand, or cuts it by more than the key.
+    /// just before it: for an engine that has the prefix at hand.
     ///
     /// [`insert`](Self::insert) has the options' extractor cut the prefix; the caller must give the
-    /// same one. A scan looks up what
+    /// same one, which builds with debug assertions check. A scan looks up what
     /// [`PrefixExtractor::scan_prefix`](crate::PrefixExtractor::scan_prefix) cuts, and does not
     /// find a key that was added with another prefix. `None` means that the key has none. A builder
     /// of keys alone ignores the prefix.
@@ -29,6 +29,10 @@ impl BloomFilterBuilder {
     /// # Errors
     ///
     /// As `insert`.
+    ///
+    /// # Panics
+    ///
+    /// With debug assertions, if the extractor cuts another prefix.
     #[inline]
     pub fn insert_with_prefix(
         &mut self,
@@ -36,6 +40,11 @@ impl BloomFilterBuilder {
         prefix: Option<&[u8]>,
     ) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
+        debug_assert!(
+            self.options.extractor().is_none_or(|rule| rule.prefix(key.as_ref()) == prefix),
+            "the prefix is not the one that the options' extractor cuts: scans would not find the \
+             key"
+        );
         let key = self.options.contents().whole_keys().then(|| hasher.hash(key));
         self.add_with_prefix((key, prefix.map(|prefix| hasher.hash(prefix))));
         Ok(())

@@ -83,7 +83,8 @@ pub enum BuildError {
     Alloc(AllocError),
     /// Keys or hashes were given that the filter cannot take.
     Key(KeyError),
-    /// The list of hashes reached the builder's limit, and no number of expected items was given.
+    /// The list of hashes reached the builder's limit, and no number of expected items was given,
+    /// or one so small that more than half of the absent keys would pass.
     MemoryLimit {
         /// The limit that was given.
         limit_bytes: u64,
@@ -117,8 +118,8 @@ impl Display for BuildError {
             Self::UnmixedHashes(error) => error.fmt(f),
             Self::MemoryLimit { limit_bytes, keys } => write!(
                 f,
-                "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: give a \
-                 number of expected items, or size a filter for {keys} keys and add them again"
+                "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: give at \
+                 least {keys} expected items or a larger limit, and add the keys again"
             ),
             Self::HashesChanged { expected, found } => write!(
                 f,

@@ -47,6 +47,8 @@ pub enum PlanesError {
         /// Hash of the planes.
         expected: KeyHash,
     },
+    /// The state of a text for planes whose rows are not lines of a text.
+    NoText,
     /// No memory for the rows of a group, or for the bytes of one.
     Alloc(AllocError),
     /// A field of a record, or the length of the whole, is not what it must be.
@@ -131,6 +133,10 @@ impl Display for PlanesError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Shape(error) => error.fmt(f),
+            Self::NoText => f.write_str(
+                "the rows are not lines of a text: give the options the text, or finish without \
+                 its state",
+            ),
             Self::Alloc(error) => error.fmt(f),
             Self::Header(error) => error.fmt(f),
             Self::GroupRowsOutOfRange { group_rows: rows } => write!(

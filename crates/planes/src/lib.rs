@@ -33,6 +33,7 @@
 //! | [`Shape`] | blocks, bits and probes of every row's filter: given, or from bits per item or a rate; and the exact rate |
 //! | [`PlanesOptions`] | shape, rows in a group, hash, liveness plane, text; makes builders |
 //! | [`TextRows`] | rows that are lines of a text: how many, and how they are divided into words |
+//! | [`TextState`] | length, lines, checksum and time of a text, to notice later changes of it |
 //! | [`PlanesBuilder`] | takes rows, gives back stored groups: for a file that is written while it grows |
 //! | [`Planes`] | stored planes, in memory of their own ([`PlanesBytes`]) or in the bytes that they were opened from |
 //! | [`Query`] | all of some items, and of each of some lists any: AND, OR, and IN-lists |
@@ -92,7 +93,7 @@ pub use planes::{Planes, PlanesBytes};
 pub use query::Query;
 pub use ranged::{GroupLocation, GroupRef};
 pub use shape::{MAX_BLOCK_BITS, MAX_PLANES, MIN_BLOCK_BITS, Shape, ShapeError};
-pub use text::TextRows;
+pub use text::{TextRows, TextState};
 
 /// The code in the README compiles and runs.
 #[cfg(all(doctest, feature = "std"))]
