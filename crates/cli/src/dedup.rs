@@ -324,8 +324,7 @@ impl Work<'_> {
             }
             _ => None,
         };
-        loop {
-            let Some(piece) = input.next_piece()? else { break };
+        while let Some(piece) = input.next_piece()? {
             let (length, before) = (piece.len(), self.lines);
             let taken = match &mut records {
                 Some(records) => self.take_records(piece, records)?,
