@@ -77,6 +77,8 @@ pub struct BloomFilterBuilder {
 #[derive(Clone)]
 struct EagerFilter {
     filter: BloomFilter,
+    /// Number of keys that the filter was sized for.
+    sized_for: u64,
     /// The lookups of all hashes right after their insertion.
     found: Found,
 }
@@ -327,6 +329,17 @@ impl BloomFilterBuilder {
         Ok(filter.with_facts(keys, self.options.contents()))
     }
 
+    /// Returns an error if the filter that was made for too few keys passes most absent ones.
+    fn check_rate(&self) -> Result<(), BuildError> {
+        let Some(EagerFilter { filter, sized_for, .. }) = &self.filling else { return Ok(()) };
+        let (params, keys) = (filter.params(), self.len());
+        let [rate, wanted] = [keys, *sized_for].map(|keys| params.false_positive_rate_at(keys));
+        match rate > 0.5 && rate > 1.25 * wanted {
+            true => Err(BuildError::MemoryLimit { limit_bytes: self.memory_limit, keys }),
+            false => Ok(()),
+        }
+    }
+
     /// Returns the filter of all hashes. The list keeps the hashes that were not inserted before,
     /// in any order.
     fn fill(&mut self, threads: Threads) -> Result<BloomFilter, BuildError> {
@@ -334,6 +347,7 @@ impl BloomFilterBuilder {
             return Err(error);
         }
         self.flush(threads)?;
+        self.check_rate()?;
         if let Some(filling) = &mut self.filling {
             let pass_all = BloomFilter::pass_all(self.options.key_hash()).to_filter()?;
             return Ok(core::mem::replace(&mut filling.filter, pass_all));

@@ -130,12 +130,12 @@ impl FilterOptions {
     ///
     /// If the number of [expected items](Self::with_expected_items) is set, a builder that reaches
     /// the limit creates the filter for that number, or for the number of keys so far if that is
-    /// larger. Later keys are inserted into the filter directly. With far more keys than expected,
-    /// the rate is higher than the sizing says; `params()` of the finished filter has the rate.
-    ///
-    /// Otherwise, the list is freed, later keys are only counted, and
+    /// larger. Later keys are inserted into the filter directly. With more keys than expected,
+    /// the rate is higher than the sizing says; `params()` of the finished filter has the rate. If
+    /// more than half of the absent keys would pass,
     /// [`finish`](crate::BloomFilterBuilder::finish) returns
-    /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit) with their number.
+    /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit) and the number of keys. Without
+    /// expected items the list is freed, keys are only counted, and `finish` fails in the same way.
     ///
     /// The limit is checked at each insertion. `par_extend` checks it after it has collected all
     /// keys of its iterator, so pass the keys in several parts.

@@ -71,7 +71,8 @@ impl BloomFilterBuilder {
         let Some(expected) = self.options.expected_items() else {
             return Err(BuildError::MemoryLimit { limit_bytes: self.memory_limit, keys: 0 });
         };
-        let params = self.options.params(self.len().max(expected))?;
+        let sized_for = self.len().max(expected);
+        let params = self.options.params(sized_for)?;
         check_mixed(self.options.key_hash(), &self.chunks)?;
         let filter = empty(&self.options, params, Threads::One)?;
         // The largest chunk becomes the first one, which collects the hashes of the next flush. The
@@ -81,7 +82,7 @@ impl BloomFilterBuilder {
             Some((largest, _)) => self.chunks.swap(0, largest),
             None => self.add_chunk(SMALLEST_CHUNK)?,
         }
-        self.filling = Some(EagerFilter { filter, found: Found::default() });
+        self.filling = Some(EagerFilter { filter, sized_for, found: Found::default() });
         self.flush(Threads::One)
     }
 

@@ -19,7 +19,7 @@ impl BloomFilterBuilder {
     /// already have the prefix, or that need more than the key to determine it.
     ///
     /// The prefix must be the one that the options' extractor returns, which
-    /// [`insert`](Self::insert) uses. A scan looks up
+    /// [`insert`](Self::insert) uses; builds with debug assertions check that. A scan looks up
     /// [`PrefixExtractor::scan_prefix`](crate::PrefixExtractor::scan_prefix) and does not find a
     /// key that was inserted with another prefix. `None` means that the key has no prefix. A
     /// builder of keys alone ignores the prefix.
@@ -27,6 +27,10 @@ impl BloomFilterBuilder {
     /// # Errors
     ///
     /// The errors of `insert`.
+    ///
+    /// # Panics
+    ///
+    /// With debug assertions, if the extractor cuts another prefix.
     #[inline]
     pub fn insert_with_prefix(
         &mut self,
@@ -34,6 +38,11 @@ impl BloomFilterBuilder {
         prefix: Option<&[u8]>,
     ) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
+        debug_assert!(
+            self.options.extractor().is_none_or(|rule| rule.prefix(key.as_ref()) == prefix),
+            "the prefix is not the one that the options' extractor cuts: scans would not find the \
+             key"
+        );
         let key = self.options.contents().whole_keys().then(|| hasher.hash(key));
         self.add_with_prefix((key, prefix.map(|prefix| hasher.hash(prefix))));
         Ok(())

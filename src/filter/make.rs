@@ -81,7 +81,8 @@ pub enum BuildError {
     Alloc(AllocError),
     /// The filter cannot accept the keys or hashes.
     Key(KeyError),
-    /// The list of hashes reached the memory limit, and the number of expected items is not set.
+    /// The list of hashes reached the memory limit, and the number of expected items is not set,
+    /// or so small that more than half of the absent keys would pass.
     MemoryLimit {
         /// The memory limit in bytes.
         limit_bytes: u64,
@@ -113,8 +114,8 @@ impl_error!(
     Key(KeyError),
     UnmixedHashes(UnmixedHashes);
     Self::MemoryLimit { limit_bytes, keys } => (
-        "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: set the number of \
-         expected items, or create a filter for {keys} keys and insert them again"
+        "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: set {keys} or more \
+         expected items or a larger limit, and insert the keys again"
     ),
     Self::HashesChanged { expected, found } => (
         "hashes changed in memory before they were inserted: their sum is {found:#018x}, expected \

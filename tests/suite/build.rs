@@ -220,7 +220,7 @@ fn a_limit_without_an_estimate_is_an_error_with_the_number_of_keys() {
 fn a_limit_with_an_estimate_loses_no_key() {
     let mut random = Random(3);
     for (limit, expected, count) in
-        [(0, 10, 10_000), (0, 100_000, 200_000), (8_192, 5_000, 3_000), (1 << 20, 1, 300_000)]
+        [(0, 10_000, 10_000), (0, 100_000, 200_000), (8_192, 5_000, 3_000), (1 << 20, 1, 300_000)]
     {
         let hashes = random.hashes(count);
         let options = OPTIONS.with_memory_limit(limit).with_expected_items(expected);
@@ -242,6 +242,36 @@ fn a_limit_with_an_estimate_loses_no_key() {
         let mut straight = BloomFilter::with_params(params, KeyHash::default()).unwrap();
         straight.insert_hashes(&hashes).unwrap();
         assert_eq!(filter, straight);
+    }
+}
+
+/// A filter for far fewer keys than came would answer "maybe" to nearly every key.
+#[test]
+fn a_limit_with_an_estimate_that_is_far_too_small_is_an_error() {
+    let hashes = Random(5).hashes(10_000);
+    for (limit, expected, count) in [(0, 2, 10_000), (0, 2_000, 10_000), (8_000, 2, 6_000)] {
+        let options = OPTIONS.with_memory_limit(limit).with_expected_items(expected);
+        let mut builder = options.builder();
+        hashes[..count].iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
+        let error = BuildError::MemoryLimit { limit_bytes: limit, keys: count as u64 };
+        assert_eq!(builder.clone().finish_verified().unwrap_err(), error, "{limit} {expected}");
+        let text = error.to_string();
+        let advice = format!("give at least {count} expected items or a larger limit");
+        assert!(text.contains(&advice), "{text}");
+        let (filter, found) = builder.clone().finish_verified_or_pass_all().unwrap();
+        assert!(filter.is_pass_all() && found == Some(error));
+        #[cfg(feature = "rayon")]
+        assert_eq!(builder.clone().par_finish().unwrap_err(), error);
+        assert_eq!(builder.finish().unwrap_err(), error);
+    }
+    // Somewhat more keys than expected, and sizes that promise no better rate.
+    for (bits_per_key, count) in [(10.0, 4_000), (1.0, 2_500)] {
+        let options = FilterOptions::new(Sizing::BitsPerKey(bits_per_key));
+        let options = options.with_memory_limit(0).with_expected_items(2_000);
+        let mut builder = options.builder();
+        hashes[..count].iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
+        let filter = builder.finish_verified().unwrap();
+        assert!(hashes[..count].iter().all(|&hash| filter.contains_hash(hash)));
     }
 }
 

@@ -142,6 +142,26 @@ fn a_builder_of_keys_ignores_prefixes_and_cannot_hash_for_the_caller() {
     assert!(builder.is_empty() && builder.finish().unwrap().is_empty());
 }
 
+/// A scan would not find a key that was added with another prefix.
+#[cfg(debug_assertions)]
+#[test]
+fn a_prefix_that_the_rule_does_not_cut_is_a_mistake() {
+    let rule = PrefixExtractor::fixed(4);
+    for prefix in [Some(&b"abc"[..]), Some(b"abcde"), None] {
+        let rule = rule.clone();
+        let inserted = std::panic::catch_unwind(move || {
+            let mut builder = options().with_prefixes(rule).builder();
+            builder.insert_with_prefix("abcd/1", prefix)
+        });
+        let message = inserted.unwrap_err();
+        let message = message.downcast_ref::<&str>().expect("a text");
+        assert!(message.contains("not the one that the options' extractor cuts"), "{message}");
+    }
+    let mut builder = options().with_prefixes(rule).builder();
+    builder.insert_with_prefix("abcd/1", Some(b"abcd")).unwrap();
+    builder.insert_with_prefix("abc", None).unwrap();
+}
+
 /// The number of additions of a builder for sorted keys, counted in a simple way.
 fn added(keys: &BTreeSet<Vec<u8>>, extractor: &PrefixExtractor, only: bool) -> u64 {
     let mut last = None;

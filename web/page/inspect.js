@@ -1,9 +1,10 @@
-// The view `inspect`: what a file is, and what is in it.
+// The view `inspect`: the format and the contents of a file.
 const FORMATS = {
   native: 'Blocked Bloom filter of blocked-bloom',
   compact: 'Blocked Bloom filter in the compact form', growing: 'Growing filter of blocked-bloom',
   'partition-index': 'Index of a filter in partitions', ribbon: 'Ribbon filter of blocked-bloom',
   removable: 'Filter of tags, whose keys can be removed', planes: 'Bit planes, a skip index',
+  'file-index': 'Index of files of blocked-bloom',
   'rocksdb-block': 'Filter block of RocksDB', 'rocksdb-sst': 'SST file of RocksDB',
   'parquet-filter': 'Bloom filter of a Parquet column', parquet: 'Parquet file',
   cassandra: 'Filter of Cassandra', guava: 'Bloom filter of Guava', spark: 'Bloom filter of Spark',
@@ -14,19 +15,10 @@ const VERSIONS = [
   ['nb', '4.0 and later'],
 ];
 const LINES_SHOWN = 100;
-// Files that are no filters, but may have some in them.
-const NO_FILTERS = [
-  {
-    start: 'REDIS',
-    text:
-      'It is a database of Redis (RDB). Export a filter: call BF.SCANDUMP KEY 0, and again with ' +
-      'each iterator that comes back, until that is 0. The page reads a file of all replies, ' +
-      'each as its iterator and its length (8 bytes each, little-endian) and then its data.',
-  },
-  { start: '\x1f\x8b', text: 'It is compressed by gzip: unpack it first.' },
-  { start: '\x28\xb5\x2f\xfd', text: 'It is compressed by Zstandard: unpack it first.' },
-  { start: 'PK\x03\x04', text: 'It is a ZIP archive: unpack it first.' },
-];
+const RDB =
+  'Export a filter from Redis: call BF.SCANDUMP KEY 0, and again with each iterator that it ' +
+  'returns, until that is 0. The page reads a file of all replies, each as its iterator and its ' +
+  'length (8 bytes each, little-endian) and then its data.';
 const current = { file: null, name: '', size: 0, description: null };
 
 const worker = {
@@ -75,15 +67,11 @@ async function openFile(file, options = {}) {
 }
 
 function showFileProblem(answer, options) {
-  const what =
-    answer.field === 'format' &&
-    NO_FILTERS.find(({ start }) =>
-      [...start].every((byte, at) => byte.charCodeAt(0) === answer.head?.[at]),
-    );
   const paragraphs = [
     h('p', {}, `${current.name}: ${answer.error}${answer.error.endsWith('?') ? '' : '.'}`),
   ];
-  if (what) paragraphs.push(h('p', {}, what.text));
+  if (answer.content) paragraphs.push(h('p', {}, answer.content));
+  if (answer.is_redis) paragraphs.push(h('p', {}, RDB));
   if (answer.like === 'compact')
     paragraphs.push(
       h(
@@ -125,10 +113,10 @@ function select(id, label, options, value, onchange) {
   return h('div', { class: 'field' }, h('label', { for: id }, label), choice);
 }
 
-// What a file is read as, where that is not certain.
+// The choice of a format or version where it is not certain.
 function showOptions(answer, options) {
   const fields = [];
-  if (options.format || answer.field === 'format') {
+  if (options.format || answer.field === 'format' && !answer.content) {
     const formats = filters.call('formats', {}).map(name => [name, FORMATS[name] ?? name]);
     fields.push(
       select(
@@ -158,6 +146,7 @@ async function showFile(description) {
   ];
   if (description.damage)
     parts.push(h('div', { class: 'alert', role: 'alert' }, h('p', {}, description.damage)));
+  else parts.push(h('p', { id: 'summary' }, summaryOf(description)));
   const rows = description.rows.filter(([name]) => name !== 'file' && !name.startsWith('kernel'));
   const fill = description.facts.fill_ratio;
   parts.push(
@@ -182,7 +171,7 @@ async function showFile(description) {
         'when it is looked up.',
       ),
     );
-  if (description.list) parts.push(listOf(description.list));
+  if (description.list) parts.push(...listsOf(description));
   const loads = h('div', {});
   parts.push(loads);
   const json = h('pre', {});
@@ -208,6 +197,33 @@ async function showFile(description) {
   allowLookups();
 }
 
+// The contents of the file, in one sentence.
+function summaryOf({ facts, list, columns, format }) {
+  const rate = facts.estimated_false_positive_rate ?? facts.false_positive_rate;
+  const keys = facts.estimated_keys ?? facts.keys_inserted ?? facts.keys;
+  const parts = [];
+  if (facts.pass_all) parts.push('passes every key');
+  else {
+    if (typeof keys === 'number') parts.push(`holds about ${counted(roundKeys(keys), 'key')}`);
+    if (typeof rate === 'number' && rate > 0)
+      parts.push(
+        rate > 0.5 ? `${percent(rate)} of absent keys pass`
+          : `1 in ${whole.format(Number((1 / rate).toPrecision(2)))} absent keys passes`,
+      );
+  }
+  if (format === 'parquet')
+    parts.push(
+      columns.length
+        ? `has filters for ${counted(columns.length, 'column')}` : 'has no filter for any column',
+    );
+  else if (!parts.length && list) parts.push(`has ${counted(list.lines.length, 'part')}`);
+  parts.push(facts.checksum === null ? 'it has no checksum' : 'undamaged');
+  const text = parts.join('; ');
+  return `${text[0].toUpperCase()}${text.slice(1)}.`;
+}
+
+const roundKeys = keys => (keys < 1000 ? Math.round(keys) : Number(keys.toPrecision(2)));
+
 function fillBar(fill) {
   const inner = h('span', {});
   inner.style.width = `${Math.min(100, 100 * fill)}%`;
@@ -218,7 +234,24 @@ function fillBar(fill) {
   );
 }
 
-function listOf({ words, heads, lines }) {
+// Row groups of a Parquet file are many: a line for each column, and all row groups on demand.
+function listsOf({ format, list }) {
+  const column = list.heads.indexOf('column');
+  if (format !== 'parquet' || column < 0) return [listOf(list)];
+  const columns = Map.groupBy(list.lines, line => line[column]);
+  const has = line => line.some((cell, at) => at > column && /^[0-9]/.test(cell));
+  const lines = [...columns].map(([name, all]) => [
+    name, whole.format(all.length), whole.format(all.filter(has).length),
+    whole.format(all.filter(line => line.includes('DAMAGED')).length),
+  ]);
+  const heads = ['column', 'row groups', 'with a filter', 'damaged'];
+  return [
+    listOf({ words: 1, heads, lines }, 'Columns'),
+    h('details', {}, h('summary', {}, 'All row groups'), listOf(list)),
+  ];
+}
+
+function listOf({ words, heads, lines }, title = 'Parts of it') {
   const cells = line =>
     line.map((cell, at) =>
       h(
@@ -256,7 +289,7 @@ function listOf({ words, heads, lines }) {
       ),
     );
   return h(
-    'div', {}, h('h3', {}, `Parts of it: ${whole.format(lines.length)}`),
+    'div', {}, h('h3', {}, `${title}: ${whole.format(lines.length)}`),
     h(
       'table', { class: 'stacked' },
       h(
@@ -274,7 +307,7 @@ function listOf({ words, heads, lines }) {
   );
 }
 
-// How full the blocks are, beside what even hashing leaves.
+// How full the blocks are, next to the blocks that even hashing leaves.
 async function showLoads(place, description) {
   if (!description.parts) return;
   let part = 0, loads = null;
@@ -377,8 +410,10 @@ function drawLoads(loads, width) {
   return [svg, h('p', {}, legend, verdictOf(loads))];
 }
 
-// Whether the blocks look as evenly hashed keys leave them: how far apart the two are, beside how
-// far chance would put them.
+const FEW_BLOCKS = 64;
+
+// Whether the blocks look as evenly hashed keys leave them: the distance of the two, compared with
+// the distance by chance.
 function verdictOf({ counted: bars, expected, blocks, fill_ratio: fill }) {
   if (!fill) return 'No bit is set: the filter has no keys.';
   const total = expected.reduce((sum, count) => sum + count, 0);
@@ -386,9 +421,10 @@ function verdictOf({ counted: bars, expected, blocks, fill_ratio: fill }) {
   if (!total) return '';
   const distance = bars.reduce((sum, count, at) => sum + Math.abs(count - expected[at]), 0) / 2;
   const chance = expected.reduce((sum, count) => sum + Math.sqrt(count), 0) / 2;
-  if (blocks >= 64 && distance > 3 * chance && distance > 0.1 * blocks)
-    return 'They are far apart: the keys were hashed unevenly, or the filter is damaged.';
   if (fill > 0.75) return 'The filter is overfull: it holds more keys than it was made for.';
+  if (blocks < FEW_BLOCKS) return 'There are too few blocks to compare them.';
+  if (distance > 3 * chance && distance > 0.1 * blocks)
+    return 'They are far apart: the keys were hashed unevenly, or the filter is damaged.';
   return 'They agree.';
 }
 

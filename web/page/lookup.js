@@ -1,8 +1,9 @@
 // The view `lookup`: keys in the open file.
 const KEY_FORMS = {
-  text: 'Text', hex: 'Hex digits', 'u64-le': 'Integers, 8 bytes little-endian',
-  'u32-le': 'Integers, 4 bytes little-endian', 'u64-be': 'Integers, 8 bytes big-endian',
-  'u32-be': 'Integers, 4 bytes big-endian',
+  text: 'Text', hex: 'Hex digits', uuid: 'UUIDs',
+  int64: 'int64: integers of 8 bytes, little-endian', int32: 'int32: 4 bytes, little-endian',
+  int16: 'int16: 2 bytes, little-endian', int8: 'int8: 1 byte',
+  'int64-be': 'int64-be: 8 bytes, big-endian', 'int32-be': 'int32-be: 4 bytes, big-endian',
 };
 const TYPES = ['int32', 'int64', 'float', 'double', 'byte-array', 'fixed-len-byte-array', 'int96'];
 const ANSWERS_SHOWN = 1000, PROBES_SHOWN = 8;
@@ -126,7 +127,7 @@ async function lookUp() {
   performance.mark('looked-up');
 }
 
-// What a part of the file is called: by its row group, or by its number.
+// The name of a part of the file: its row group, or its number.
 function partName(part) {
   const { list, parts } = current.description;
   const group = list && list.lines.length === parts ? list.heads.indexOf('row group') : -1;
@@ -160,7 +161,7 @@ function showAnswers({ answers, lines, maybe, absent, warnings, row_groups: grou
         .slice(0, ANSWERS_SHOWN)
         .map((one, at) =>
           h(
-            'li', {}, h('span', { class: 'key mono' }, lines[at] === '' ? '(no bytes)' : lines[at]),
+            'li', {}, h('span', { class: 'key mono' }, ...shownKey(lines[at])),
             h(
               'span', { class: `verdict ${one === '1' ? 'maybe' : 'absent'}` },
               one === '1' ? 'maybe there' : 'certainly absent',
@@ -172,6 +173,18 @@ function showAnswers({ answers, lines, maybe, absent, warnings, row_groups: grou
   if (all > ANSWERS_SHOWN)
     parts.push(h('p', { class: 'hint' }, `The first ${ANSWERS_SHOWN} of ${whole.format(all)}.`));
   $('answers').replaceChildren(...parts);
+}
+
+// A key whose blanks at its ends, which are part of it, can be seen.
+function shownKey(key) {
+  if (key === '') return ['(no bytes)'];
+  const [, before, inner, after] = /^(\s*)([^]*?)(\s*)$/.exec(key);
+  const blanks = text =>
+    text
+      ? [h('span', { class: 'blank', title: 'blanks, which are part of the key' },
+          text.replace(/ /g, '·').replace(/\t/g, '→').replace(/[^·→]/g, '␣'))]
+      : [];
+  return [...blanks(before), inner, ...blanks(after)];
 }
 
 function rowGroupsText({ of, needed }) {

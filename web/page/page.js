@@ -67,7 +67,7 @@ function snippet(name, text) {
   return h('div', { class: 'snippet' }, h('div', {}, h('span', {}, name), button), code);
 }
 
-// Shows an error beside its input, or none.
+// Shows an error next to its input, or none.
 function problem(input, place, text) {
   input.setAttribute('aria-invalid', String(!!text));
   place.textContent = text ?? '';

@@ -43,8 +43,7 @@ const calls = {
         await read(answer.needs, report);
         continue;
       }
-      if (answer.error)
-        return { ...answer, head: [...new Uint8Array(await file.slice(0, 8).arrayBuffer())] };
+      if (answer.error) return answer;
       const wanted = answer.missing ?? [];
       const bytes = wanted.reduce((sum, [, length]) => sum + length, 0);
       if (!wanted.length || bytes > AT_ONCE) return answer;
@@ -82,7 +81,13 @@ const calls = {
       maybe: 0, absent: 0, lines: [], answers: '', warnings: new Set(), needed: new Set(), of: 0,
     };
     let rest = new Uint8Array(0);
-    for (let at = 0; at < keys.size || rest.length; at += PIECE) {
+    const head = new Uint8Array(await keys.slice(0, 4096).arrayBuffer());
+    module.buffer(head.length).set(head);
+    const begun = module.call('keys_begin');
+    if (begun?.error) return begun;
+    // A byte order mark is not part of the first key.
+    const start = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0;
+    for (let at = start; at < keys.size || rest.length; at += PIECE) {
       const next = new Uint8Array(await keys.slice(at, at + PIECE).arrayBuffer());
       const bytes = new Uint8Array(rest.length + next.length);
       bytes.set(rest);

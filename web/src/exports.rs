@@ -1,7 +1,7 @@
 //! What JavaScript calls. No imports, and no `unsafe` block.
 //!
-//! [`input`] gives a buffer, which JavaScript fills; the other calls take what is in it, most of
-//! them the fields of a form ([`Input`]). Calls that return a pointer return that of a text, JSON,
+//! [`input`] returns a buffer, which JavaScript fills; the other calls take its contents, mostly
+//! the fields of a form ([`Input`]). Calls that return a pointer return that of a text, JSON,
 //! whose length is [`answer_len`]; it stays until the next such call. After a call that traps,
 //! because memory ran out, the page makes another instance.
 #![expect(unsafe_code, reason = "the name of an export is an unsafe attribute")]
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use blocked_bloom_inspect::Value;
 
 use crate::stored::{self, File};
-use crate::{Fault, Input, levels, sizes};
+use crate::{Fault, Input, keys, levels, sizes};
 
 #[derive(Default)]
 struct State {
@@ -80,7 +80,7 @@ pub extern "C" fn file_example() {
     STATE.with_borrow_mut(|state| state.file = File::example());
 }
 
-/// The input is what the file has from this offset on.
+/// The input is the part of the file that begins at this offset.
 #[unsafe(no_mangle)]
 pub extern "C" fn file_insert(offset: f64) {
     STATE.with_borrow_mut(|state| {
@@ -89,7 +89,7 @@ pub extern "C" fn file_insert(offset: f64) {
     });
 }
 
-/// Opens and describes the file, or says what it needs: `File::open` of the input.
+/// Opens and describes the file, or lists the ranges that are missing: `File::open` of the input.
 #[unsafe(no_mangle)]
 pub extern "C" fn file_open() -> *const u8 {
     answer_of_file(|file, input| file.open(&Input::new(input)))
@@ -117,6 +117,12 @@ pub extern "C" fn file_choose() -> *const u8 {
 #[unsafe(no_mangle)]
 pub extern "C" fn file_lookup() -> *const u8 {
     answer_of_file(|file, input| file.lookup(input))
+}
+
+/// An error if the input is not the start of a file of keys.
+#[unsafe(no_mangle)]
+pub extern "C" fn keys_begin() -> *const u8 {
+    answer_of_file(|_, input| keys::check_start(input).map(|()| Value::Null))
 }
 
 /// Where the line of the input is looked up.

@@ -66,7 +66,7 @@ fn level_json(planned: &PlannedLevel) -> Value {
     }
 }
 
-/// More bytes than a `u64` can count, which nobody has, become the most that it can.
+/// As a `u64`, saturating.
 fn bytes_of(bytes: u128) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

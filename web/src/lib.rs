@@ -67,7 +67,7 @@ impl<'i> Input<'i> {
     }
 }
 
-/// What is wrong with an input, and which field it is of.
+/// An error in an input, and its field.
 #[derive(Debug)]
 pub struct Fault {
     field: String,

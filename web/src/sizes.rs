@@ -101,7 +101,7 @@ pub fn table(input: &Input<'_>) -> Result<Value, Fault> {
     })
 }
 
-/// Pairs of bits per key and rate, of each kind, for the `keys` of the input: what a plot draws.
+/// Pairs of bits per key and rate, of each kind, for the `keys` of the input: the curves of a plot.
 ///
 /// # Errors
 ///
@@ -124,7 +124,7 @@ pub fn curves(input: &Input<'_>) -> Result<Value, Fault> {
 /// The filter of a kind, if there is one.
 type Kind = fn(u64, Sizing) -> Option<Row>;
 
-/// A filter of this project, with the fields that `blocked-bloom plan --json` gives it.
+/// A filter of this project, with the fields of `blocked-bloom plan --json`.
 fn choice(keys: u64, sizing: Sizing) -> Result<Value, ParamsError> {
     let params = sizing.params(keys)?;
     let rate = params.false_positive_rate();

@@ -1,17 +1,16 @@
-//! A file that is looked into: its bytes come range by range, and what is known of it goes out as
-//! JSON.
+//! An open file: its bytes arrive range by range, and its description leaves as JSON.
 
 use std::ops::RangeInclusive;
 
 use blocked_bloom::{Bitmask, FilterOptions, Sizing};
 use blocked_bloom_inspect::numbers::parse_count;
 use blocked_bloom_inspect::{
-    BadKey, BlockLoads, EVIDENCE_BYTES, Error, FileRanges, Format, LookupOption, LookupOptions,
-    Opened, PhysicalType, Prefix, Probe, Unrecognised, Value, Warning, layout_of_version,
-    recognise, type_of_name,
+    BadKey, BlockLoads, Content, EVIDENCE_BYTES, Error, FileRanges, Format, KeyEncoding,
+    LookupOption, LookupOptions, Opened, PhysicalType, Prefix, Probe, Unrecognised, Value, Warning,
+    encoding_hint, layout_of_version, recognise, type_of_name,
 };
 
-use crate::keys::{Encoding, keys_of};
+use crate::keys::keys_of;
 use crate::{Fault, Input, object};
 
 /// Bars of the picture of the blocks' loads: one for four blocks, at most this many.
@@ -26,11 +25,11 @@ pub(crate) struct File {
     ranges: Option<FileRanges<'static>>,
     opened: Option<Opened<'static>>,
     options: LookupOptions,
-    encoding: Encoding,
+    encoding: KeyEncoding,
 }
 
 impl File {
-    /// A file of this name and length, of which nothing is known yet.
+    /// A file of this name and length, without any bytes so far.
     pub(crate) fn new(name: &[u8], length: u64) -> Self {
         let name = String::from_utf8_lossy(name).into_owned();
         File { name, ranges: Some(FileRanges::new(length)), ..File::default() }
@@ -49,7 +48,7 @@ impl File {
         file
     }
 
-    /// Bytes of the file from an offset on.
+    /// Bytes of the file at an offset.
     pub(crate) fn insert(&mut self, offset: u64, bytes: Vec<u8>) {
         if let Some(ranges) = &mut self.ranges {
             ranges.insert(offset, bytes.leak());
@@ -73,7 +72,7 @@ impl File {
                 };
                 match recognise(&self.name, head, tail, Some(ranges.len())) {
                     Ok(format) => format,
-                    Err(error) => return Ok(unrecognised(&error)),
+                    Err(error) => return Ok(unrecognised(&error, head)),
                 }
             }
         };
@@ -132,9 +131,8 @@ impl File {
             .map(str::parse::<Prefix>)
             .transpose()
             .map_err(|error| Fault::new("prefix", error))?;
-        let encoding =
-            input.parse("keys", "text", |text| Encoding::from_name(text).ok_or("unknown"))?;
-        options.encoded = encoding != Encoding::Text;
+        let encoding = input.parse("keys", "text", str::parse::<KeyEncoding>)?;
+        options.encoded = encoding != KeyEncoding::Text;
         let warnings = match self.opened()?.lookup(&options) {
             Err(Error::NotLoaded { offset, length }) => return Ok(needs(&[(offset, length)])),
             Err(error) => return Err(Fault::new("options", error)),
@@ -158,7 +156,17 @@ impl File {
         let mut hits = Bitmask::new();
         lookup.contains_batch(&keys, &mut hits).map_err(bad)?;
         let answers: String = hits.iter().map(|hit| if hit { '1' } else { '0' }).collect();
-        let warnings = texts(&lookup.doubts(&keys, &hits));
+        let mut warnings = texts(&lookup.doubts(&keys, &hits));
+        if self.is_text_of_own_filter()
+            && hits.count_hits() == 0
+            && let Ok(Some((found, name))) = encoding_hint(&lookup, &keys)
+        {
+            warnings.push(format!(
+                "No key is found as text, and {found} of {} as {name}: if the filter was built \
+                 from such values, choose {name} under “Keys are”.",
+                keys.len()
+            ));
+        }
         let row_groups = match &self.options.column {
             Some(name) => {
                 let column = opened
@@ -170,6 +178,14 @@ impl File {
             None => Value::Null,
         };
         Ok(object! { "answers": answers, "warnings": warnings, "row_groups": row_groups })
+    }
+
+    /// Whether keys are looked up as text in a filter of this project, which may hold other bytes.
+    fn is_text_of_own_filter(&self) -> bool {
+        let own =
+            [Format::NATIVE, Format::COMPACT, Format::GROWING, Format::RIBBON, Format::REMOVABLE];
+        let is_own = self.opened.as_ref().is_some_and(|opened| own.contains(&opened.format()));
+        is_own && self.encoding == KeyEncoding::Text && self.options.prefix.is_none()
     }
 
     /// Where a single line is looked up: block and bits in each filter.
@@ -196,9 +212,19 @@ fn pairs(ranges: &[(u64, u64)]) -> Value {
     Value::List(ranges.map(|&(offset, length)| Value::from(vec![offset, length])).collect())
 }
 
-fn unrecognised(error: &Unrecognised) -> Value {
+fn unrecognised(error: &Unrecognised, head: &[u8]) -> Value {
+    let content = Content::from_head(head);
+    let text = content.map(|content| match content.command() {
+        Some(command) => format!("It is {}: unpack it first ({command}).", content.description()),
+        None => format!("It is {}, not a filter.", content.description()),
+    });
     object! {
-        "error": error.to_string(),
+        "error": match content {
+            Some(_) => "not a file that this page reads".to_owned(),
+            None => error.to_string(),
+        },
+        "content": text,
+        "is_redis": head.starts_with(b"REDIS0"),
         "field": "format",
         "like": matches!(error, Unrecognised::LooksCompact).then_some("compact"),
         "text": *error == Unrecognised::Text,

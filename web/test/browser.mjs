@@ -20,6 +20,7 @@ import {
 } from './chromium.mjs';
 
 await import('./stored.mjs');
+await import('./inputs.mjs');
 await import('./forms.mjs');
 
 say('3 GB with holes');

@@ -1,4 +1,4 @@
-//! `blocked-bloom bench`: this machine's times per key, beside those of loops that only load
+//! `blocked-bloom bench`: this machine's times per key, next to those of loops that only load
 //! memory.
 
 mod ops;
@@ -25,13 +25,13 @@ ratio   to the memory-bound baseline of the same keys and batch: the faster of t
         one line per key and test nothing, with and without prefetching: a reference, not a bound
 single  contains_hash: each call is timed with what its measuring costs, which is in every row of
         it, the baseline's too, and alone in that of harness; contains_in_loop: the same lookups
-        inlined in a loop, beside the loops of the baseline
+        inlined in a loop, next to the loops of the baseline
 kernel  one_by_one: a call for each key; early_exit: the scalar probe scheme inlined, stopping at
         the first bit that is not set; split_block: Parquet's probe scheme in one AVX2 loop, which
         only counts and accepts some 30 % more absent keys at 10 bits/key; ahead: with prefetching
 ";
 
-/// Measure this machine: nanoseconds per key of every kernel, beside loops that only load memory
+/// Measure this machine: nanoseconds per key of every kernel, next to loops that only load memory
 ///
 /// Filters of several sizes are filled, and keys that are absent, present, or half and half are
 /// looked up; keys are inserted; keys are hashed and looked up. Everything that is compared is
@@ -63,13 +63,13 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     batch: Vec<u32>,
 
-    /// Rounds, of which median and minimum are taken [default: 41 for up to a million keys, else
+    /// Rounds; rows show their median and minimum [default: 41 for up to a million keys, else
     /// 11; with --quick 11]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: Option<u32>,
 
     /// Fewer rounds, and no filter above a million keys: some seconds. Ends with a summary: the
-    /// library's kernel beside the memory-bound baseline
+    /// library's kernel next to the memory-bound baseline
     #[arg(long)]
     quick: bool,
 
@@ -89,7 +89,7 @@ enum Op {
     Keys,
     /// Inserting batches of hashes, by every kernel, and one by one
     Insert,
-    /// Batches of hashes in a Parquet filter of the same size, by every kernel, beside the same
+    /// Batches of hashes in a Parquet filter of the same size, by every kernel, next to the same
     /// kernel's native filter; not by default
     Split,
     /// Whole filters from hashes and from 16-byte keys, by one thread and by all; not by default,
@@ -107,13 +107,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     const DEFAULT: &[Op] = &[Op::Query, Op::Single, Op::Keys, Op::Insert];
     let ops = if args.op.is_empty() { DEFAULT } else { &args.op };
-    // What is being measured, on standard error if that is a terminal.
+    // The current measurement, on standard error if that is a terminal.
     let progress = ProgressBar::new((sizes.len() * ops.len()) as u64);
     let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg}");
     progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let more = [(Op::Build, ops::BUILD_HELP), (Op::Metrics, ops::METRICS_HELP)];
     let more = more.into_iter().filter(|(op, _)| ops.contains(op)).map(|(_, text)| text);
-    // Whoever read the rows may be gone: the rest is not worth measuring.
+    // If the reader of the rows is gone, the rest is not worth measuring.
     let mut is_read = args.json || print(&(EXPLANATION.to_owned() + &more.collect::<String>()))?;
     let mut summary = None;
     for &keys in sizes {

@@ -9,7 +9,6 @@ use std::process::ExitCode;
 
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_formats::cassandra::Layout;
-use blocked_bloom_formats::parquet::PhysicalType;
 use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, percent};
 use blocked_bloom_inspect::{is_cassandra_name, layout_of_version, prefix_rule};
 use indicatif::BinaryBytes;
@@ -18,7 +17,7 @@ use crate::builder::{BuildFormat, BuildOptions, Fit, MakeBuilder};
 use crate::builders::{CASSANDRA, NATIVE, check_options, format_parser};
 use crate::failure::{Failure, inform, warn};
 use crate::keys::{self, Key, KeyFormat, KeyReader};
-use crate::lookup::parse_type;
+use crate::lookup::{KeyType, parse_type, typed};
 use crate::numbers::{DEFAULT_BITS_PER_KEY, SizingArgs, counted};
 use crate::output::{Output, STDIO};
 use crate::threads;
@@ -59,8 +58,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     sizing: SizingArgs,
 
-    /// Size for this many keys, whatever is read: filters of equal size can be merged, and no
-    /// list of hashes is kept in memory. Suffixes K, M and G
+    /// Size for this many keys, however many are read: filters of equal size can be merged, and
+    /// no list of hashes is kept in memory. Suffixes K, M and G
     #[arg(long = "keys", value_name = "N", value_parser = parse_keys)]
     expected_keys: Option<u64>,
 
@@ -96,7 +95,7 @@ pub(crate) struct Args {
     #[arg(long)]
     verify: bool,
 
-    /// Most memory for the list of keys, beside the buffers for reading; suffixes K, M, G, KiB, MiB
+    /// Most memory for the list of keys, besides the buffers for reading; suffixes K, M, G, KiB, MiB
     /// and GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
     max_memory: u64,
@@ -117,11 +116,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
     spark_version: Option<u32>,
 
-    /// Type of the values of a parquet-filter: int32, int64, int96 (with --hex), float, double,
-    /// byte-array or fixed-len-byte-array; a value of another type than its column's is never
-    /// found; of a filter of Spark's int32, int64 or byte-array [default: byte-array]
+    /// Type of the values, if their text is not to be hashed: for this project's filters int8 to
+    /// int64 (little-endian bytes; Python hashes all integers as int64), int8-be to int64-be, or
+    /// uuid; for a parquet-filter int32, int64, int96 (with --hex), float, double, byte-array,
+    /// fixed-len-byte-array or uuid; for spark int32, int64 or byte-array. Queries need the same
+    /// type [default: byte-array]
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
-    value_type: Option<PhysicalType>,
+    value_type: Option<KeyType>,
 
     /// Print neither the progress bar nor the line about the finished filter
     #[arg(short, long)]
@@ -151,7 +152,7 @@ fn native(
     args.check_expected_keys(Some(params.stored_bytes()))?;
     let input = native::Input {
         paths: &args.keys,
-        key_format: args.key_format,
+        key_format: typed(args.value_type, args.key_format, format.name)?.1,
         progress: !args.quiet,
         warn: true,
     };
@@ -224,13 +225,14 @@ fn foreign(
     output: &Output,
 ) -> Result<(), Failure> {
     args.check_expected_keys(None)?;
+    let (value_type, key_format) = typed(args.value_type, args.key_format, format.name)?;
     let path = args.output.as_deref().unwrap_or(Path::new("")).display().to_string();
     let mut builder = make(&BuildOptions {
         bits_per_key: args.sizing.bits_per_key,
         false_positive_rate: args.sizing.fpr,
         expected_keys: args.expected_keys,
         oversized: args.oversized,
-        value_type: args.value_type,
+        value_type,
         seed: args.seed.unwrap_or(0),
         threads: args.threads.map(usize::from),
         is_hex: args.key_format.is_hex(),
@@ -239,7 +241,7 @@ fn foreign(
         spark_version: args.spark_version,
         output: &path,
     })?;
-    let mut keys = KeyReader::open_all(&args.keys, args.key_format, !args.quiet)?;
+    let mut keys = KeyReader::open_all(&args.keys, key_format, !args.quiet)?;
     let (mut key, mut count) = (Key::default(), 0);
     let most = args.max_memory / builder.bytes_per_key();
     while keys.read(&mut key)? {
@@ -252,7 +254,7 @@ fn foreign(
             return Err(Failure::for_file(keys.name(), message));
         }
         count += 1;
-        builder.add(&key).map_err(|problem| keys.bad_key(0, &problem))?;
+        builder.add(&key).map_err(|problem| keys.bad_last_key(&problem))?;
     }
     keys.warn_of_doubtful_keys();
     let built = builder.finish(keys.name())?;
@@ -269,7 +271,7 @@ fn foreign(
     Ok(())
 }
 
-/// What is said of the answers for keys that are in a filter; an error if one is "absent".
+/// The summary of the answers for keys that are in a filter; an error if one is "absent".
 fn verified(answers: &Bitmask) -> Result<String, String> {
     match (answers.count_misses(), answers.len()) {
         (0, 0) => Ok(String::new()),
@@ -342,8 +344,8 @@ impl Args {
         }
     }
 
-    /// Refuses a large filter for more keys than the file can hold, of which each takes a byte at
-    /// least, before memory is taken for it.
+    /// Refuses a large filter for more keys than the file can hold at a byte each, before memory is
+    /// allocated for it.
     fn check_expected_keys(&self, filter_bytes: Option<u64>) -> Result<(), Failure> {
         let Some(expected) = self.expected_keys.filter(|&keys| keys > LARGE_EXPECTATION) else {
             return Ok(());

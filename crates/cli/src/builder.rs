@@ -1,4 +1,4 @@
-//! What a builder of filters for another system is, what it is given and what it makes.
+//! Builders of filters for other systems: their options and their results.
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::cassandra::Layout;
@@ -10,10 +10,9 @@ use crate::keys::Key;
 /// A format that is built.
 pub(crate) struct BuildFormat {
     pub(crate) name: &'static str,
-    /// What is said of it in the help.
+    /// Description in the help.
     pub(crate) help: &'static str,
-    /// What follows the name of the file of keys in that of the filter; none if a system reads the
-    /// filter by its name.
+    /// Suffix of the filter's default file name; none if a system reads the filter by its name.
     pub(crate) extension: Option<&'static str>,
     /// The options that not all formats have.
     pub(crate) options: &'static [&'static str],
@@ -23,11 +22,11 @@ pub(crate) struct BuildFormat {
 
 pub(crate) type MakeBuilder = fn(&BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure>;
 
-/// What a filter is built by. Options that were not given have the format's default.
+/// Options of a filter. Options that were not given have the format's default.
 pub(crate) struct BuildOptions<'a> {
     pub(crate) bits_per_key: Option<f64>,
     pub(crate) false_positive_rate: Option<f64>,
-    /// Number of keys to size for, whatever is read.
+    /// Number of keys to size for, however many are read.
     pub(crate) expected_keys: Option<u64>,
     /// Whether that size is wanted though fewer keys are read.
     pub(crate) oversized: bool,
@@ -53,7 +52,7 @@ pub(crate) trait Builder {
         size_of::<u64>() as u64
     }
 
-    /// Adds a key, or says what is wrong with it.
+    /// Adds a key, or returns the problem with it.
     fn add(&mut self, key: &Key) -> Result<(), String>;
 
     /// `input` is where the keys came from.

@@ -1,5 +1,6 @@
 //! `blocked-bloom dedup`: lines that were certainly not there before.
 
+mod fields;
 mod input;
 mod losses;
 mod seen;
@@ -11,8 +12,9 @@ use std::process::ExitCode;
 
 use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, parse_rate, parse_size, percent};
 use indicatif::ProgressBar;
-use memchr::{memchr, memchr_iter};
+use memchr::memchr_iter;
 
+use self::fields::{Records, field, quote_problem};
 use self::input::Input;
 use self::seen::{Excess, Seen};
 use crate::failure::{Failure, inform, warn};
@@ -49,7 +51,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", default_value = STDIO)]
     files: Vec<PathBuf>,
 
-    /// Bytes of memory for the filter, beside some megabytes for reading and writing. It is for as
+    /// Bytes of memory for the filter, besides a few megabytes for reading and writing. It is for as
     /// many lines as this suffices for at --fpr. Suffixes K, M, G, KiB, MiB and GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "keys")]
     memory: Option<u64>,
@@ -81,12 +83,17 @@ pub(crate) struct Args {
     count: bool,
 
     /// Compare only this field of the lines, the first being 1. It is empty in lines that do not
-    /// have it, of which the first alone is printed. It is an error when most of the lines so far
+    /// have it, so only the first of these is printed. It is an error when most of the lines so far
     /// do not have it: if the first 10,000 have it, up to 10,000 others are dropped before that
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     field: Option<u32>,
 
-    /// Byte that ends a field, such as , or \t [default: \t]
+    /// The input is CSV: quotes may enclose fields with delimiters and line feeds in them, and a
+    /// record may have several lines
+    #[arg(long, requires = "field", conflicts_with = "null")]
+    csv: bool,
+
+    /// Byte that ends a field, such as , or \t [default: \t, or , with --csv]
     #[arg(long, value_name = "BYTE", value_parser = parse_delimiter, requires = "field")]
     delimiter: Option<u8>,
 
@@ -94,12 +101,18 @@ pub(crate) struct Args {
     #[arg(long)]
     null: bool,
 
+    /// Take the bytes of the input as they are, even if it is compressed, is UTF-16, has NUL bytes,
+    /// or has quotes around fields without --csv: all of these are errors otherwise. A byte order
+    /// mark is then part of the first line
+    #[arg(long)]
+    raw: bool,
+
     /// Longest line, in bytes: a longer one is an error, before it is in memory. Suffixes K, M, G,
     /// KiB, MiB and GiB
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = parse_size)]
     max_line_bytes: u64,
 
-    /// Print neither the progress bar nor what was dropped
+    /// Print neither the progress bar nor the number of dropped lines
     #[arg(short, long)]
     quiet: bool,
 }
@@ -130,18 +143,17 @@ impl Args {
     }
 
     fn delimiter(&self) -> u8 {
-        self.delimiter.unwrap_or(b'\t')
+        self.delimiter.unwrap_or(if self.csv { b',' } else { b'\t' })
     }
 
-    /// What is compared of a line; None if it does not have the field.
-    fn key<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
-        let Some(field) = self.field else { return Some(line) };
+    /// The compared part of a line; None if the line does not have the field.
+    fn key<'a>(&self, line: &'a [u8]) -> Result<Option<&'a [u8]>, String> {
+        let Some(number) = self.field else { return Ok(Some(line)) };
         let delimiter = self.delimiter();
-        let mut rest = line;
-        for _ in 1..field {
-            rest = &rest[memchr(delimiter, rest)? + 1..];
+        match quote_problem(line, number, delimiter).filter(|_| !self.raw) {
+            Some(problem) => Err(problem),
+            None => Ok(field(line, number, delimiter)),
         }
-        Some(memchr(delimiter, rest).map_or(rest, |at| &rest[..at]))
     }
 
     /// The delimiters by which a line has the field, for a message.
@@ -166,7 +178,7 @@ impl Args {
         }
         let output = Output::new(path)?;
         match fs::metadata(path) {
-            Ok(file) if !file.is_file() => fail("is no regular file, which --state is"),
+            Ok(file) if !file.is_file() => fail("is not a regular file, which --state must be"),
             Ok(_) => {
                 let hidden = ProgressBar::hidden();
                 let reading = Reading { bar: self.quiet.then_some(&hidden), keys: None };
@@ -182,7 +194,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let stdout = stdout().map_err(|error| Failure::io("standard output", "open", &error))?;
     check_files(args, &stdout)?;
     let progress = !args.quiet && (args.count || !stdout.is_terminal());
-    let mut input = Input::new(&args.files, args.terminator(), args.max_line_bytes, progress)?;
+    let mut input = Input::new(args, progress)?;
     let (seen, state) = args.state(input.total_bytes())?;
     let mut work = Work {
         args,
@@ -199,9 +211,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Ok(()) => {}
         Err(Stopped::Failure(failure)) => return Err(failure),
         Err(Stopped::TooLong(line, found)) => return Err(input.line_too_long(line, found)),
-        Err(Stopped::Lacking(line, problem)) => return Err(input.bad_line(line, problem)),
-        // The reader has seen enough. With --state that is an error: what it did not read must not
-        // be taken for seen another day.
+        Err(Stopped::BadLine(line, problem)) => return Err(input.bad_line(line, problem)),
+        // The reader has seen enough. With --state that is an error: lines that it did not read
+        // must not count as seen another day.
         Err(Stopped::Writer(error)) if error.kind() == ErrorKind::BrokenPipe && state.is_none() => {
             return Ok(ExitCode::SUCCESS);
         }
@@ -210,9 +222,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.count && !print(&format!("{}\n", work.selected()))? {
         return match state {
             None => Ok(ExitCode::SUCCESS),
-            Some(_) => {
-                Err(Failure::for_file("standard output", "nobody reads it: --state is as it was"))
-            }
+            Some(_) => Err(Failure::for_file(
+                "standard output",
+                "its reader is gone: --state is as it was",
+            )),
         };
     }
     if let Some(state) = state {
@@ -276,8 +289,8 @@ enum Stopped {
     Writer(io::Error),
     /// A line of the last piece, whose position in it is given, is too long, with its length.
     TooLong(u64, usize),
-    /// Most lines up to this one do not have the field.
-    Lacking(u64, String),
+    /// The problem with a line of the last piece, or with all lines up to it.
+    BadLine(u64, String),
     Failure(Failure),
 }
 
@@ -305,12 +318,24 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn take_all(&mut self, input: &mut Input<'_>) -> Result<(), Stopped> {
+        let mut records = match (self.args.csv, self.args.field) {
+            (true, Some(number)) => {
+                Some(Records::new(number, self.args.delimiter(), self.args.raw))
+            }
+            _ => None,
+        };
         while let Some(piece) = input.next_piece()? {
-            let before = self.lines;
-            self.take(piece)?;
+            let (length, before) = (piece.len(), self.lines);
+            let taken = match &mut records {
+                Some(records) => self.take_records(piece, records)?,
+                None => self.take(piece).map(|()| length)?,
+            };
             input.count(self.lines - before);
+            if taken < length {
+                input.keep(length - taken)?;
+            }
             if input.is_drained {
-                // Whoever types the lines, or makes them one by one, should see the answers.
+                // A person or a program that writes line by line should see the answers.
                 self.output.flush().map_err(Stopped::Writer)?;
             }
         }
@@ -320,24 +345,18 @@ impl Work<'_> {
     /// Looks up lines, each of which ends with the terminator, and writes those that are selected.
     /// Ends before a line that is too long, and before most lines do not have the field.
     fn take(&mut self, piece: &[u8]) -> Result<(), Stopped> {
-        let most = usize::try_from(self.args.max_line_bytes).unwrap_or(usize::MAX);
         let mut keys = [[].as_slice(); BATCH];
         let mut starts = [0; BATCH + 1];
         let (mut len, mut lines, mut lacking) = (0, 0, None);
         for end in memchr_iter(self.args.terminator(), piece) {
             let line = &piece[starts[len]..end];
-            if line.len() > most {
-                return Err(Stopped::TooLong(lines + len as u64, line.len()));
+            let at = lines + len as u64;
+            self.check_line(at, line)?;
+            let key = self.args.key(line).map_err(|problem| Stopped::BadLine(at, problem))?;
+            if key.is_none() {
+                lacking = Some((at, line));
             }
-            self.returns += u64::from(line.last() == Some(&b'\r'));
-            keys[len] = match self.args.key(line) {
-                Some(key) => key,
-                None => {
-                    self.lacking += 1;
-                    lacking = Some((lines + len as u64, line));
-                    &[]
-                }
-            };
+            keys[len] = self.key_or_empty(key);
             len += 1;
             starts[len] = end + 1;
             if len == BATCH {
@@ -348,6 +367,52 @@ impl Work<'_> {
         }
         self.check_fields(len, lacking)?;
         self.take_batch(piece, &keys[..len], &starts[..=len])
+    }
+
+    /// The same for CSV; returns the bytes of all whole records.
+    fn take_records(&mut self, piece: &[u8], records: &mut Records) -> Result<usize, Stopped> {
+        let (mut starts, mut lines) = (vec![0], 0);
+        let (mut fields, mut ends, mut lacking) = (Vec::new(), vec![0], None);
+        loop {
+            let start = starts[starts.len() - 1];
+            let len = starts.len() - 1;
+            let at = lines + len as u64;
+            let record = records.next(&piece[start..]);
+            let record = record.map_err(|problem| Stopped::BadLine(at, problem))?;
+            if let Some(record) = &record {
+                let line = &piece[start..start + record.length - 1];
+                self.check_line(at, line)?;
+                if record.field.is_none() {
+                    lacking = Some((at, line));
+                }
+                fields.extend_from_slice(self.key_or_empty(record.field));
+                ends.push(fields.len());
+                starts.push(start + record.length);
+            }
+            let len = starts.len() - 1;
+            if len == BATCH || record.is_none() {
+                self.check_fields(len, lacking.take())?;
+                let keys: Vec<&[u8]> = ends.windows(2).map(|at| &fields[at[0]..at[1]]).collect();
+                self.take_batch(piece, &keys, &starts)?;
+                let end = starts[len];
+                if record.is_none() {
+                    return Ok(end);
+                }
+                (starts, lines) = (vec![end], lines + len as u64);
+                (fields, ends) = (Vec::new(), vec![0]);
+            }
+        }
+    }
+
+    fn check_line(&mut self, at: u64, line: &[u8]) -> Result<(), Stopped> {
+        let most = usize::try_from(self.args.max_line_bytes).unwrap_or(usize::MAX);
+        self.returns += u64::from(line.last() == Some(&b'\r'));
+        if line.len() > most { Err(Stopped::TooLong(at, line.len())) } else { Ok(()) }
+    }
+
+    fn key_or_empty<'k>(&mut self, key: Option<&'k [u8]>) -> &'k [u8] {
+        self.lacking += u64::from(key.is_none());
+        key.unwrap_or_default()
     }
 
     /// An error if most lines, with so many that are still to be looked up, do not have the field:
@@ -367,7 +432,7 @@ impl Work<'_> {
             "{lacking} of the first {lines} lines have no field {field} with --delimiter \
              {delimiter}: {advice}"
         );
-        Err(Stopped::Lacking(at, problem))
+        Err(Stopped::BadLine(at, problem))
     }
 
     /// Takes lines whose bytes are between these `starts` in the piece.

@@ -25,7 +25,7 @@ pub(crate) fn json(value: Value) -> Json {
     }
 }
 
-/// For people. `mark` gives the word for damage its colour.
+/// For people. `mark` colours the word for damage.
 pub(crate) fn table(facts: &Facts, mark: impl Fn(&str) -> String) -> String {
     let mut text = String::new();
     for (name, value) in &facts.rows {

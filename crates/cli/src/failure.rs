@@ -52,12 +52,12 @@ impl Failure {
     }
 }
 
-/// Prints what the user should know about a result that is given all the same.
+/// Prints a warning about a result that is returned nevertheless.
 pub(crate) fn warn(message: impl Display) {
     line(&prefix("warning:", YELLOW), &message.to_string());
 }
 
-/// Prints what was done.
+/// Prints a report.
 pub(crate) fn inform(message: impl Display) {
     line("", &message.to_string());
 }
@@ -67,6 +67,6 @@ fn prefix(word: &str, style: Style) -> String {
 }
 
 fn line(prefix: &str, message: &str) {
-    // Nobody is left to tell if standard error is gone.
+    // If standard error is gone, there is no place left to report that.
     let _ = writeln!(stderr().lock(), "{prefix}{}", printable(message));
 }

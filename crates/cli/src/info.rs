@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     format: FormatArgs,
 
-    /// Print one JSON object instead; what is not known is null
+    /// Print one JSON object instead; unknown values are null
     #[arg(long)]
     json: bool,
 }

@@ -7,9 +7,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use blocked_bloom_inspect::begins_as_filter;
 use blocked_bloom_inspect::numbers::parse_size;
+use blocked_bloom_inspect::{Content, KeyEncoding, begins_as_filter};
 use indicatif::ProgressBar;
+use memchr::{memchr, memchr_iter};
 
 use crate::failure::{Failure, warn};
 use crate::output::STDIO;
@@ -17,21 +18,56 @@ use crate::terminal::progress_bar;
 
 const BUFFER: usize = 1 << 18;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// The byte order mark of UTF-8, which is not part of the first key.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The start of a file that gzip compressed.
-const GZIP: &[u8] = b"\x1f\x8b\x08";
+/// An error if a file with these first bytes is not a list of keys, or of other `items`.
+pub(crate) fn check_start(name: &str, head: &[u8], null: bool, items: &str) -> Result<(), Failure> {
+    let content = if null { Content::from_magic(head) } else { Content::from_head(head) };
+    let message = match content.map(|content| (content.description(), content.command())) {
+        Some((what, Some(command))) => {
+            let file = if name == STDIN { "FILE" } else { name };
+            format!(
+                "is {what}, not a list of {items}: give `{command} {file}` as standard input, or \
+                 --raw if these bytes are {items}"
+            )
+        }
+        Some((what, None)) => format!(
+            "is {what}, not a list of {items}: write them to a text file first, or give --raw if \
+             these bytes are {items}"
+        ),
+        None if begins_as_filter(head) => format!(
+            "begins as a stored filter does, not as a list of {items}: give the filter first, or \
+             --raw if these bytes are {items}"
+        ),
+        None => return Ok(()),
+    };
+    Err(Failure::for_file(name, message))
+}
 
-/// What is wrong with the first bytes of a file of keys or lines, if it is not what it looks like.
-pub(crate) fn doubtful_start(bytes: &[u8], what: &str) -> Option<String> {
-    if bytes.starts_with(BYTE_ORDER_MARK) {
+/// The problem with a line that has NUL bytes.
+pub(crate) fn nul_in_line(items: &str) -> String {
+    format!("a NUL byte in a line: give --null if NUL bytes end the {items}, or --raw to keep it")
+}
+
+/// The problem with a file of keys that should end with NUL bytes: how many keys it has, how many of
+/// these have one byte at most, their line feeds, and whether the last one ends with a NUL.
+pub(crate) fn null_list_problem(
+    keys: usize,
+    short: usize,
+    line_feeds: usize,
+    is_terminated: bool,
+) -> Option<String> {
+    if keys == 1 && line_feeds > 1 && !is_terminated {
         return Some(format!(
-            "begins with a UTF-8 byte order mark, which is part of the first {what} (tail -c +4 \
-             removes it)"
+            "no NUL byte and {line_feeds} line feeds: leave out --null, or give --raw if all of it \
+             is one key"
         ));
     }
-    bytes.starts_with(GZIP).then(|| {
-        format!("is compressed by gzip, and its bytes are taken as {what}s (zcat decompresses it)")
+    (keys > 3 && short == keys && line_feeds > 0).then(|| {
+        "looks like UTF-16 text: give `iconv -f UTF-16LE -t UTF-8` (or UTF-16BE) of it without \
+         --null, or --raw if each key is a byte"
+            .to_owned()
     })
 }
 
@@ -45,15 +81,33 @@ pub(crate) struct KeyFormat {
     #[arg(long)]
     hex: bool,
 
+    /// Take the bytes of every line as a key, even if the file is compressed, is UTF-16 or has NUL
+    /// bytes, which are errors otherwise, and even a byte order mark, which is otherwise skipped
+    #[arg(long)]
+    raw: bool,
+
     /// Longest key, in bytes: a longer line is an error, before it is in memory. Suffixes K, M, G,
     /// KiB, MiB and GiB
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_size)]
     max_key_bytes: u64,
+
+    /// How a line says which bytes the key has, unless by --hex.
+    #[arg(skip)]
+    encoding: KeyEncoding,
 }
 
 impl KeyFormat {
     pub(crate) fn is_hex(self) -> bool {
         self.hex
+    }
+
+    /// The same for keys that are written so.
+    pub(crate) fn with_encoding(self, encoding: KeyEncoding) -> Self {
+        KeyFormat { encoding, ..self }
+    }
+
+    fn encoding(self) -> KeyEncoding {
+        if self.hex { KeyEncoding::Hex } else { self.encoding }
     }
 
     pub(crate) fn terminator(self) -> u8 {
@@ -102,10 +156,12 @@ impl Display for KeyTooLong {
 
 impl Error for KeyTooLong {}
 
+const STDIN: &str = "standard input";
+
 /// The name of a file, or of standard input for `-`.
 pub(crate) fn name(path: &Path) -> String {
     match path == Path::new(STDIO) {
-        true => "standard input".to_owned(),
+        true => STDIN.to_owned(),
         false => path.display().to_string(),
     }
 }
@@ -175,7 +231,7 @@ impl KeyBatch {
     const MAX_BYTES: usize = 8 << 20;
 
     /// Memory of a full batch, and of the keys before and after it. Vectors that grow take up to
-    /// twice what they hold.
+    /// twice the memory of their elements.
     pub(crate) fn memory(max_key_bytes: u64) -> u64 {
         let (ends, bytes) = (8 * Self::MAX_KEYS as u64, Self::MAX_BYTES as u64);
         max_key_bytes.saturating_mul(6).saturating_add(ends + 2 * bytes)
@@ -193,7 +249,7 @@ impl KeyBatch {
     }
 }
 
-pub(crate) struct KeyReader {
+pub(crate) struct KeyReader<'o> {
     name: String,
     input: BufReader<Box<dyn Read>>,
     /// Files that were not opened yet, the next one last.
@@ -204,14 +260,17 @@ pub(crate) struct KeyReader {
     keys: u64,
     /// Keys that end in a carriage return.
     returns: u64,
-    /// What is wrong with the start of the first key, and whether it is that of a filter.
-    doubtful_start: Option<String>,
-    is_filter: bool,
+    /// With --null: line feeds in keys, and keys of one byte at most.
+    line_feeds: usize,
+    short_keys: u64,
+    is_terminated: bool,
     /// Warnings about keys that were read.
     doubts: Vec<String>,
+    /// Takes the bytes of every key as they were read, with the terminator.
+    observe: Option<Box<dyn FnMut(&[u8]) + 'o>>,
 }
 
-impl KeyReader {
+impl<'o> KeyReader<'o> {
     /// Opens a file, or standard input for `-`, with a progress bar if that is wanted and the file
     /// is large.
     pub(crate) fn open(path: &Path, format: KeyFormat, progress: bool) -> Result<Self, Failure> {
@@ -234,12 +293,19 @@ impl KeyReader {
             bar: ProgressBar::hidden(),
             keys: 0,
             returns: 0,
-            doubtful_start: None,
-            is_filter: false,
+            line_feeds: 0,
+            short_keys: 0,
+            is_terminated: true,
             doubts: Vec::new(),
+            observe: None,
         };
         reader.open_next()?;
         Ok(reader)
+    }
+
+    /// The same with a function that takes all bytes as they are read.
+    pub(crate) fn with_observer(self, observe: impl FnMut(&[u8]) + 'o) -> Self {
+        KeyReader { observe: Some(Box::new(observe)), ..self }
     }
 
     /// Opens the next file; false if there is none.
@@ -258,6 +324,7 @@ impl KeyReader {
         };
         self.input = BufReader::with_capacity(BUFFER, input);
         (self.name, self.bar, self.keys, self.returns) = (name, bar, 0, 0);
+        (self.line_feeds, self.short_keys) = (0, 0);
         Ok(true)
     }
 
@@ -265,35 +332,33 @@ impl KeyReader {
         &self.name
     }
 
-    /// Warns if keys look like lines of a Windows text file, whose carriage returns and byte order
-    /// mark would be parts of keys, or if they begin as a stored filter does.
+    /// Warns if keys look like lines of a Windows text file, whose carriage returns would be parts
+    /// of keys.
     pub(crate) fn warn_of_doubtful_keys(&mut self) {
         self.note_doubts();
         self.doubts.drain(..).for_each(warn);
     }
 
-    /// Keeps what the warnings will say of the current file.
+    /// Keeps the warning about the current file.
     fn note_doubts(&mut self) {
         let KeyReader { name, keys, returns, format, .. } = self;
-        let start = self.doubtful_start.take();
-        let is_filter = std::mem::take(&mut self.is_filter);
         let returns = std::mem::take(returns);
-        if format.hex {
-            return;
-        }
-        if is_filter {
-            let doubt = "begins as a stored filter does: is it the file of keys?";
-            self.doubts.push(format!("{name}: {doubt}"));
-            return;
-        }
-        if let Some(doubt) = start {
-            self.doubts.push(format!("{name}: {doubt}"));
-        }
-        if returns > 0 && !format.null {
+        if returns > 0 && !format.null && !format.hex {
             self.doubts.push(format!(
                 "{name}: {returns} of {keys} keys end in a carriage return, which is part of the \
                  key (tr -d '\\r' removes it)"
             ));
+        }
+    }
+
+    /// An error if a file of keys that end with NUL bytes is one of lines, or of UTF-16.
+    fn check_end(&self) -> Result<(), Failure> {
+        let KeyReader { keys, line_feeds, short_keys, format, .. } = self;
+        let (keys, short) = (*keys as usize, *short_keys as usize);
+        let problem = null_list_problem(keys, short, *line_feeds, self.is_terminated);
+        match problem.filter(|_| format.null && !format.raw) {
+            Some(problem) => Err(Failure::for_file(&self.name, problem)),
+            None => Ok(()),
         }
     }
 
@@ -328,59 +393,66 @@ impl KeyReader {
 
     /// Replaces `key` by the next one; false at the end.
     pub(crate) fn read(&mut self, key: &mut Key) -> Result<bool, Failure> {
+        let KeyFormat { null, hex, raw, max_key_bytes: limit, .. } = self.format;
         let (terminator, most) = (self.format.terminator(), self.format.max_text_bytes());
         key.clear();
         // The longest key and its terminator.
         let mut input = self.input.by_ref().take(most.saturating_add(1));
         let read = input.read_until(terminator, &mut key.text);
         if read.map_err(|error| Failure::io(&self.name, "read", &error))? == 0 {
+            self.check_end()?;
             return if self.open_next()? { self.read(key) } else { Ok(false) };
         }
+        if let Some(observe) = &mut self.observe {
+            observe(&key.text);
+        }
         self.keys += 1;
-        if key.text.last() == Some(&terminator) {
+        if self.keys == 1 && !raw {
+            if key.text.starts_with(BYTE_ORDER_MARK) {
+                key.text.drain(..BYTE_ORDER_MARK.len());
+                if key.text.is_empty() {
+                    self.keys = 0;
+                    return self.read(key);
+                }
+            }
+            check_start(&self.name, &key.text, null, "keys")?;
+        }
+        self.is_terminated = key.text.last() == Some(&terminator);
+        if self.is_terminated {
             key.text.pop();
         } else if key.text.len() as u64 > most {
-            let KeyFormat { null, hex, max_key_bytes: limit } = self.format;
             let error = KeyTooLong { found: key.text.len() as u64, limit, null, hex };
-            return Err(self.bad_key(0, error));
+            return Err(self.bad_last_key(error));
         }
-        if self.keys == 1 {
-            self.doubtful_start = doubtful_start(&key.text, "key");
-            self.is_filter = begins_as_filter(&key.text);
+        if null {
+            self.line_feeds += memchr_iter(b'\n', &key.text).count();
+            self.short_keys += u64::from(key.text.len() < 2);
+            if !self.is_terminated {
+                self.check_end()?;
+            }
+        } else if !raw && memchr(0, &key.text).is_some() {
+            return Err(self.bad_last_key(nul_in_line("keys")));
         }
         self.returns += u64::from(key.text.last() == Some(&b'\r'));
-        if self.format.hex {
+        let encoding = self.format.encoding();
+        if encoding != KeyEncoding::Text {
             let decoded = key.decoded.get_or_insert_default();
-            decode_hex(&key.text, decoded).map_err(|problem| self.bad_key(0, problem))?;
+            let encoded = encoding.encode(&key.text, decoded);
+            encoded.map_err(|problem| self.bad_last_key(problem))?;
         }
         Ok(true)
     }
 
-    /// The error for a key that was read `before` keys ahead of the last one.
-    pub(crate) fn bad_key(&self, before: usize, problem: impl Display) -> Failure {
-        let unit = if self.format.null { "key" } else { "line" };
-        Failure::for_file(&self.name, format!("{unit} {}: {problem}", self.keys - before as u64))
+    /// The error for the last key that was read.
+    pub(crate) fn bad_last_key(&self, problem: impl Display) -> Failure {
+        self.bad_key(self.keys, problem)
     }
-}
 
-fn decode_hex(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), String> {
-    bytes.clear();
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    if let Some(at) = text.iter().position(|&byte| digit(byte).is_none()) {
-        if text.starts_with(BYTE_ORDER_MARK) {
-            return Err("begins with a UTF-8 byte order mark (tail -c +4 removes it)".to_owned());
-        }
-        let found = text[at].escape_ascii();
-        let column = at + 1;
-        return Err(format!("found '{found}' at column {column}, expected a hex digit"));
+    /// The error for the key of this number, from 1, in the current file.
+    pub(crate) fn bad_key(&self, number: u64, problem: impl Display) -> Failure {
+        let unit = if self.format.null { "key" } else { "line" };
+        Failure::for_file(&self.name, format!("{unit} {number}: {problem}"))
     }
-    let (pairs, odd) = text.as_chunks();
-    if !odd.is_empty() {
-        let digits = text.len();
-        return Err(format!("found an odd number of hex digits ({digits}), expected two per byte"));
-    }
-    bytes.extend(pairs.iter().filter_map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)));
-    Ok(())
 }
 
 #[cfg(test)]

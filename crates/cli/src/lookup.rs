@@ -1,12 +1,13 @@
 //! The options of lookups.
 
 use blocked_bloom_inspect::{
-    LookupOptions, PhysicalType, Prefix, VALUE_TYPES, type_name, type_of_name,
+    Format, KeyEncoding, LookupOptions, PhysicalType, Prefix, VALUE_TYPES, type_name, type_of_name,
 };
 
+use crate::failure::Failure;
 use crate::keys::KeyFormat;
 
-/// What is looked up, beside the keys.
+/// Options of a lookup besides the keys.
 #[derive(clap::Args)]
 pub(crate) struct LookupArgs {
     /// The lines are starts of keys: select those that some key may start with. RULE is the one
@@ -28,34 +29,89 @@ pub(crate) struct LookupArgs {
     #[arg(long = "row-group", value_name = "N")]
     pub(crate) row_groups: Vec<usize>,
 
-    /// Physical type of the values of a Parquet filter by itself, which does not say it: int32,
-    /// int64, int96 (with --hex), float, double, byte-array or fixed-len-byte-array. Values of
-    /// another type than its column's are absent, whatever it holds. Of a filter of Spark: int32 or
-    /// int64 for lines that are numbers, otherwise they are bytes
+    /// Type of the values, if they were not hashed as text. For this project's filters: int8,
+    /// int16, int32 or int64 (the little-endian bytes of an integer; Python hashes all integers as
+    /// int64), int8-be to int64-be (big-endian), or uuid. For a Parquet filter alone, the physical
+    /// type of its column: int32, int64, int96 (with --hex), float, double, byte-array,
+    /// fixed-len-byte-array or uuid. For a Spark filter, int32 or int64. With another type than
+    /// was hashed, values are absent whatever the filter holds
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
-    pub(crate) value_type: Option<PhysicalType>,
+    pub(crate) value_type: Option<KeyType>,
 
     #[command(flatten)]
     pub(crate) key_format: KeyFormat,
 }
 
 impl LookupArgs {
-    pub(crate) fn options(&self) -> LookupOptions {
+    /// The options of lookups in filters of a format, and how keys are read for them.
+    pub(crate) fn options(&self, format: Format) -> Result<(LookupOptions, KeyFormat), Failure> {
         let mut options = LookupOptions::default();
         options.prefix = self.prefix.clone();
         options.column = self.column.clone();
         options.row_groups = self.row_groups.clone();
-        options.value_type = self.value_type;
         options.encoded = self.key_format.is_hex();
-        options
+        let (physical, key_format) = typed(self.value_type, self.key_format, format.name())?;
+        options.value_type = physical;
+        Ok((options, key_format))
     }
+}
+
+/// Whether a format is one of this project's filters of keys, which hash the bytes of a value.
+pub(crate) fn is_own(format: &str) -> bool {
+    ["native", "compact", "growing", "partition-index", "ribbon", "removable"].contains(&format)
+}
+
+/// The type of a key: for filters that hash its bytes, for filters of a column, or for both.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyType {
+    encoding: Option<KeyEncoding>,
+    physical: Option<PhysicalType>,
+}
+
+/// The type of the values of a column, and how keys are read, for a filter of this format.
+pub(crate) fn typed(
+    value_type: Option<KeyType>,
+    keys: KeyFormat,
+    format: &str,
+) -> Result<(Option<PhysicalType>, KeyFormat), Failure> {
+    let Some(KeyType { encoding, physical }) = value_type else { return Ok((None, keys)) };
+    let fail = |message| Err(Failure::new(format!("--type: {message}")));
+    match (is_own(format), encoding, physical) {
+        (true, Some(_), _) if keys.is_hex() => {
+            fail("not with --hex: leave one of them out".to_owned())
+        }
+        (true, Some(encoding), _) => Ok((None, keys.with_encoding(encoding))),
+        (true, None, _) => fail(format!(
+            "not for {format} (supported: {}): give the bytes of other values by --hex",
+            key_types()
+        )),
+        (false, Some(KeyEncoding::Uuid), _) => {
+            Ok((Some(PhysicalType::FixedLenByteArray), keys.with_encoding(KeyEncoding::Uuid)))
+        }
+        (false, _, Some(physical)) => Ok((Some(physical), keys)),
+        (false, ..) => fail(format!("not for {format} (supported: {})", column_types())),
+    }
+}
+
+/// The names of types of keys. Hex digits have an option of their own.
+fn key_types() -> String {
+    KeyEncoding::names().replace("text, ", "").replace("hex, ", "")
+}
+
+fn column_types() -> String {
+    VALUE_TYPES.map(type_name).join(", ")
 }
 
 fn parse_prefix(text: &str) -> Result<Prefix, String> {
     text.parse().map_err(|error| format!("{error}, or own"))
 }
 
-pub(crate) fn parse_type(text: &str) -> Result<PhysicalType, String> {
-    let expected = || format!("expected one of {}", VALUE_TYPES.map(type_name).join(", "));
-    type_of_name(text).ok_or_else(expected)
+pub(crate) fn parse_type(text: &str) -> Result<KeyType, String> {
+    let encoding = text.parse().ok().filter(|encoding| *encoding != KeyEncoding::Hex);
+    match (encoding, type_of_name(text)) {
+        (None, None) => {
+            Err(format!("expected one of {}; for a column one of {}", key_types(), column_types()))
+        }
+        (encoding, physical) => Ok(KeyType { encoding, physical }),
+    }
 }

@@ -1,12 +1,12 @@
 //! The `blocked-bloom` command: builds, queries, describes and merges stored filters, plans their
 //! size and measures the machine.
 //!
-//! What is known of stored filters is in the package `blocked-bloom-inspect`; here are the files
-//! and the terminal around it.
+//! The package `blocked-bloom-inspect` knows stored filters; this package adds files and the
+//! terminal.
 //!
 //! Modules import only from those below them: the commands (`build`, `query`, `info`, `diagnose`,
 //! `merge`, `dedup`, `plan`, `planes`, `bench`); the formats that are built (`builders`, a module
-//! for each system) and what a builder is (`builder`); files (`stored`, `mapping`, `keys`,
+//! for each system) and builders (`builder`); files (`stored`, `mapping`, `keys`,
 //! `output`) and options (`lookup`, `file_format`, `numbers`); text (`facts`, `wording`,
 //! `failure`, `terminal`).
 
@@ -37,9 +37,13 @@ mod wording;
 use std::process::ExitCode;
 
 use blocked_bloom::{KERNEL_VARIABLE, Kernel};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
+use clap_mangen::Man;
 
 use crate::failure::Failure;
+use crate::output::print;
 
 const AFTER_HELP: &str = "\
 EXAMPLES:
@@ -96,13 +100,23 @@ enum Command {
     Plan(plan::Args),
     Planes(planes::Args),
     Bench(bench::Args),
+    /// Print a completion script for a shell
+    Completions {
+        /// Shell: source the script from its start-up file, or save it where it looks for such
+        shell: Shell,
+    },
+    /// Print the manual page, as in blocked-bloom man | man -l -
+    Man {
+        /// Command whose page is printed, such as query [default: the page of blocked-bloom]
+        command: Option<String>,
+    },
 }
 
 fn main() -> ExitCode {
-    let matches = with_negative_numbers(Cli::command()).get_matches();
-    let Cli { command, verbose } = match Cli::from_arg_matches(&matches) {
+    let parsed = with_negative_numbers(Cli::command()).try_get_matches();
+    let Cli { command, verbose } = match parsed.and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) => with_tip(error).exit(),
     };
     let done = check_kernel().and_then(|()| match command {
         Command::Build(args) => build::run(&args, verbose),
@@ -114,6 +128,8 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Planes(args) => planes::run(&args, verbose),
         Command::Bench(args) => bench::run(&args),
+        Command::Completions { shell } => completions(shell),
+        Command::Man { command } => man(command.as_deref()),
     });
     done.unwrap_or_else(|failure| {
         failure.report(verbose);
@@ -121,8 +137,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Takes what follows an option of a number as its value even if it begins with a hyphen: the error
-/// is then about the number, with its range, and not that there is no option `-5`.
+/// Takes the argument after a numeric option as its value even if it begins with a hyphen: the error
+/// is then about the number and its range, and not about an unknown option `-5`.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     const NUMBERS: [&str; 5] = ["N", "BITS", "BYTES", "RATE", "READS"];
     let is_number = |arg: &Arg| {
@@ -134,6 +150,58 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
         false => arg,
     });
     command.mut_subcommands(with_negative_numbers)
+}
+
+/// The parser suggests `-- --json` for an unknown option, which would make it a file: the tip names
+/// the commands that have the option instead.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg).cloned() else {
+        return error;
+    };
+    if error.kind() != ErrorKind::UnknownArgument || !option.starts_with("--") {
+        return error;
+    }
+    let mut names = Vec::new();
+    add_commands_with(&option, &Cli::command(), &mut names);
+    error.remove(ContextKind::Suggested);
+    if !names.is_empty() {
+        let tip = format!("'{option}' is an option of {}", names.join(", "));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Adds the names of the commands below one that have an option.
+fn add_commands_with(option: &str, command: &clap::Command, names: &mut Vec<String>) {
+    for below in command.get_subcommands() {
+        let name = format!("{} {}", command.get_name(), below.get_name());
+        if below.get_arguments().any(|arg| arg.get_long() == option.strip_prefix("--")) {
+            names.push(name.replace("blocked-bloom ", ""));
+        }
+        add_commands_with(option, below, names);
+    }
+}
+
+fn completions(shell: Shell) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "blocked-bloom", &mut script);
+    print(&String::from_utf8_lossy(&script)).map(|_| ExitCode::SUCCESS)
+}
+
+fn man(name: Option<&str>) -> Result<ExitCode, Failure> {
+    let (mut all, mut page) = (Cli::command(), Vec::new());
+    all.build();
+    let command = match name {
+        None => all,
+        Some(name) => {
+            let names = all.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>();
+            let unknown = format!("man {name}: no such command, give one of {}", names.join(", "));
+            all.find_subcommand(name).cloned().ok_or_else(|| Failure::new(unknown))?
+        }
+    };
+    let written = Man::new(command).render(&mut page);
+    written.map_err(|error| Failure::io("the manual page", "write", &error))?;
+    print(&String::from_utf8_lossy(&page)).map(|_| ExitCode::SUCCESS)
 }
 
 /// The library ignores a name that no kernel has; here it is an error.

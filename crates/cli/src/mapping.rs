@@ -1,8 +1,8 @@
 //! The bytes of a file: read into memory, or mapped if there are many.
 //!
-//! Mapped bytes take no memory of their own, whatever the size of the file, and only what is
-//! accessed is read. The price is that they stay the file's. If another program truncates the file
-//! meanwhile, an access behind its new end is a SIGBUS, which ends the tool (Windows does not
+//! Mapped bytes take no memory of their own, and only the accessed pages are read. The price is
+//! that they stay the file's. If another program truncates the file
+//! meanwhile, an access past its new end is a SIGBUS, which ends the tool (Windows does not
 //! truncate mapped files); if one overwrites it, answers may be wrong. This tool does neither: it
 //! renames new files over old ones, whose bytes stay mapped.
 #![expect(unsafe_code, reason = "bytes of a file that others may write to")]
@@ -28,8 +28,8 @@ impl Bytes {
         // SAFETY: the bytes must stay as they are while they are borrowed. This process never
         // writes to a file in place. Whether another one does, no program can rule out (see above);
         // what then happens is bounded. The mapping keeps its length, so that no access leaves it.
-        // Whoever reads the bytes takes lengths and counts from them once, checks them against the
-        // slice, and goes on with what it checked; the kernels' loads are within the slice for all
+        // Readers of the bytes take lengths and counts from them once, check them against the
+        // slice, and continue with the checked values; the kernels' loads are within the slice for all
         // bytes, since they depend on nothing else of them.
         unsafe { Mmap::map(file) }.map(Bytes::Mapped)
     }

@@ -1,11 +1,11 @@
 //! Writing: filters that appear whole or not at all, and text for standard output.
 //!
 //! A new filter is written to a file in the directory of the one that it will replace. On Linux
-//! that file has no name until it is whole and on disk (`O_TMPFILE`): whatever ends the tool,
-//! Ctrl-C or the machine, the system frees what was written. Then it is linked to its name; or,
+//! that file has no name until it is whole and on disk (`O_TMPFILE`): if the tool or the
+//! machine stops, the system frees the written bytes. Then it is linked to its name; or,
 //! where that name is taken, to `.blocked-bloom-` and six letters and digits and renamed, since a
-//! link does not replace a file. Only if the tool ends between these two calls is a file left
-//! behind, which is whole. Where a file system has no such files, the file has that second name
+//! link does not replace a file. A file remains under the second name only if the
+//! tool ends between these two calls; it is whole. Where a file system has no such files, the file has that second name
 //! from the start: an error removes it, a run that is killed leaves it. It is never read, and may
 //! be deleted.
 
@@ -78,7 +78,7 @@ impl Output {
         }
     }
 
-    /// An error if `input`, of which the result is made, would be replaced.
+    /// An error if `input`, the source of the result, would be replaced.
     pub(crate) fn keep(&self, input: &Path, what: &str) -> Result<(), Failure> {
         match self.replaces(input) {
             true => Err(Failure::for_file(&self.name, format!("is {what} would replace"))),
@@ -86,7 +86,7 @@ impl Output {
         }
     }
 
-    /// Prints what was written, unless `quiet`.
+    /// Prints a summary of the file, unless `quiet`.
     pub(crate) fn report(&self, summary: impl Display, quiet: bool) {
         if !quiet {
             inform(format!("{}: {summary}", self.name));
@@ -143,7 +143,7 @@ fn step<T>(operation: &'static str, done: io::Result<T>) -> Step<T> {
     done.map_err(|error| (operation, error))
 }
 
-/// Writes beside the target and renames over it, so that no reader and no crash sees half a filter.
+/// Writes a new file and renames it over the target, so that no reader and no crash sees half a filter.
 fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>) -> Step<()> {
     let parent = parent(path);
     // Opened before there is anything to flush: a directory that cannot be flushed gets no new
@@ -152,7 +152,7 @@ fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>
     let directory = step("open its directory", File::open(parent))?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".blocked-bloom-");
-    // A new file gets what the umask leaves, as from any tool, not the 0600 of temporary files.
+    // A new file gets 0666 less the umask, as from any tool, not the 0600 of temporary files.
     #[cfg(unix)]
     let new_file = <Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
     #[cfg(unix)]
@@ -169,7 +169,7 @@ fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>
             step("rename the new file", linked.persist(path).map_err(|failed| failed.error))?;
         }
     } else {
-        let file = step("create a temporary file beside it", builder.tempfile_in(parent))?;
+        let file = step("create a temporary file next to it", builder.tempfile_in(parent))?;
         fill(file.as_file(), permissions, content)?;
         step("rename the new file", file.persist(path).map_err(|failed| failed.error))?;
     }
@@ -236,8 +236,8 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Prints on standard output; false if nobody reads it any more. A reader that has seen enough is
-/// no error.
+/// Prints on standard output; false if its reader is gone. A reader that has seen enough is not an
+/// error.
 pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

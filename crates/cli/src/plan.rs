@@ -55,7 +55,7 @@ For more information, try 'blocked-bloom plan --help'.";
 /// commas.
 ///
 /// With --levels and --budget it has a row for each level: the bits per key that waste the fewest
-/// reads, beside the same bits per key for all levels in the same memory.
+/// reads, next to the same bits per key for all levels in the same memory.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
@@ -72,8 +72,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, requires = "levels")]
     budget: Option<u64>,
 
-    /// Choose Bloom or Ribbon for each level: what a query of a Ribbon filter costs, in reads,
-    /// where that of a Bloom filter costs 0.001; 0.0032 is what was measured
+    /// Choose Bloom or Ribbon for each level: the cost of a query of a Ribbon filter, in reads,
+    /// if that of a Bloom filter costs 0.001; measured: 0.0032
     #[arg(long, value_name = "READS", requires = "levels", conflicts_with = "bits_per_key")]
     ribbon_query_cost: Option<f64>,
 
@@ -164,7 +164,7 @@ struct Choice {
     sizing: Sizing,
     params: Params,
     rate: f64,
-    /// None if twice the rate is no rate.
+    /// None if twice the rate is above 1.
     keys_at_double_rate: Option<u64>,
 }
 

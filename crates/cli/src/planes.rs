@@ -1,5 +1,7 @@
 //! `blocked-bloom planes`: a skip index over the lines of a text, as bit planes.
 
+mod text;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fs::File;
@@ -22,6 +24,9 @@ use crate::keys::{self, Key, KeyFormat, KeyReader};
 use crate::numbers::counted;
 use crate::output::{Output, STDIO, print};
 
+pub(crate) use self::text::unindexed;
+use self::text::{Digest, settled_time};
+
 /// Skip indexes over the lines of a text: which parts of it may have some words
 ///
 /// A row is a number of lines, its items are their words: runs of letters, digits, underscores and
@@ -42,8 +47,8 @@ enum Command {
 
 /// Write an index of a text
 ///
-/// The text is read twice, first to find the most words that a row has, unless --items gives that
-/// number.
+/// The text is read twice, first to find the largest number of words in a row, unless --items says
+/// it.
 #[derive(clap::Args)]
 struct BuildArgs {
     /// Text, or - for standard input, which needs --items
@@ -88,6 +93,10 @@ struct BuildArgs {
 /// Only the planes of these words are read of the index. A few of the rows that are printed do not
 /// have the words; rows that are not printed certainly do not.
 ///
+/// If the text has grown since it was indexed, the rows of its new lines are printed too, with a
+/// warning that names these lines. If indexed lines have changed, that is an error. A text of the
+/// same length and time is taken for unchanged, any other is read to compare its checksum.
+///
 /// Exit status: 0 if there is such a row, 1 if there is none, 2 after an error.
 #[derive(clap::Args)]
 struct QueryArgs {
@@ -101,6 +110,11 @@ struct QueryArgs {
     /// Rows that may have any of the words, instead of all
     #[arg(long)]
     any: bool,
+
+    /// The text, to notice that it has changed [default: the index without .planes, if there is
+    /// such a file]
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
 
     /// Print the lines of the rows, for sed -n: 201,300p
     #[arg(long)]
@@ -237,8 +251,11 @@ fn write_rows(
     let other = |error: PlanesError| Stopped::Failure(Failure::new(error));
     let (text, mut key, mut row) = (TextRows::new(args.lines), Key::default(), HashSet::new());
     let mut builder = options.builder().map_err(other)?;
+    let modified = settled_time(&args.text);
+    let mut digest = Digest::new(args.format.terminator());
     let reader = KeyReader::open(&args.text, args.format, !args.quiet);
-    let (mut reader, mut bytes) = (reader.map_err(Stopped::Failure)?, 0);
+    let (reader, mut bytes) = (reader.map_err(Stopped::Failure)?, 0);
+    let mut reader = reader.with_observer(|line| digest.update(line));
     let mut write = |piece: Vec<u8>| {
         bytes += piece.len() as u64;
         writer.write_all(&piece).map_err(Stopped::Writer)
@@ -249,11 +266,13 @@ fn write_rows(
         }
     }
     let rows = builder.rows();
-    write(builder.finish().map_err(other)?)?;
+    drop(reader);
+    let state = digest.state(modified);
+    write(builder.finish_with_text_state(&state).map_err(other)?)?;
     Ok((rows, bytes))
 }
 
-/// An index of which parts are read.
+/// An index, read in parts.
 struct Index {
     name: String,
     file: File,
@@ -321,12 +340,19 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
     let name = index.name.clone();
     let fail = |error: PlanesError| Failure::for_file(&name, error);
     let (options, lines) = (layout.options(), index.lines(&layout, args)?);
+    let load = |offset, length| index.read(offset, length);
+    let (unindexed, warning) = unindexed(&args.index, &layout, args.text.as_deref(), load)?;
+    let new_rows = unindexed.as_ref().zip(options.text()).map(|(unindexed, text)| {
+        let lines = u64::from(text.lines().get());
+        unindexed.first_line / lines..unindexed.last_line / lines + 1
+    });
+    let indexed = new_rows.as_ref().map_or(u64::MAX, |rows| rows.start);
     let hasher = options.hasher().map_err(|error| Failure::for_file(&name, error))?;
     if let (Some(text), words) = (options.text(), &args.words)
         && let Some(word) = words.iter().find(|word| text.words(word.as_bytes()).next().is_none())
     {
         return Err(Failure::new(format!(
-            "no word in '{word}': words are letters, digits, underscores and what is not ASCII"
+            "no word in '{word}': words are letters, digits, underscores and non-ASCII characters"
         )));
     }
     // For each word its queries: a row that may have it satisfies at least one.
@@ -359,8 +385,9 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
             });
         }
         hits.write(len, |words| words.copy_from_slice(&selected));
-        count += hits.count_hits();
-        for row in hits.hits().map(|hit| rows.start + hit as u64) {
+        let found = hits.hits().map(|hit| rows.start + hit as u64);
+        for row in found.filter(|&row| row < indexed) {
+            count += 1;
             text += &match lines {
                 _ if args.count => continue,
                 Some(lines) => {
@@ -369,6 +396,18 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
                 }
                 None => format!("{row}\n"),
             };
+        }
+    }
+    warning.into_iter().for_each(warn);
+    if let Some((unindexed, rows)) = unindexed.zip(new_rows) {
+        warn(format!(
+            "{}, and are printed: run planes build again to search them, too",
+            unindexed.describe()
+        ));
+        count += rows.end - rows.start;
+        match lines {
+            Some(lines) => text += &format!("{},$p\n", rows.start * lines + 1),
+            None => rows.for_each(|row| text += &format!("{row}\n")),
         }
     }
     if args.count {

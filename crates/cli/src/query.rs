@@ -1,17 +1,20 @@
 //! `blocked-bloom query`: which keys may be present, or are certainly absent.
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_inspect::{Format, FoundFile, Warning};
+use blocked_bloom::parts::HEADER_BYTES;
+use blocked_bloom_inspect::{Format, FoundFile, Warning, encoding_hint};
+use blocked_bloom_planes::PlanesLayout;
 
 use crate::failure::{Failure, warn};
 use crate::file_format::FormatArgs;
 use crate::keys::{Key, KeyReader, check_streams};
-use crate::lookup::LookupArgs;
+use crate::lookup::{LookupArgs, is_own};
 use crate::output::{STDIO, print};
+use crate::planes::unindexed;
 use crate::stored::{Reading, Stored};
 use crate::wording;
 
@@ -80,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                        by --partitions";
         return Err(Failure::for_file(&stored.name, message));
     }
-    let options = args.lookup.options();
+    let (options, key_format) = args.lookup.options(stored.format)?;
     let fail = |error| wording::error(&stored.name, &error);
     let checked = stored.format.check(&options);
     checked.map_err(|message| Failure::new(wording::text(&message)))?;
@@ -94,6 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     lookup.warnings().iter().for_each(show);
     if stored.format == Format::PLANES {
         let name = &stored.name;
+        check_text(&args.filter, &stored)?;
         warn(format!(
             "{name}: lines are selected whose words any row may have, which is most lines for \
              common words: planes query says which rows"
@@ -102,23 +106,34 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // The options that the warnings so far are about.
     let mut shown = Vec::new();
     let mut hits = Bitmask::new();
-    let key_format = args.lookup.key_format;
+    // Whether keys may have been hashed as other bytes than those of their text.
+    let mut may_be_typed = is_own(stored.format.name())
+        && args.lookup.value_type.is_none()
+        && !options.encoded
+        && options.prefix.is_none();
+    let mut typed = None;
     // On a terminal the keys that are printed show how far the work is.
     let progress = args.count || !io::stdout().is_terminal();
     let mut reader = KeyReader::open(&args.keys, key_format, progress)?;
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut batch: Vec<Key> = Vec::new();
     batch.resize_with(BATCH, Key::default);
-    let mut selected = 0_u64;
+    let (mut selected, mut before) = (0_u64, 0_u64);
     loop {
-        let len = fill(&mut reader, &mut batch)?;
-        if len == 0 {
+        let (mut len, mut failure) = fill(&mut reader, &mut batch);
+        // Keys before a bad one are answered.
+        if let Err(bad) = lookup.contains_batch(&batch[..len], &mut hits) {
+            let number = before + bad.index as u64 + 1;
+            failure = Some(reader.bad_key(number, wording::text(&bad.problem)));
+            len = bad.index;
+            let again = lookup.contains_batch(&batch[..len], &mut hits);
+            again.map_err(|bad| Failure::new(wording::text(&bad.problem)))?;
+        }
+        if len == 0 && failure.is_none() {
             break;
         }
         let keys = &batch[..len];
-        lookup
-            .contains_batch(keys, &mut hits)
-            .map_err(|bad| reader.bad_key(len - 1 - bad.index, wording::text(&bad.problem)))?;
+        before += len as u64;
         for doubt in lookup.doubts(keys, &hits) {
             let option = doubt.message().option();
             if !shown.contains(&option) {
@@ -126,10 +141,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 shown.push(option);
             }
         }
+        if may_be_typed {
+            // Of the first batch alone; any key that is found is proof that they are text.
+            may_be_typed = hits.count_hits() == 0;
+            if may_be_typed && typed.is_none() {
+                typed = encoding_hint(&lookup, keys).ok().flatten().map(|hint| (hint, len));
+            }
+        }
         let mut indices = (0..len).filter(|&i| hits.get(i) == Some(!args.absent));
         if args.count {
             selected += indices.count() as u64;
-            continue;
+            match failure {
+                Some(failure) => return Err(failure),
+                None => continue,
+            }
         }
         let written = indices.try_for_each(|i| {
             selected += 1;
@@ -141,9 +166,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             out.write_all(keys[i].text())?;
             out.write_all(&[key_format.terminator()])
         });
-        // Whoever types the keys, or makes them one by one, should see the answers.
+        // A person or a program that writes key by key should see the answers.
         let written = match written {
-            Ok(()) if reader.is_drained() => out.flush(),
+            Ok(()) if failure.is_some() || reader.is_drained() => out.flush(),
             written => written,
         };
         match written {
@@ -151,13 +176,41 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(exit(selected)),
             Err(error) => return Err(Failure::io("standard output", "write", &error)),
         }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
     }
     reader.warn_of_doubtful_keys();
+    if let Some(((found, name), of)) = typed.filter(|_| may_be_typed) {
+        warn(format!(
+            "{}: no key is found as text, and {found} of the first {of} as {name}: give --type \
+             {name} if the filter was built from such values",
+            stored.name
+        ));
+    }
     drop(out);
     if args.count {
         print(&format!("{selected}\n"))?;
     }
     Ok(exit(selected))
+}
+
+/// An error if the text of an index has lines that are not in it: their words are not absent.
+fn check_text(index: &Path, stored: &Stored) -> Result<(), Failure> {
+    let bytes = &stored.bytes[..];
+    let tail = &bytes[bytes.len() - HEADER_BYTES..];
+    let layout = PlanesLayout::from_tail(tail, bytes.len() as u64);
+    let layout = layout.map_err(|error| Failure::for_file(&stored.name, error))?;
+    let load = |at: u64, length: u64| Ok(bytes[at as usize..(at + length) as usize].to_vec());
+    let (new, warning) = unindexed(index, &layout, None, load)?;
+    warning.into_iter().for_each(warn);
+    match new {
+        None => Ok(()),
+        Some(new) => {
+            let advice = "run planes build again, or planes query for the rows that may have words";
+            Err(Failure::new(format!("{}: {advice}", new.describe())))
+        }
+    }
 }
 
 fn exit(selected: u64) -> ExitCode {
@@ -184,15 +237,19 @@ fn print_files(
     Ok(())
 }
 
-/// Reads keys until the batch is full or the next one would have to be waited for.
-fn fill(reader: &mut KeyReader, batch: &mut [Key]) -> Result<usize, Failure> {
+/// Reads keys until the batch is full or the next one would have to be waited for, or up to a bad
+/// one, and returns their number.
+fn fill(reader: &mut KeyReader<'_>, batch: &mut [Key]) -> (usize, Option<Failure>) {
     let mut bytes = 0;
     for (len, key) in batch.iter_mut().enumerate() {
-        let is_enough = len > 0 && (reader.is_drained() || bytes >= BATCH_BYTES);
-        if is_enough || !reader.read(key)? {
-            return Ok(len);
+        if len > 0 && (reader.is_drained() || bytes >= BATCH_BYTES) {
+            return (len, None);
         }
-        bytes += key.text().len();
+        match reader.read(key) {
+            Ok(true) => bytes += key.text().len(),
+            Ok(false) => return (len, None),
+            Err(failure) => return (len, Some(failure)),
+        }
     }
-    Ok(batch.len())
+    (batch.len(), None)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use blocked_bloom::{BloomFilter, Stored as Blocks};
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_inspect::{
-    Damage, EVIDENCE_BYTES, FileRanges, Format, Opened, Unrecognised, recognise,
+    Damage, EVIDENCE_BYTES, FileRanges, Format, Opened, Unrecognised, begins_as_filter, recognise,
 };
 use indicatif::ProgressBar;
 
@@ -25,21 +25,24 @@ use crate::wording;
 /// endless.
 const MAX_STREAM_BYTES: u64 = 1 << 30;
 
+/// Files with a magic number at their end.
+const CONTAINERS: [Format; 2] = [Format::ROCKSDB_SST, Format::PARQUET];
+
 /// A filter, or a file that holds filters: not yet verified.
 pub(crate) struct Stored {
     pub(crate) name: String,
     pub(crate) bytes: Bytes,
     pub(crate) format: Format,
-    /// As the user gave it.
+    /// From the command line.
     pub(crate) cassandra_version: Option<Layout>,
     /// Of the index of a partitioned filter, where they were given: name and bytes of the file.
     pub(crate) partitions: Option<(String, Bytes)>,
 }
 
-/// How a filter is read, beside its format.
+/// How a filter is read, apart from its format.
 #[derive(Default)]
 pub(crate) struct Reading<'a> {
-    /// The keys that were given beside it: if it is no filter, the two may be swapped.
+    /// The keys that were given with it: if it is not a filter, the two may be swapped.
     pub(crate) keys: Option<&'a Path>,
     /// Shows the bytes of all filters that are read; otherwise this one has a bar of its own.
     pub(crate) bar: Option<&'a ProgressBar>,
@@ -62,6 +65,15 @@ impl Stored {
                 return Err(wording::unrecognised(&name, unrecognised, keys));
             }
         };
+        // A filter that is read in another format may open, and answers "absent" for its keys.
+        if let Ok(found) = source.format(Path::new(""))
+            && found != format
+            && given.is_some()
+            && (begins_as_filter(&source.head) || CONTAINERS.contains(&found))
+        {
+            let message = format!("its bytes are those of format {found}, not of {format}");
+            return Err(Failure::for_file(&name, message));
+        }
         if let Some(found) = source.length
             && let Some(expected) = format.length_by_header(&source.head)
             && found != expected
@@ -88,7 +100,7 @@ impl Stored {
         let opened = Opened::new(&self.name, &file, self.format, self.cassandra_version);
         let opened = opened.map_err(|error| wording::error(&self.name, &error))?;
         let Some((name, partitions)) = &self.partitions else { return Ok(opened) };
-        // The index is sound: what is wrong is with the partitions.
+        // The index is sound, so the error is about the partitions.
         let opened = Opened::partitioned(&self.name, &self.bytes, partitions);
         opened.map_err(|error| wording::error(name, &error))
     }
@@ -125,7 +137,7 @@ fn partitions(path: &Path, format: Format) -> Result<(String, Bytes), Failure> {
     Ok((name, source.bytes(expected, &bar)?))
 }
 
-/// An open file or stream of which no more than both ends are read.
+/// An open file or stream, read at its two ends at most.
 struct Source {
     name: String,
     file: File,

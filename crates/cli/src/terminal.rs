@@ -1,4 +1,4 @@
-//! What is shown on terminals only: colours, and progress bars on standard error.
+//! Output for terminals only: colours, and progress bars on standard error.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, stderr};
@@ -31,7 +31,7 @@ fn shows_styles(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) 
 const PROGRESS_FROM: u64 = 16 << 20;
 
 /// A progress bar of the bytes read from a file: hidden if it is not wanted, if the file is small,
-/// and if standard error is no terminal. It vanishes when it is finished or dropped.
+/// and if standard error is not a terminal. It vanishes when it is finished or dropped.
 pub(crate) fn progress_bar(name: &str, bytes: u64, is_wanted: bool) -> ProgressBar {
     if !is_wanted || bytes < PROGRESS_FROM || !stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -44,7 +44,7 @@ pub(crate) fn progress_bar(name: &str, bytes: u64, is_wanted: bool) -> ProgressB
         .with_finish(ProgressFinish::AndClear)
 }
 
-/// A count of the bytes read from a stream, whose length nobody knows. Hidden until it is given a
+/// A count of the bytes read from a stream of unknown length. Hidden until it is given a
 /// target to draw to.
 pub(crate) fn stream_progress(name: &str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {binary_bytes}, {binary_bytes_per_sec}");

@@ -41,9 +41,8 @@ pub(crate) fn warning(file: &str, warning: &Warning) -> String {
     format!("{file}: {}", text(warning.message()))
 }
 
-/// The error for a file of no known format: what may be meant, and with `--verbose` what was looked
-/// for. `keys` are the keys that were given beside it, if any were, and their format if they are a
-/// filter.
+/// The error for a file of unknown format: a hint, and with `--verbose` the marks of all formats.
+/// `keys` are the keys that were given with it, if any, and their format if they are a filter.
 pub(crate) fn unrecognised(
     file: &str,
     unrecognised: Unrecognised,

@@ -27,12 +27,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Modules import only from those below them: `opened`; `recognise`; `systems`, a module for each;
-//! `system`, the traits that these have; `facts`; `blocks`, `typed`, `options`; `decimal`, `times`, `error`, `message`,
-//! `numbers`, `value`.
+//! Modules import only from those below them: `encoding`; `opened`; `recognise`; `systems`, a
+//! module for each; `system`, the traits that these have; `facts`; `blocks`, `typed`, `options`;
+//! `decimal`, `times`, `content`, `error`, `message`, `numbers`, `value`.
 
 mod blocks;
+mod content;
 mod decimal;
+mod encoding;
 mod error;
 mod facts;
 mod message;
@@ -51,6 +53,8 @@ pub use blocked_bloom_formats::cassandra::Layout;
 pub use blocked_bloom_formats::parquet::{LogicalType, PhysicalType, TimeUnit};
 
 pub use blocks::{BlockLoads, Probe};
+pub use content::Content;
+pub use encoding::{KeyEncoding, encoding_hint};
 pub use error::{BadKey, Damage, Error, Warning};
 pub use facts::{DAMAGED, Facts, List};
 pub use message::{LookupOption, Message};

@@ -8,6 +8,7 @@ use crate::error::PlanesError;
 use crate::layout::PlanesLayout;
 use crate::options::PlanesOptions;
 use crate::shape::Shape;
+use crate::text::TextState;
 use crate::transpose::Rows;
 
 /// Builds planes and returns the stored bytes one group at a time, for a file that is written while
@@ -131,13 +132,51 @@ impl PlanesBuilder {
     /// # Errors
     ///
     /// [`PlanesError::Alloc`].
-    pub fn finish(mut self) -> Result<Vec<u8>, PlanesError> {
+    pub fn finish(self) -> Result<Vec<u8>, PlanesError> {
+        self.finish_with(None)
+    }
+
+    /// The same with the state of the text, so that a query can notice later changes of it.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::Alloc`]; [`PlanesError::NoText`] if the rows are not lines of a text.
+    ///
+    /// ```
+    /// use core::num::NonZeroU32;
+    /// use blocked_bloom::KeyHasher;
+    /// use blocked_bloom_planes::{PlanesLayout, PlanesOptions, Shape, TextRows, TextState};
+    /// let text = TextRows::new(NonZeroU32::MIN);
+    /// let options = PlanesOptions::new(Shape::for_rate(4, 0.01)?).with_text(text);
+    /// let (log, hasher) = (b"GET /index", options.hasher()?);
+    /// let mut builder = options.builder()?;
+    /// builder.append(text.words(log).map(|word| hasher.hash(word)))?;
+    /// let state = TextState::new(10, 1, KeyHasher::with_seed(0).hash(log));
+    /// let file = builder.finish_with_text_state(&state)?;
+    ///
+    /// let layout = PlanesLayout::from_tail(&file[file.len() - 64..], file.len() as u64)?;
+    /// let at = layout.locate_text_state().expect("a state");
+    /// assert_eq!(layout.text_state(&file[at.start as usize..at.end as usize])?, state);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn finish_with_text_state(self, state: &TextState) -> Result<Vec<u8>, PlanesError> {
+        match self.options().text() {
+            Some(_) => self.finish_with(Some(state)),
+            None => Err(PlanesError::NoText),
+        }
+    }
+
+    fn finish_with(mut self, text_state: Option<&TextState>) -> Result<Vec<u8>, PlanesError> {
         let rows = self.rows();
         let mut stored = match (self.rows.used, self.groups) {
             (0, 0) => Vec::from(self.layout.record(0, false)),
             (0, _) => Vec::new(),
             _ => self.rows.take_group(&self.layout, self.groups)?,
         };
+        if let Some(state) = text_state {
+            self.layout.has_text_state = true;
+            extend(&mut stored, &self.layout.text_record(state))?;
+        }
         extend(&mut stored, &self.layout.record(rows, true))?;
         Ok(stored)
     }

@@ -46,6 +46,8 @@ pub enum PlanesError {
         /// Hash of the planes.
         expected: KeyHash,
     },
+    /// The state of a text was given for planes whose rows are not lines of a text.
+    NoText,
     /// Allocating the rows or the bytes of a group failed.
     Alloc(AllocError),
     /// A field of a record is invalid, or the total length is wrong.
@@ -129,6 +131,10 @@ impl Display for PlanesError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Shape(error) => error.fmt(f),
+            Self::NoText => f.write_str(
+                "the rows are not lines of a text: give the options the text, or finish without \
+                 its state",
+            ),
             Self::Alloc(error) => error.fmt(f),
             Self::Header(error) => error.fmt(f),
             Self::GroupRowsOutOfRange { group_rows: rows } => write!(

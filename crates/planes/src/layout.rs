@@ -13,7 +13,7 @@ use blocked_bloom::{KeyHash, KeyHasher};
 use crate::error::{GROUP_ROWS_STEP, PlanesError};
 use crate::options::PlanesOptions;
 use crate::shape::{Shape, ShapeError};
-use crate::text::TextRows;
+use crate::text::{TextRows, TextState};
 
 /// The first bytes of stored planes.
 pub const MAGIC: [u8; 8] = *b"\x89BBPLNS\n";
@@ -28,6 +28,7 @@ const TOKENIZER_WORDS: u8 = 1;
 const FLAG_LIVENESS: u8 = 1;
 const FLAG_COMPLETE: u8 = 2;
 const FLAG_SHORT: u8 = 4;
+const FLAG_TEXT_STATE: u8 = 8;
 
 /// Size of the checksum that follows each plane of a group.
 pub(crate) const CHECKSUM_BYTES: usize = 8;
@@ -66,6 +67,8 @@ pub struct PlanesLayout {
     options: PlanesOptions,
     rows: u64,
     complete: bool,
+    /// Whether a record of the text's state comes before the last record.
+    pub(crate) has_text_state: bool,
     /// Checksum of the first record. It seeds the checksums of the planes.
     identity: u64,
 }
@@ -74,11 +77,12 @@ impl PlanesLayout {
     /// Creates the layout of planes with these options and this many rows. `complete` means that no
     /// rows will follow.
     pub(crate) fn new(options: PlanesOptions, rows: u64, complete: bool) -> Self {
-        let first = PlanesLayout { options, rows: 0, complete: false, identity: 0 };
-        let first = first.record(0, false);
+        let first =
+            PlanesLayout { options, rows: 0, complete: false, has_text_state: false, identity: 0 };
+        let record = first.record(0, false);
         let mut sum = [0; 8];
-        sum.copy_from_slice(&first[HEADER_BYTES - 8..]);
-        PlanesLayout { options, rows, complete, identity: u64::from_le_bytes(sum) }
+        sum.copy_from_slice(&record[HEADER_BYTES - 8..]);
+        PlanesLayout { rows, complete, identity: u64::from_le_bytes(sum), ..first }
     }
 
     /// Reads the layout from the last 64 bytes of stored planes and their total length.
@@ -130,7 +134,30 @@ impl PlanesLayout {
             let end = self.location(group, self.stored_planes()).offset;
             self.check_record(bytes, end, self.rows_of(group).end)?;
         }
+        if let Some(at) = self.locate_text_state() {
+            self.text_state(&bytes[at.start as usize..at.end as usize])?;
+        }
         Ok(())
+    }
+
+    /// Where the record of the text's state is, if the planes have one.
+    pub fn locate_text_state(&self) -> Option<Range<u64>> {
+        let end = self.stored_bytes() - HEADER_BYTES as u64;
+        self.has_text_state.then(|| end - HEADER_BYTES as u64..end)
+    }
+
+    /// The state of the text when it was indexed, from the bytes that
+    /// [`locate_text_state`](Self::locate_text_state) locates.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::Header`] if the bytes are damaged, or belong to other planes.
+    pub fn text_state(&self, loaded: &[u8]) -> Result<TextState, PlanesError> {
+        TextState::from_record(loaded, self.identity)
+    }
+
+    pub(crate) fn text_record(&self, state: &TextState) -> [u8; HEADER_BYTES] {
+        state.record(self.identity)
     }
 
     /// Checks the record at an offset. The record must not be the closing one.
@@ -187,8 +214,14 @@ impl PlanesLayout {
             }
             _ => field(24, "blocks", blocks.into(), "1 to 2^26 planes in all"),
         })?;
-        if flags & !(FLAG_LIVENESS | FLAG_COMPLETE | FLAG_SHORT) != 0 {
-            return Err(field(13, "unsupported flags", flags.into(), "supported: 0 to 7"));
+        let has_text_state = flags & FLAG_TEXT_STATE != 0;
+        let known = FLAG_LIVENESS | FLAG_COMPLETE | FLAG_SHORT | FLAG_TEXT_STATE;
+        if flags & !known != 0 {
+            return Err(field(13, "unsupported flags", flags.into(), "supported: 0 to 15"));
+        }
+        if has_text_state && (flags & FLAG_COMPLETE == 0 || version == VERSION) {
+            let expected = "the state of a text only in the last record of version 2";
+            return Err(field(13, "flags", flags.into(), expected));
         }
         let options = PlanesOptions::new(shape).with_key_hash(key_hash);
         let options =
@@ -216,6 +249,7 @@ impl PlanesLayout {
             [FLAG_LIVENESS, FLAG_COMPLETE, FLAG_SHORT].map(|flag| flags & flag != 0);
         let options = PlanesOptions { liveness, short_last_group, text, ..options };
         let layout = PlanesLayout::new(options, header.u64_at(40), complete);
+        let layout = PlanesLayout { has_text_state, ..layout };
         match layout.checked_bytes() {
             Some(_) => Ok(layout),
             None => Err(field(40, "rows", layout.rows, "2^64 bytes in all")),
@@ -231,7 +265,8 @@ impl PlanesLayout {
         header.put_key_hash(11, 16, options.key_hash);
         let flags = u8::from(options.liveness) * FLAG_LIVENESS
             + u8::from(complete) * FLAG_COMPLETE
-            + u8::from(options.short_last_group) * FLAG_SHORT;
+            + u8::from(options.short_last_group) * FLAG_SHORT
+            + u8::from(complete && self.has_text_state) * FLAG_TEXT_STATE;
         header.put(12, &[options.shape.probes() as u8, flags]);
         header.put(14, &(options.shape.block_bits() as u16).to_le_bytes());
         header.put(24, &options.shape.blocks().to_le_bytes());
@@ -284,7 +319,8 @@ impl PlanesLayout {
         let (full, rest) = (self.rows / group_rows, self.rows % group_rows);
         let last = if rest == 0 { 0 } else { self.group_bytes(rest) };
         let full = full.checked_mul(self.group_bytes(group_rows))?;
-        let records = HEADER_BYTES as u64 * (1 + u64::from(self.complete));
+        let records = 1 + u64::from(self.complete) + u64::from(self.has_text_state);
+        let records = HEADER_BYTES as u64 * records;
         full.checked_add(last)?.checked_add(records)
     }
 

@@ -33,6 +33,7 @@
 //! | [`Shape`] | blocks, bits and probes of every row's filter: explicit, or from bits per item or a rate |
 //! | [`PlanesOptions`] | shape, rows in a group, hash, liveness plane, text; creates builders |
 //! | [`TextRows`] | lines of text as rows: lines per row, and how lines are divided into words |
+//! | [`TextState`] | length, lines, checksum and time of a text, to notice later changes of it |
 //! | [`PlanesBuilder`] | takes rows and returns stored groups, for a file that is written while it grows |
 //! | [`Planes`] | stored planes, in their own memory ([`PlanesBytes`]) or in the bytes from which they were opened |
 //! | [`Query`] | AND and OR of items, including IN-lists |
@@ -92,7 +93,7 @@ pub use planes::{Planes, PlanesBytes};
 pub use query::Query;
 pub use ranged::{GroupLocation, GroupRef};
 pub use shape::{MAX_BLOCK_BITS, MAX_PLANES, MIN_BLOCK_BITS, Shape, ShapeError};
-pub use text::TextRows;
+pub use text::{TextRows, TextState};
 
 /// Compiles and runs the code of the README.
 #[cfg(all(doctest, feature = "std"))]

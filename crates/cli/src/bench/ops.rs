@@ -54,7 +54,7 @@ fn lookups(setting: &Setting, mix: Mix) -> Vec<u64> {
 }
 
 /// Batches of hashes, or one a call, by every kernel and by other loops; or the kernels for
-/// Parquet's split blocks, beside the same instruction sets' kernels for native filters.
+/// Parquet's split blocks, next to the same instruction sets' kernels for native filters.
 fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure> {
     let (name, mixes, batches) = match op {
         Op::Single => ("contains_hash", &Mix::ALL[..], &[1][..]),
@@ -112,7 +112,7 @@ fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, 
     Ok(rows)
 }
 
-/// Single lookups inlined in a loop, without what measuring each call costs, beside the loops of
+/// Single lookups inlined in a loop, without the cost of measuring each call, next to the loops of
 /// the baseline.
 fn time_inlined_lookups(
     setting: &Setting,
@@ -310,7 +310,7 @@ fn from_keys<K: AsRef<[u8]>>(
     builder.finish()
 }
 
-/// What is done with the answers of a batch. Every second one is compared with the one before it.
+/// Uses of the answers of a batch. Every second one is compared with the one before it.
 type Counting = fn(&FilterMetrics, &Bitmask);
 
 const COUNTINGS: [(&str, Counting); 4] = [

@@ -1,4 +1,4 @@
-//! What is measured and what is printed of it: the filter's shape, groups of interleaved cases, a
+//! Measurements and their output: the filter's shape, groups of interleaved cases, a
 //! row for each, and the summary.
 
 use benches::baseline::{BASELINES, faster, load_lines};
@@ -40,7 +40,7 @@ impl Setting {
         Ok(Setting { keys, sizing, params, rounds, batches })
     }
 
-    /// What is printed above the rows.
+    /// The lines above the rows.
     pub(super) fn head(&self) -> String {
         let (keys, params) = (self.keys, &self.params);
         let size = BinaryBytes(u64::from(params.blocks()) * 64);
@@ -53,7 +53,7 @@ impl Setting {
     }
 }
 
-/// What a row says of its measurement.
+/// The identity of a row's measurement.
 #[derive(Clone, Copy)]
 pub(super) struct Name {
     pub(super) op: &'static str,
@@ -190,7 +190,7 @@ impl<'a> Group<'a> {
 }
 
 /// The last lines of `--quick`, below a head: for each of five ops that was measured the time of
-/// the kernel that the library takes, in the largest filter, beside the memory-bound baseline. None
+/// the kernel that the library takes, in the largest filter, next to the memory-bound baseline. None
 /// if none was measured.
 pub(super) fn summary(setting: &Setting, rows: &[Row]) -> Option<String> {
     let kernel = Kernel::default().name();

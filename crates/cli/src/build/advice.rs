@@ -1,5 +1,5 @@
-//! Warnings about sizes that were given: what was given, what the keys need, and the false-positive
-//! rate that results.
+//! Warnings about requested sizes: the request, the size that the keys need, and the resulting
+//! false-positive rate.
 
 use blocked_bloom_inspect::numbers::percent;
 
@@ -10,7 +10,7 @@ use crate::numbers::DEFAULT_BITS_PER_KEY;
 /// will be merged with.
 const OVERSIZE_FACTOR: u64 = 100;
 
-/// Bytes up to which a filter for too many keys harms nobody.
+/// Bytes up to which a filter for too many keys is harmless.
 const SMALL: u64 = 1 << 20;
 
 /// The rate above which a filter in `--max-bytes` is of little use: the rate of three bits per key.

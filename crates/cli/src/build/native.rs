@@ -17,7 +17,7 @@ pub(super) struct Input<'a> {
     pub(super) warn: bool,
 }
 
-/// Memory of the current pool beside the list of hashes and the filter: a batch of keys with
+/// Memory of the current pool besides the list of hashes and the filter: a batch of keys with
 /// references to them, their hashes, and what each thread reorders.
 pub(super) fn working_memory(max_key_bytes: u64) -> u64 {
     let others = (16 << 20) + (rayon::current_num_threads() as u64) * (4 << 20);

@@ -15,6 +15,7 @@ pub(crate) static NATIVE: BuildFormat = BuildFormat {
         "--seed",
         "--prefix",
         "--threads",
+        "--type",
     ],
     builder: None,
 };
@@ -24,6 +25,14 @@ pub(super) static COMPACT: BuildFormat = BuildFormat {
     help: "The same without a header, for containers that have a checksum of their own; by seed 0, \
            of whole keys",
     extension: Some(".compact"),
-    options: &["--bits-per-key", "--fpr", "--max-bytes", "--keys", "--probes", "--threads"],
+    options: &[
+        "--bits-per-key",
+        "--fpr",
+        "--max-bytes",
+        "--keys",
+        "--probes",
+        "--threads",
+        "--type",
+    ],
     builder: None,
 };

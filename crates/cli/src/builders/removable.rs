@@ -12,7 +12,7 @@ pub(super) static REMOVABLE: BuildFormat = BuildFormat {
     name: "removable",
     help: "A filter that keys can be removed from, of blocked-bloom-removable",
     extension: Some(".tags"),
-    options: &["--keys"],
+    options: &["--keys", "--type"],
     builder: Some(builder),
 };
 

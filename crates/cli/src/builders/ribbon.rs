@@ -15,7 +15,7 @@ pub(super) static RIBBON: BuildFormat = BuildFormat {
     name: "ribbon",
     help: "This tool's own static filter, 28% smaller at 1%, and slower",
     extension: Some(".ribbon"),
-    options: &["--fpr", "--seed", "--threads"],
+    options: &["--fpr", "--seed", "--threads", "--type"],
     builder: Some(builder),
 };
 

@@ -12,7 +12,7 @@ use crate::numbers::counted;
 
 pub(super) static BLOCK: BuildFormat = BuildFormat {
     name: "rocksdb-block",
-    help: "RocksDB's Bloom filter block, for an SST file, without the checksum behind it",
+    help: "RocksDB's Bloom filter block, for an SST file, without the checksum after it",
     extension: Some(".filter"),
     options: &["--bits-per-key"],
     builder: Some(bloom),
@@ -50,7 +50,7 @@ fn ribbon(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
 
 fn bits_per_key(options: &BuildOptions<'_>) -> Result<f64, Failure> {
     let bits_per_key = options.bits_per_key.unwrap_or(10.0);
-    // RocksDB lowers what is above the limit of --bits-per-key; here it is an error.
+    // RocksDB lowers values above the limit of --bits-per-key; here they are errors.
     Sizing::BitsPerKey(bits_per_key).params(0).map_err(Failure::new)?;
     Ok(bits_per_key)
 }

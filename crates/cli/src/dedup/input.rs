@@ -6,16 +6,17 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use memchr::memrchr;
+use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::failure::{Failure, warn};
-use crate::keys;
+use super::Args;
+use crate::failure::Failure;
+use crate::keys::{self, BYTE_ORDER_MARK, check_start, nul_in_line, null_list_problem};
 use crate::output::STDIO;
 use crate::stored::stdin;
 use crate::terminal::{printable, progress_bar, stream_progress};
 
 /// Bytes that are read at a time: they stay in the second-level cache until their lines are hashed
-/// and written. On Zen 4, 64 KiB to 1 MiB take the same time within 5 %, 32 KiB 1.1 times as long.
+/// and written. On Zen 4, 64 KiB to 1 MiB take the same time within 5 %, 32 KiB 1.1x the time.
 const PIECE: usize = 256 << 10;
 
 /// Bytes of a stream before its progress is shown.
@@ -28,18 +29,22 @@ pub(super) struct Input<'a> {
     name: String,
     file: Option<File>,
     /// Bytes that were read: `given` of them in the piece that was returned, and `filled` with the
-    /// start of the line behind it.
+    /// start of the next line.
     buffer: Vec<u8>,
     given: usize,
     filled: usize,
     terminator: u8,
     max_line_bytes: usize,
+    /// Whether all bytes are lines as they are.
+    raw: bool,
+    /// What `count` counts.
+    unit: &'static str,
     /// Lines of the current file before the piece that was returned, as `count` was told.
     lines: u64,
     /// Whether nothing of the file was returned yet.
     is_start: bool,
-    /// Whether the last call to `read` gave fewer bytes than it could have: what follows may have
-    /// to be waited for.
+    /// Whether the last call to `read` returned fewer bytes than it could have: the next call may
+    /// have to wait.
     pub(super) is_drained: bool,
     bar: ProgressBar,
     /// Bytes that were read, and those of all files, or 0 if they are not known.
@@ -49,12 +54,8 @@ pub(super) struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// Nothing is read yet, but files that are not there are errors.
-    pub(super) fn new(
-        files: &'a [PathBuf],
-        terminator: u8,
-        max_line_bytes: u64,
-        progress: bool,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(args: &'a Args, progress: bool) -> Result<Self, Failure> {
+        let files = &args.files;
         let lengths =
             files.iter().map(|path| length(path)).collect::<Result<Option<Vec<_>>, _>>()?;
         let first = files.first().map_or_else(String::new, |path| keys::name(path));
@@ -71,8 +72,10 @@ impl<'a> Input<'a> {
             buffer: vec![0; PIECE],
             given: 0,
             filled: 0,
-            terminator,
-            max_line_bytes: usize::try_from(max_line_bytes).unwrap_or(usize::MAX),
+            terminator: args.terminator(),
+            max_line_bytes: usize::try_from(args.max_line_bytes).unwrap_or(usize::MAX),
+            raw: args.raw,
+            unit: if args.csv { "record" } else { "line" },
             lines: 0,
             is_start: false,
             is_drained: false,
@@ -125,17 +128,52 @@ impl<'a> Input<'a> {
             } else {
                 continue;
             }
-            if std::mem::take(&mut self.is_start)
-                && let Some(doubt) = keys::doubtful_start(&self.buffer[..self.given], "line")
+            let is_start = std::mem::take(&mut self.is_start) && !self.raw;
+            let from = if is_start { self.check_start()? } else { 0 };
+            if !self.raw
+                && self.terminator != 0
+                && let Some(at) = memchr(0, &self.buffer[..self.given])
             {
-                self.bar.suspend(|| warn(format!("{}: {doubt}", self.name)));
+                let before = memchr_iter(self.terminator, &self.buffer[..at]).count();
+                return Err(self.bad_line(before as u64, nul_in_line("lines")));
             }
-            return Ok(Some(&self.buffer[..self.given]));
+            return Ok(Some(&self.buffer[from..self.given]));
         }
     }
 
     pub(super) fn total_bytes(&self) -> u64 {
         self.total_bytes
+    }
+
+    /// Where the first line of a file begins, after a byte order mark; an error if the file is not
+    /// lines.
+    fn check_start(&self) -> Result<usize, Failure> {
+        let (piece, is_null) = (&self.buffer[..self.given], self.terminator == 0);
+        check_start(&self.name, piece, is_null, "lines")?;
+        if is_null {
+            let lines = piece.strip_suffix(b"\0").unwrap_or(piece).split(|&byte| byte == 0);
+            let short = lines.clone().filter(|line| line.len() < 2).count();
+            let feeds = memchr_iter(b'\n', piece).count();
+            let is_whole = self.file.is_none();
+            let problem = null_list_problem(lines.count(), short, feeds, !is_whole);
+            if let Some(problem) = problem {
+                return Err(Failure::for_file(&self.name, problem));
+            }
+        }
+        Ok(if piece.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 })
+    }
+
+    /// Keeps the last bytes of the last piece, a record that is not whole, for the next piece. An
+    /// error if the file has no more.
+    pub(super) fn keep(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.given -= bytes;
+        match self.file {
+            Some(_) => Ok(()),
+            None => Err(self.bad_line(
+                0,
+                "a quoted field does not end: close its quote, or give --raw without --csv",
+            )),
+        }
     }
 
     /// Takes the number of lines of the last piece, so that an error can name a line.
@@ -175,7 +213,10 @@ impl<'a> Input<'a> {
 
     /// The error for a line of the last piece: how many lines of the piece come before it.
     pub(super) fn bad_line(&self, before: u64, problem: impl Display) -> Failure {
-        Failure::for_file(&self.name, format!("line {}: {problem}", self.lines + before + 1))
+        Failure::for_file(
+            &self.name,
+            format!("{} {}: {problem}", self.unit, self.lines + before + 1),
+        )
     }
 
     /// Makes the buffer larger for a line that does not fit it: up to what holds the longest line

@@ -3,8 +3,8 @@
 use blocked_bloom::parts::Blocks;
 use blocked_bloom::{Bitmask, Block, BloomFilter, Params};
 
-/// Counts lines that were taken for seen ones by mistake, by what the false-positive rate was when
-/// each line was looked up.
+/// Counts lines that were taken for seen ones by mistake, from the false-positive rate at the time
+/// of each lookup.
 ///
 /// At a rate `r`, `1 / (1 - r)` new lines came for each that was found to be new. Above one half
 /// the answers tell less and less of what came, nothing at all at last: from there on the share of
@@ -126,7 +126,7 @@ impl Losses {
     }
 }
 
-/// The number of lines by the bits of a filter, of which some blocks may be full.
+/// The number of lines by the bits of a filter, some of whose blocks may be full.
 fn keys_by_bits(filter: &BloomFilter<&[Block]>) -> f64 {
     let by_rate = || filter.params().max_items(filter.estimated_false_positive_rate()).ok();
     filter.estimated_keys().or_else(by_rate).unwrap_or(filter.keys_inserted()) as f64

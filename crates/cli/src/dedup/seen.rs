@@ -1,4 +1,4 @@
-//! What was seen: a filter of a fixed size, or one that grows; how it is made, opened and stored.
+//! The lines that were seen: a filter of a fixed size, or one that grows; how it is made, opened and stored.
 
 use std::io::{self, Write};
 
@@ -30,12 +30,12 @@ const FIRST_KEYS: [u64; 2] = [1_000_000, 64_000_000];
 const BYTES_OF_LINE: u64 = 256;
 
 /// False-positive rates above which the user is warned at once, and above which the tool stops, if
-/// they are [`SLACK`] times that which the filter is for.
+/// they are [`SLACK`] times the number that the filter is for.
 const WARNING_RATE: f64 = 0.01;
 const STOP_RATE: f64 = 0.5;
 const SLACK: f64 = 1.2;
 
-/// How much worse than what it is for a filter is.
+/// How far a filter exceeds its purpose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Excess {
     None,
@@ -47,7 +47,7 @@ pub(super) enum Excess {
     Overfull,
 }
 
-/// What was seen.
+/// The lines that were seen.
 pub(super) struct Seen {
     filter: Filter,
     losses: Losses,
@@ -101,7 +101,7 @@ impl Seen {
         Seen { filter, losses, capacity, made_for, new: Bitmask::new() }
     }
 
-    /// The filter that another run or `build` wrote, if it is what the options say.
+    /// The filter that another run or `build` wrote, if it agrees with the options.
     pub(super) fn open(stored: &Stored, args: &Args) -> Result<Self, Failure> {
         let fail = |problem: String| Failure::for_file(&stored.name, problem);
         let wanted = args.is_sized().then(|| Shape::from_args(args)).transpose()?;
@@ -183,7 +183,7 @@ impl Seen {
         }
     }
 
-    /// How much worse than what it is for the filter is.
+    /// How far the filter exceeds its purpose.
     pub(super) fn excess(&self) -> Excess {
         let (rate, made_for) = (self.losses.lower_bound(), SLACK * self.made_for);
         match () {
@@ -212,7 +212,7 @@ impl Seen {
         (self.losses.lost(), self.losses.rate())
     }
 
-    /// Writes the filter, and prints what it is unless `quiet`.
+    /// Writes the filter, and prints a summary unless `quiet`.
     pub(super) fn save(&self, output: &Output, quiet: bool) -> Result<(), Failure> {
         let (distinct, rate) = (self.distinct(), percent(self.losses.rate()));
         let (bytes, left) = match &self.filter {
@@ -249,7 +249,7 @@ fn with_keys(header: [u8; HEADER_BYTES], keys: u64) -> Result<[u8; HEADER_BYTES]
     Ok(header.seal())
 }
 
-/// What a filter is to be.
+/// The requested shape of a filter.
 enum Shape {
     /// With the keys that it is for.
     Fixed(Params),
@@ -289,7 +289,7 @@ impl Shape {
         params.map(Shape::Fixed).map_err(Failure::new)
     }
 
-    /// What is wrong with a filter of another shape, described by `found`.
+    /// The problem with a filter of another shape, described by `found`.
     fn differs_from(&self, found: &str, args: &Args) -> String {
         let wanted = match self {
             Shape::Fixed(params) => describe(*params),

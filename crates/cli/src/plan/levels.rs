@@ -1,4 +1,4 @@
-//! `plan --levels`: a budget shared among levels, beside the same bits per key everywhere.
+//! `plan --levels`: a budget shared among levels, next to the same bits per key everywhere.
 
 use std::fmt::Display;
 
@@ -52,7 +52,7 @@ pub(crate) fn parse_level(text: &str) -> Result<Level, String> {
     Ok(level)
 }
 
-/// What is printed of a level of a plan of Bloom and Ribbon filters.
+/// A level of a printed plan of Bloom and Ribbon filters.
 struct KindRow {
     keys: u64,
     kind: &'static str,
@@ -272,7 +272,7 @@ fn text(budget: u64, plans: &[(String, Plan)]) -> String {
     text + EXPLANATION
 }
 
-/// As a `u64`. More bytes than that can say, which nobody has, are the most that it can say.
+/// As a `u64`, saturating.
 fn bytes_of(bytes: u128) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

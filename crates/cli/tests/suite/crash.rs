@@ -272,7 +272,7 @@ fn a_full_file_system_keeps_what_it_had() {
     dir.ok_with("build - -o f", "a\n");
     for (limit, message) in [
         ("size=256k", "cannot write: No space left on device"),
-        ("nr_inodes=3", "cannot create a temporary file beside it: No space left on device"),
+        ("nr_inodes=3", "cannot create a temporary file next to it: No space left on device"),
     ] {
         let script = format!(
             "mount -t tmpfs -o {limit} none small && cp f small/f && ln -s f small/link || exit 9
@@ -347,10 +347,13 @@ fn a_missing_permission_changes_nothing() {
     allow("open", 0o777);
 
     let expected = [
-        ("build keys -o closed/f", "closed/f: cannot create a temporary file beside it: "),
-        ("build keys -o closed/new", "closed/new: cannot create a temporary file beside it: "),
-        ("build keys -o link", "link: cannot create a temporary file beside it: "),
-        ("merge open/f open/f -o closed/f", "closed/f: cannot create a temporary file beside it: "),
+        ("build keys -o closed/f", "closed/f: cannot create a temporary file next to it: "),
+        ("build keys -o closed/new", "closed/new: cannot create a temporary file next to it: "),
+        ("build keys -o link", "link: cannot create a temporary file next to it: "),
+        (
+            "merge open/f open/f -o closed/f",
+            "closed/f: cannot create a temporary file next to it: ",
+        ),
         ("build keys -o hidden/f", "hidden/f: cannot write: "),
         ("build keys -o fifo", "fifo: cannot open: "),
         ("build secret -o open/f", "secret: cannot "),

@@ -313,7 +313,7 @@ fn damage_is_an_error_and_no_answer() {
         assert_parts(&message, &["bit.sst: offset ", "the filter block is damaged", "\"absent\""]);
         assert_parts(
             &dir.fails(&format!("{command} sound.sst --format native")),
-            &["sound.sst: offset 0: magic ", "another kind of file"],
+            &["sound.sst: its bytes are those of format rocksdb-sst, not of native"],
         );
     }
 

@@ -6,45 +6,13 @@ use std::process::{Command, Stdio};
 use crate::fixtures::committed;
 use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, text};
 
-#[test]
-fn a_byte_order_mark_is_kept_and_warned_of() {
-    let dir = Dir::new();
-    dir.write("keys", "\u{feff}apple\nbanana\n");
-    let warning = "warning: keys: begins with a UTF-8 byte order mark";
-    for format in ["native", "rocksdb-block"] {
-        let built = dir.run(&format!("build keys -o f --format {format} -q"));
-        assert_parts(&stderr(&built), &[warning, "part of the first key", "tail -c +4"]);
-    }
-    dir.ok("build keys -o f -q");
-    assert_eq!(dir.run_with("query f", "apple\n").status.code(), Some(1));
-    let found = dir.run("query f keys");
-    assert_eq!(found.stdout, dir.read("keys"));
-    assert_parts(&stderr(&found), &[warning]);
-    // Only at the start, and not of digits, where it is an error.
-    assert_eq!(stderr(&dir.run_with("query f", "apple\n\u{feff}banana\n")), "");
-    let message = dir.fails_with("build - -o g --hex", "\u{feff}00\n");
-    assert_parts(&message, &["line 1: ", "byte order mark"]);
-}
-
 /// Keys that are read twice, since their list does not fit its memory.
 #[test]
 fn a_warning_of_keys_is_printed_once() {
     let dir = Dir::new();
-    dir.write("keys", "\u{feff}apple\r\nbanana\r\n");
+    dir.write("keys", "apple\r\nbanana\r\n");
     let built = stderr(&dir.run("build keys -o f -q --max-memory 0"));
-    for part in ["byte order mark", "2 of 2 keys end in a carriage return"] {
-        assert_eq!(built.matches(part).count(), 1, "{built}");
-    }
-}
-
-#[test]
-fn a_filter_in_the_place_of_keys_is_warned_of() {
-    let dir = Dir::new();
-    dir.ok_with("build - -o f", "a\n");
-    for args in ["query f f --count", "build f -o g -q"] {
-        let warned = stderr(&dir.run(args));
-        assert_parts(&warned, &["warning: f: begins as a stored filter does", "file of keys?"]);
-    }
+    assert_eq!(built.matches("2 of 2 keys end in a carriage return").count(), 1, "{built}");
 }
 
 #[test]
@@ -146,9 +114,7 @@ fn a_filter_is_built_from_several_files() {
     dir.write("zeros", "00\n00\n00\n");
     assert_parts(&dir.fails("build zeros hex --hex -o f"), &["hex: line 2: "]);
     dir.write("windows", "a\r\nb\n");
-    dir.write("marked", b"\xef\xbb\xbfa\n");
-    let said = stderr(&dir.run("build windows marked a -q -o f"));
-    let parts = ["warning: windows: 1 of 2 keys end", "warning: marked: begins with a UTF-8"];
-    assert_parts(&said, &parts);
-    assert_eq!(said.lines().count(), 2, "{said}");
+    let said = stderr(&dir.run("build windows a -q -o f"));
+    assert_parts(&said, &["warning: windows: 1 of 2 keys end"]);
+    assert_eq!(said.lines().count(), 1, "{said}");
 }

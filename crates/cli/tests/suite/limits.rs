@@ -187,9 +187,6 @@ fn a_filter_that_passes_all_is_warned_of() {
         let warning = "warning: keys: no filter by this size: every answer will be \"maybe\"\n";
         assert_eq!(stderr(&output), warning, "{size}");
     }
-    dir.write("packed", b"\x1f\x8b\x08\0\0\0\0\0\n\x03\n");
-    let said = stderr(&dir.run("build packed -q"));
-    assert_parts(&said, &["warning: packed: is compressed by gzip", "as keys (zcat "]);
 }
 
 /// Hashes that RocksDB's builders keep a second time, to look them up again, are memory, too.

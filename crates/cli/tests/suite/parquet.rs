@@ -186,7 +186,7 @@ fn a_lookup_without_a_filter_is_warned_of() {
     // Without the type, 1 as text would be absent from a filter of numbers that has it.
     assert_parts(&dir.fails_with(&format!("query {bare}"), "1\n"), &["give --type", "int64"]);
     dir.ok_with("build - -o native", "a\n");
-    for option in ["--column a", "--row-group 0", "--type int32"] {
+    for option in ["--column a", "--row-group 0", "--type double"] {
         assert_parts(&dir.fails(&format!("query native {option}")), &["not for native"]);
     }
     assert_eq!(dir.run("query native --type int33").status.code(), Some(2));
@@ -355,7 +355,7 @@ fn filters_are_built() {
     for (args, parts) in [
         ("--format parquet-filter --fpr 1", ["false-positive rate 1", "between 0 and 1"]),
         ("--format parquet-filter --bits-per-key 10", ["--bits-per-key", "not for parquet-filter"]),
-        ("--type int32", ["--type is for parquet-filter", "not for native"]),
+        ("--type double", ["--type: not for native", "uuid, int64"]),
     ] {
         assert_parts(&dir.fails(&format!("build words -o f {args}")), &parts);
     }

@@ -286,3 +286,127 @@ fn a_query_for_any_row_says_so() {
     assert_parts(&said, &["warning: log.planes: lines are selected whose words any row may have"]);
     assert_parts(&said, &["planes query says which rows\n"]);
 }
+
+/// Sets the time of a file's last modification back, as if it had been written long ago.
+fn age(dir: &Dir, name: &str, seconds: u64) {
+    let time = std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
+    let file = std::fs::File::options().write(true).open(dir.path(name)).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+/// 105 lines in rows of ten, of which the last has five.
+fn indexed(ending: &str) -> (Dir, String) {
+    let (dir, log) = (Dir::new(), lines("id", 105));
+    let log = log.trim_end().to_owned() + ending;
+    dir.write("app.log", &log);
+    age(&dir, "app.log", 1_000);
+    dir.ok("planes build -q --lines 10 --fpr 0.001% app.log");
+    (dir, log)
+}
+
+#[test]
+fn the_new_lines_of_a_text_are_never_absent() {
+    for (ending, first, rest) in [("\n", 106, "new1\nnew2\n"), ("", 105, "new1\nnew2")] {
+        let (dir, log) = indexed(ending);
+        assert_eq!(dir.run("planes query app.log.planes new2").status.code(), Some(1));
+        dir.write("app.log", log + rest);
+        let last = if ending.is_empty() { 106 } else { 107 };
+        let warning = format!(
+            "warning: app.log: has grown since it was indexed: lines {first} to {last} are not \
+             indexed, and are printed: run planes build again to search them, too\n"
+        );
+        let (sed, one) = (format!("{},$p\n", 101), "10\n".to_owned());
+        for (args, expected) in [
+            ("app.log.planes new2", one.clone()),
+            ("--sed app.log.planes new2", sed.clone()),
+            ("--count app.log.planes new2", "1\n".to_owned()),
+            ("app.log.planes id42", format!("4\n{one}")),
+            ("--any --sed app.log.planes id42 no_such", format!("41,50p\n{sed}")),
+            ("app.log.planes id104", one),
+        ] {
+            let output = dir.run(&format!("planes query {args}"));
+            assert_eq!(output.status.code(), Some(0), "{args}");
+            assert_eq!((text(output.stdout.clone()), stderr(&output)), (expected, warning.clone()));
+        }
+        // Whether a word is anywhere is not known of new lines.
+        let message = dir.fails_with("query app.log.planes --absent", "new2\n");
+        assert_parts(&message, &["app.log: has grown since it was indexed", "planes build again"]);
+        dir.ok("planes build -q --lines 10 app.log");
+        assert_eq!(dir.run("planes query app.log.planes no_such").status.code(), Some(1));
+        assert_eq!(stderr(&dir.run("planes query app.log.planes no_such")), "");
+    }
+    // Many rows of new lines.
+    let (dir, log) = indexed("\n");
+    dir.write("app.log", log + &lines("new", 1_000));
+    let rows: String = (10..111).map(|row| format!("{row}\n")).collect();
+    assert_eq!(text(dir.ok("planes query app.log.planes new999")), rows);
+}
+
+#[test]
+fn a_text_whose_indexed_lines_changed_is_an_error() {
+    let (dir, log) = indexed("\n");
+    for changed in [
+        log.replace("id50", "id5x"),
+        log[..log.len() - 6].to_owned(),
+        format!("first\n{log}"),
+        log.replace("id50", "id5x") + "more\n",
+        String::new(),
+    ] {
+        dir.write("app.log", &changed);
+        for (command, input) in
+            [("planes query app.log.planes id5x", ""), ("query app.log.planes", "id5x\n")]
+        {
+            let message = dir.fails_with(command, input);
+            assert_parts(&message, &["app.log: lines that were indexed have changed"]);
+            assert_parts(&message, &["run planes build again"]);
+        }
+    }
+    // The same bytes at another time.
+    dir.write("app.log", &log);
+    let output = dir.run("planes query app.log.planes no_such");
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
+    // A change right after the index was built, in the same step of the clock.
+    dir.ok("planes build -q --lines 10 app.log");
+    dir.write("app.log", log.replace("id50", "id5x"));
+    dir.fails("planes query app.log.planes id5x");
+}
+
+#[test]
+fn an_index_without_its_text_is_warned_of() {
+    let (dir, log) = indexed("\n");
+    dir.ok("planes build -q --lines 10 app.log -o index");
+    let output = dir.run("planes query index id42");
+    assert_eq!(text(output.stdout.clone()), "4\n");
+    assert_parts(&stderr(&output), &["warning: index: the text is not found", "give it by --text"]);
+    let query = "planes query index id42 --text app.log";
+    assert_eq!(stderr(&dir.run(query)), "");
+    dir.write("app.log", &log.replace("id42", "id4x"));
+    assert_parts(&dir.fails(query), &["app.log: lines that were indexed have changed"]);
+    assert_parts(&dir.fails("planes query index id42 --text none"), &["none: cannot open"]);
+    // Of standard input, too, and of lines that end with NUL bytes.
+    dir.ok_with("planes build -q --lines 10 --items 20 - -o piped", &log);
+    dir.write("app.log", log.clone() + "new\n");
+    let said = stderr(&dir.run("planes query piped no_such --text app.log"));
+    assert_parts(&said, &["lines 106 to 106 are not indexed"]);
+    let nul = log.replace('\n', "\0");
+    dir.write("nul", &nul);
+    dir.ok("planes build -q --null --lines 10 nul");
+    dir.write("nul", nul + "new\0newer\0");
+    assert_parts(&stderr(&dir.run("planes query nul.planes x")), &["lines 106 to 107 are not"]);
+}
+
+/// An index of an earlier release has no state of its text.
+#[test]
+fn an_index_that_is_older_than_its_text_is_warned_of() {
+    let dir = Dir::new();
+    dir.copy(&committed("../../../planes/tests/golden").join("text.planes"), "old.log.planes");
+    dir.write("old.log", "line\n");
+    age(&dir, "old.log.planes", 1_000);
+    let said = stderr(&dir.run("planes query old.log.planes word"));
+    assert_parts(
+        &said,
+        &["warning: old.log: has changed since it was indexed, and the index does"],
+    );
+    age(&dir, "old.log", 2_000);
+    assert_eq!(stderr(&dir.run("planes query old.log.planes word")), "");
+}

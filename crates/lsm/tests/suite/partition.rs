@@ -429,6 +429,18 @@ fn a_partition_that_cannot_be_finished_ends_the_build() {
     assert_eq!(builder.finish().unwrap_err(), PartitionBuildError::Build(limit));
 }
 
+/// A limit that is smaller than a partition's hashes, with an estimate for far fewer keys.
+#[test]
+fn a_partition_for_far_too_few_keys_is_an_error() {
+    let small = options().with_memory_limit(100).with_expected_items(2);
+    let mut builder = PartitionedFilterBuilder::new(small, 4_096).unwrap();
+    let error = numbers(5_000).iter().map(|key| builder.insert(key)).find_map(Result::err);
+    let Some(PartitionBuildError::Build(BuildError::MemoryLimit { limit_bytes: 100, .. })) = error
+    else {
+        panic!("{error:?}");
+    };
+}
+
 /// A partition that cannot be loaded or opened is "maybe" for its keys, with a typed error. The
 /// other partitions still answer.
 #[test]

@@ -4,7 +4,9 @@ use std::num::NonZeroU32;
 
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, KeyHash, KeyHasher};
-use blocked_bloom_planes::{Planes, PlanesError, PlanesLayout, PlanesOptions, Query, TextRows};
+use blocked_bloom_planes::{
+    Planes, PlanesError, PlanesLayout, PlanesOptions, Query, TextRows, TextState,
+};
 
 use crate::naive::{Model, Random, options, record, rows};
 
@@ -105,6 +107,43 @@ fn every_change_of_planes_of_a_text_is_an_error() {
     check_every_change(Case::new(with_text(options((1, 40, 2), 512))));
 }
 
+/// Planes of these rows with the state of their text.
+fn with_state(rows: &[Vec<u64>], tag: u64) -> Vec<u8> {
+    let options = with_text(options((1, 40, 2), 512)).with_tag(tag);
+    let mut builder = options.builder().unwrap();
+    let mut bytes = builder.append_all(rows).unwrap();
+    let state = TextState::new(5_000, 35_000, 42).with_modified(7).with_terminator(0);
+    bytes.extend(builder.finish_with_text_state(&state).unwrap());
+    let layout = PlanesLayout::from_tail(&bytes[bytes.len() - 64..], bytes.len() as u64).unwrap();
+    let at = layout.locate_text_state().unwrap();
+    let record = &bytes[at.start as usize..at.end as usize];
+    assert_eq!((at.end, layout.text_state(record)), (bytes.len() as u64 - 64, Ok(state)));
+    assert_eq!(layout.rows(), rows.len() as u64);
+    bytes
+}
+
+#[test]
+fn every_change_of_planes_with_the_state_of_their_text_is_an_error() {
+    let rows = rows(700, 1);
+    let (bytes, other) = (with_state(&rows, 0), with_state(&rows[..600], 0));
+    check_every_change(Case { rows, bytes, other });
+}
+
+#[test]
+fn the_state_of_the_text_of_other_planes_is_an_error() {
+    let rows = rows(700, 1);
+    let [mut bytes, other] = [1, 2].map(|tag| with_state(&rows, tag));
+    let at = bytes.len() - 128..bytes.len() - 64;
+    bytes[at.clone()].copy_from_slice(&other[at]);
+    let error = Planes::from_bytes_any_hash(&bytes).map(drop).unwrap_err();
+    assert!(error.to_string().contains("identity of the planes"), "{error}");
+    // Rows that are not lines of a text have none.
+    let builder = options((1, 40, 2), 512).builder().unwrap();
+    let error = builder.finish_with_text_state(&TextState::new(1, 1, 1)).unwrap_err();
+    assert_eq!(error, PlanesError::NoText);
+    assert!(error.to_string().starts_with("the rows are not lines of a text"));
+}
+
 fn check_every_change(case: Case) {
     let bytes = &case.bytes;
     let all_refused = |counts: Counts| counts.refused > 0 && counts.harmless + counts.wrong == 0;
@@ -180,7 +219,7 @@ fn records_with_a_field_out_of_range_are_errors_that_name_it() {
         (11, &[2], "unsupported hash", 2, "supported: 0 and 1"),
         (12, &[0], "probes", 0, "1 to 30"),
         (12, &[31], "probes", 31, "1 to 30"),
-        (13, &[10], "unsupported flags", 10, "supported: 0 to 7"),
+        (13, &[18], "unsupported flags", 18, "supported: 0 to 15"),
         (14, &[15, 0], "bits in a block", 15, "16 to 512"),
         (14, &[1, 2], "bits in a block", 513, "16 to 512"),
         (24, &[0; 4], "blocks", 0, "1 to 2^26 planes in all"),
@@ -188,7 +227,9 @@ fn records_with_a_field_out_of_range_are_errors_that_name_it() {
         (48, &[1], "reserved byte", 1, "must be 0"),
         (55, &[9], "reserved byte", 9, "must be 0"),
     ];
-    let cases_of_text: [(usize, &[u8], &str, u64, &str); 5] = [
+    let state = "the state of a text only in the last record of version 2";
+    let cases_of_text: [(usize, &[u8], &str, u64, &str); 6] = [
+        (13, &[8], "flags", 8, state),
         (48, &[0; 4], "lines of a row", 0, "1 to 2^32 - 1"),
         (52, &[0], "unsupported tokenizer", 0, "supported: 1"),
         (52, &[2], "unsupported tokenizer", 2, "supported: 1"),

@@ -1,0 +1,350 @@
+//! Text encodings and containers of key files, a test for each cell of the table in
+//! `docs/testing.md`: the keys are found, or the file is refused with the command to type.
+
+use std::process::{Command, Stdio};
+
+use crate::fixtures::committed;
+use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, text};
+
+/// `apple` and `banana`, a line each.
+const KEYS: &str = "apple\nbanana\n";
+
+/// A directory with a filter of these keys, and a table that has them.
+fn dir() -> Dir {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f -q", KEYS);
+    dir
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(digit).collect()
+}
+
+/// Every command that reads keys or lines finds what it finds in plain text.
+fn is_found(file: &[u8], options: &str) {
+    let dir = dir();
+    dir.write("keys", file);
+    dir.ok(&format!("build keys -o g -q {options}"));
+    assert!(dir.read("g") == dir.read("f"), "another filter");
+    let found = dir.ok(&format!("query f keys --count {options}"));
+    assert_eq!(text(found), "2\n");
+    assert_eq!(text(dir.ok(&format!("dedup -q --count keys {options}"))), "2\n");
+    dir.ok(&format!("planes build -q keys {options}"));
+    assert_eq!(text(dir.ok("planes query keys.planes apple")), "0\n");
+}
+
+/// Every command that reads keys or lines fails, names what the file is and what to type.
+fn is_refused(file: &[u8], options: &str, parts: &[&str]) {
+    let dir = dir();
+    dir.write("keys", file);
+    for command in [
+        "build keys -o g",
+        "build keys -o g --format rocksdb-block",
+        "build keys -o g --keys 10",
+        "query f keys",
+        "query f keys --absent",
+        "planes build keys",
+        "dedup keys",
+    ] {
+        let output = dir.run(&format!("{command} {options}"));
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{command}: {said}");
+        assert_eq!(output.stdout, b"", "{command}");
+        assert_parts(&said, &["keys: "]);
+        assert_parts(&said, parts);
+    }
+    // From a pipe, too.
+    let piped = dir.fails_with(&format!("query f {options}"), file);
+    assert_parts(&piped, &["standard input: "]);
+    assert!(!dir.names().contains(&"g".to_owned()));
+    // Bytes are bytes, if they are wanted.
+    assert_eq!(dir.run(&format!("dedup -q --raw keys {options}")).status.code(), Some(0));
+}
+
+#[test]
+fn utf_8_is_found() {
+    is_found(KEYS.as_bytes(), "");
+    is_found(b"apple\nbanana", "");
+}
+
+#[test]
+fn utf_8_with_a_mark_is_found() {
+    is_found(b"\xef\xbb\xbfapple\nbanana\n", "");
+    // The mark is not part of what is printed, but for those who want it.
+    let dir = dir();
+    let marked = "\u{feff}apple\nbanana\n";
+    assert_eq!(text(dir.ok_with("query f", marked)), KEYS);
+    assert_eq!(text(dir.ok_with("query f --raw", marked)), "banana\n");
+    assert_eq!(text(dir.ok_with("dedup -q", marked)), KEYS);
+    assert_eq!(text(dir.ok_with("dedup -q --raw", marked)), marked);
+    assert_eq!(text(dir.ok_with("query f --hex", "\u{feff}6170706c65\n")), "6170706c65\n");
+    // Only at the start of a file; a mark alone is no key.
+    assert_eq!(dir.run_with("query f", "\n\u{feff}banana\n").status.code(), Some(1));
+    dir.ok_with("build - -o empty -q", "\u{feff}");
+    assert_eq!(dir.info("empty")["keys_inserted"], 0);
+}
+
+fn utf_16(to_bytes: fn(u16) -> [u8; 2], mark: bool) -> Vec<u8> {
+    let text = format!("{}{KEYS}", if mark { "\u{feff}" } else { "" });
+    text.encode_utf16().flat_map(to_bytes).collect()
+}
+
+const UTF_16: &[&str] = &["is UTF-16 text", "iconv -f UTF-16"];
+
+#[test]
+fn utf_16_with_a_mark_is_refused() {
+    for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        is_refused(&utf_16(to_bytes, true), "", UTF_16);
+        is_refused(&utf_16(to_bytes, true), "--null", &["UTF-16", "iconv -f UTF-16"]);
+    }
+}
+
+#[test]
+fn utf_16_without_a_mark_is_refused() {
+    is_refused(&utf_16(u16::to_le_bytes, false), "", &["UTF-16 text", "iconv -f UTF-16LE"]);
+    is_refused(&utf_16(u16::to_be_bytes, false), "", &["UTF-16 text", "iconv -f UTF-16BE"]);
+}
+
+#[test]
+fn utf_16_that_is_not_ascii_is_refused() {
+    for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        let text: Vec<u8> =
+            "\u{4e2d}\u{6587}\n\u{6587}\u{4e2d}\n".encode_utf16().flat_map(to_bytes).collect();
+        let dir = dir();
+        for command in ["build - -o g", "query f", "dedup"] {
+            let output = dir.run_with(command, &text);
+            assert_eq!(output.status.code(), Some(2), "{command}");
+            assert_parts(&stderr(&output), &["a NUL byte in a line"]);
+        }
+    }
+}
+
+#[test]
+fn utf_16_with_the_option_null_is_refused() {
+    let dir = dir();
+    for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        let file = utf_16(to_bytes, false);
+        for command in ["build - -o g --null", "query f --null", "dedup --null"] {
+            let output = dir.run_with(command, &file);
+            assert_eq!(output.status.code(), Some(2), "{command}");
+            assert_parts(&stderr(&output), &["looks like UTF-16 text", "iconv -f UTF-16LE"]);
+        }
+    }
+    // Keys of one byte are keys.
+    assert_eq!(dir.ok_with("dedup -q --null", "a\0b\0c\0d\0"), b"a\0b\0c\0d\0");
+}
+
+#[test]
+fn utf_32_is_refused() {
+    for mark in ["\u{feff}", ""] {
+        for to_bytes in [u32::to_le_bytes, u32::to_be_bytes] {
+            let file = format!("{mark}{KEYS}");
+            let file: Vec<u8> = file.chars().flat_map(|char| to_bytes(char.into())).collect();
+            is_refused(&file, "", &["UTF-32 text", "iconv -f UTF-32"]);
+        }
+    }
+}
+
+#[test]
+fn lines_of_windows_are_warned_of() {
+    let dir = dir();
+    let output = dir.run_with("query f", "apple\r\nbanana\r\n");
+    assert_eq!(output.status.code(), Some(1));
+    assert_parts(&stderr(&output), &["2 of 2 keys end in a carriage return", "tr -d '\\r'"]);
+}
+
+#[test]
+fn nul_separated_keys_are_found_by_the_option_and_refused_without() {
+    let list = b"apple\0banana\0";
+    is_found_null(list);
+    is_found_null(b"apple\0banana");
+    is_refused(list, "", &["a NUL byte in a line", "--null"]);
+    // After lines, too: the number is that of the line.
+    let dir = dir();
+    let many = lines("key", 100_000) + "apple\0banana\n";
+    for command in ["build - -o g", "query f", "dedup --count"] {
+        let output = dir.run_with(command, &many);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert_parts(&stderr(&output), &["standard input: line 100001: a NUL byte in a line"]);
+    }
+}
+
+fn is_found_null(list: &[u8]) {
+    let dir = dir();
+    dir.write("keys", list);
+    dir.ok("build keys -o g -q --null");
+    assert!(dir.read("g") == dir.read("f"));
+    assert_eq!(dir.ok("query f keys --null"), b"apple\0banana\0");
+    assert_eq!(dir.ok("dedup -q --null keys"), b"apple\0banana\0");
+}
+
+#[test]
+fn lines_are_refused_with_the_option_null() {
+    is_refused(KEYS.as_bytes(), "--null", &["no NUL byte and 2 line feeds", "leave out --null"]);
+}
+
+#[test]
+fn gzip_is_refused() {
+    let file = "1f8b08000000000000034b2c28c849e54a4acc03422e002827f5ee0d000000";
+    is_refused(&bytes(file), "", &["is compressed with gzip", "`zcat keys`"]);
+    is_refused(&bytes(file), "--null", &["is compressed with gzip", "`zcat keys`"]);
+}
+
+#[test]
+fn xz_is_refused() {
+    let file = "fd377a585a000004e6d6b4460200210116000000742fe5a301000c6170706c650a62616e616e610a0000\
+                000047a1fb20707ffb5d0001250d7119c4b61fb6f37d010000000004595a";
+    is_refused(&bytes(file), "", &["is compressed with xz", "`xzcat keys`"]);
+}
+
+#[test]
+fn bzip2_is_refused() {
+    let file = "425a68393141592653595af1a928000002c180001032054000200021a7a8c421803a26d4b5078bb9229c\
+                28482d78d49400";
+    is_refused(&bytes(file), "", &["is compressed with bzip2", "`bzcat keys`"]);
+}
+
+#[test]
+fn zstandard_is_refused() {
+    let file = "28b52ffd240d6900006170706c650a62616e616e610ad849b028";
+    is_refused(&bytes(file), "", &["is compressed with Zstandard", "`zstdcat keys`"]);
+}
+
+#[test]
+fn lz4_is_refused() {
+    let file = "04224d186440a70d0000806170706c650a62616e616e610a000000003e55087e";
+    is_refused(&bytes(file), "", &["is compressed with LZ4", "`lz4cat keys`"]);
+}
+
+#[test]
+fn lzma_is_refused() {
+    let file = "5d00008000ffffffffffffffff00309c2cd86612611481ad0ea1548c3affffbba80000";
+    is_refused(&bytes(file), "", &["is compressed with LZMA", "`xzcat --format=lzma keys`"]);
+}
+
+#[test]
+fn zip_is_refused() {
+    let file = "504b0304140000000000000021002827f5ee0d0000000d000000080000006b6579732e7478746170706c\
+                650a62616e616e610a504b01021403140000000000000021002827f5ee0d0000000d0000000800000000\
+                000000000000008001000000006b6579732e747874504b05060000000001000100360000003300000000\
+                00";
+    is_refused(&bytes(file), "", &["is a ZIP archive", "`unzip -p keys`"]);
+}
+
+#[test]
+fn parquet_is_refused() {
+    let file = std::fs::read(committed("parquet").join("duckdb_n3000.parquet")).unwrap();
+    is_refused(&file, "", &["is a Parquet file", "write them to a text file"]);
+}
+
+#[test]
+fn other_files_are_refused() {
+    for (head, what) in [
+        (&b"SQLite format 3\0\x10\0\x01\x01"[..], "an SQLite database"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a PNG picture"),
+        (b"ARROW1\0\0\xff\xff\xff\xff", "an Arrow file"),
+        (b"Obj\x01\x04\x16avro", "an Avro file"),
+        (b"REDIS0011\xfa\tredis-ver", "a database of Redis"),
+    ] {
+        is_refused(head, "", &[what]);
+    }
+}
+
+#[test]
+fn a_filter_as_keys_is_refused() {
+    let dir = dir();
+    for args in ["query f f --count", "build f -o g -q", "dedup f"] {
+        let output = dir.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        assert_parts(&stderr(&output), &["f: begins as a stored filter does", "--raw"]);
+    }
+}
+
+/// Keys that begin like a magic number of letters are keys.
+#[test]
+fn keys_that_resemble_a_magic_number_are_found() {
+    let keys = "PAR1\nPAR1-2024\nBZh9 bus\nORCA\nORC 1\nPK\nREDIS01\nGIF8\n%PD\n";
+    for key in keys.lines() {
+        let dir = Dir::new();
+        dir.ok_with("build - -o f -q", format!("{key}\n{keys}"));
+        assert_eq!(text(dir.ok_with("query f", key)), format!("{key}\n"));
+    }
+}
+
+/// The issue's examples, as a shell runs them.
+#[cfg(unix)]
+#[test]
+fn a_list_of_find_is_found_by_the_option_null() {
+    let dir = Dir::new();
+    dir.write("a.txt", "");
+    dir.write("b.txt", "");
+    let run = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("TOOL", TOOL).current_dir(dir.0.path());
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    let refused = run("find . -name '*.txt' -print0 | \"$TOOL\" build - -o f");
+    assert_eq!(refused.status.code(), Some(2));
+    assert_parts(&stderr(&refused), &["give --null if NUL bytes end the keys"]);
+    let built = run("find . -name '*.txt' -print0 | \"$TOOL\" build --null - -o f");
+    assert_eq!(built.status.code(), Some(0));
+    assert_eq!(dir.info("f")["keys_inserted"], 2);
+}
+
+#[test]
+fn quoted_csv_is_found_by_the_option_and_refused_without() {
+    let dir = Dir::new();
+    let table = "1,\"Smith, John\"\n2,\"Smith, Anna\"\n3,\"Smith, John\"\n";
+    let all = "dedup -q --field 2 --delimiter ,";
+    let message = dir.fails_with(all, table);
+    assert_parts(&message, &["line 1: field 2 begins with a quote", "--csv", "--raw"]);
+    assert_eq!(text(dir.ok_with(&format!("{all} --raw"), table)), "1,\"Smith, John\"\n");
+    let kept = "1,\"Smith, John\"\n2,\"Smith, Anna\"\n";
+    assert_eq!(text(dir.ok_with(&format!("{all} --csv"), table)), kept);
+    assert_eq!(text(dir.ok_with("dedup -q --field 2 --csv", table)), kept);
+    // A quoted field before the compared one shifts it.
+    let names = "\"Smith, John\",1\n\"Smith, John\",2\n";
+    assert_parts(&dir.fails_with(all, names), &["line 1: field 1 begins with a quote"]);
+    assert_eq!(text(dir.ok_with("dedup -q --field 2 --csv", names)), names);
+    // A quoted field behind it that has several lines divides the record.
+    let notes = "1,a,\"first\nsecond\"\n2,b,\"first\nsecond\"\n";
+    let message = dir.fails_with("dedup -q --field 1 --delimiter ,", notes);
+    assert_parts(&message, &["line 1: field 3 begins with a quote"]);
+    assert_eq!(text(dir.ok_with("dedup -q --field 1 --csv", notes)), notes);
+    assert_eq!(text(dir.ok_with("dedup -q --field 3 --csv", notes)), notes[..19]);
+    // A field has the same value with quotes and without, and at the end of a line of Windows.
+    let mixed = "1,apple\n2,\"apple\"\r\n3,apple\r\n4,\"app\"\"le\"\n";
+    let kept = "1,apple\n4,\"app\"\"le\"\n";
+    assert_eq!(text(dir.ok_with("dedup -q --field 2 --csv", mixed)), kept);
+    let tabs = "1\t\"a\tb\"\n2\t\"a\tc\"\n";
+    assert_eq!(text(dir.ok_with("dedup -q --field 2 --csv --delimiter \\t", tabs)), tabs);
+}
+
+#[test]
+fn csv_that_is_not_whole_is_refused() {
+    let dir = Dir::new();
+    let message = dir.fails_with("dedup -q --field 2 --csv", "1,a\n2,\"b\n3,c\n");
+    assert_parts(&message, &["record 2: a quoted field does not end"]);
+    let message = dir.fails_with("dedup -q --field 2 --csv", "1, \"Smith, John\"\n");
+    assert_parts(&message, &["record 1: blanks before the quote of field 2"]);
+    for options in ["--csv", "--csv --field 1 --null"] {
+        assert_eq!(dir.run(&format!("dedup {options}")).status.code(), Some(2), "{options}");
+    }
+}
+
+/// Records over many pieces of the input: nothing is lost, and a set agrees.
+#[test]
+fn large_csv_is_divided_as_it_should_be() {
+    let dir = Dir::new();
+    let name = |i: usize| format!("name, {}\n{}", i % 7_000, "x".repeat(i % 90));
+    let record = |i: usize| format!("{i},\"{}\",{}\n", name(i % 9_000), "\"\"".repeat(i % 3));
+    let table: String = (0..20_000).map(record).collect();
+    let expected: String = (0..9_000).map(record).collect();
+    let found = text(dir.ok_with("dedup -q --fpr 1e-8 --field 2 --csv", &table));
+    assert!(found == expected);
+    let long = format!("1,\"{}\"\n2,b\n", "long\n".repeat(200_000));
+    assert_eq!(text(dir.ok_with("dedup -q --field 2 --csv", &long)), long);
+    let message = dir.fails_with("dedup -q --field 2 --csv --max-line-bytes 600K", &long);
+    assert_parts(&message, &["record 1: ", "--max-line-bytes"]);
+}

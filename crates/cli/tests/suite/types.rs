@@ -1,0 +1,174 @@
+//! Keys that are not text: integers and UUIDs in filters of programs, and their line numbers. Then
+//! filters that are read in the wrong format, and the command line itself.
+
+use blocked_bloom::FilterOptions;
+
+use crate::fixtures::committed;
+use crate::tool::{Dir, assert_parts, lines, stderr, text};
+
+/// A filter of these keys, as a program builds it.
+fn filter<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Vec<u8> {
+    let mut builder = FilterOptions::default().builder();
+    keys.into_iter().for_each(|key| builder.insert(key).unwrap());
+    builder.finish().unwrap().to_bytes()
+}
+
+#[test]
+fn integers_of_a_program_are_found_by_their_type() {
+    let dir = Dir::new();
+    dir.write("int64", filter((0..1_000_i64).map(|i| (i - 500).to_le_bytes())));
+    dir.write("int32", filter((0..1_000_i32).map(|i| (i - 500).to_le_bytes())));
+    dir.write("int16-be", filter((0..1_000_i16).map(|i| (i - 500).to_be_bytes())));
+    dir.write("uint8", filter((0..200_u8).map(|i| [i])));
+    let numbers = "5\n-7\n499\n";
+    for name in ["int64", "int32", "int16-be"] {
+        let found = dir.ok_with(&format!("query {name} --type {name}"), numbers);
+        assert_eq!(text(found), numbers, "{name}");
+        // As text they are absent, which is doubtful.
+        let output = dir.run_with(&format!("query {name}"), numbers);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+        let said = stderr(&output);
+        assert_parts(&said, &["no key is found as text, and 3 of the first 3 as "]);
+        assert_parts(&said, &[&format!("give --type {name} if")]);
+    }
+    assert_eq!(text(dir.ok_with("query uint8 --type uint8", "199\n")), "199\n");
+    assert_eq!(text(dir.ok_with("query int64 --type INT64 --absent", "5\n500000\n")), "500000\n");
+    // What is no such integer is refused with its line.
+    for (name, line) in [("int32", "2147483648000"), ("int64", "1.5"), ("int8", "300")] {
+        let message = dir.fails_with(&format!("query int64 --type {name}"), format!("5\n{line}\n"));
+        assert_parts(&message, &["standard input: line 2: found '", "expected a whole number of"]);
+    }
+}
+
+#[test]
+fn uuids_of_a_program_are_found_by_their_type() {
+    let dir = Dir::new();
+    let id = |i: u128| (i * 0x0123_4567_89ab_cdef_0011).to_be_bytes();
+    dir.write("ids", filter((1..500).map(id)));
+    let shown = format!("{:032x}", u128::from_be_bytes(id(7)));
+    let hyphens = [&shown[..8], &shown[8..12], &shown[12..16], &shown[16..20], &shown[20..]];
+    let keys = format!("{shown}\n{}\n", hyphens.join("-").to_uppercase());
+    assert_eq!(text(dir.ok_with("query ids --type uuid", &keys)), keys);
+    let output = dir.run_with("query ids", &keys);
+    assert_eq!(output.status.code(), Some(1));
+    assert_parts(&stderr(&output), &["2 of the first 2 as uuid: give --type uuid"]);
+    assert_parts(&dir.fails_with("query ids --type uuid", "7\n"), &["line 1", "UUID of 32 hex"]);
+}
+
+#[test]
+fn a_hint_is_given_only_where_no_key_is_found_as_text() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f -q", "5\n6\n");
+    assert_eq!(stderr(&dir.run_with("query f", "5\n7000\n")), "");
+    assert_eq!(stderr(&dir.run_with("query f", "7000\n8000\n")), "");
+    dir.write("ids", filter((0..1_000_u64).map(u64::to_le_bytes)));
+    for input in ["apple\n", "5\napple\n", ""] {
+        assert_eq!(stderr(&dir.run_with("query ids", input)), "", "{input}");
+    }
+    assert_eq!(stderr(&dir.run_with("query ids --hex", "0500000000000000\n")), "");
+    // A filter that has some of the numbers as text, behind the first batch.
+    dir.write(
+        "both",
+        filter(["abc", "123456"].map(str::as_bytes).into_iter().chain([&[5; 8][..]])),
+    );
+    let many = lines("", 5_000) + "123456\n";
+    let output = dir.run_with("query both", many);
+    assert_parts(&text(output.stdout.clone()), &["123456\n"]);
+    assert!(!stderr(&output).contains("--type"), "{}", stderr(&output));
+}
+
+#[test]
+fn filters_of_typed_keys_are_built() {
+    let dir = Dir::new();
+    let numbers = lines("", 1_000);
+    for format in ["native", "compact", "ribbon", "removable"] {
+        dir.ok_with(&format!("build - -o f -q --type int64 --format {format}"), &numbers);
+        let query = format!("query f --format {format}");
+        assert_eq!(text(dir.ok_with(&format!("{query} --type int64"), "5\n")), "5\n");
+        let output = dir.run_with(&query, "5\n6\n7\n");
+        assert_parts(&stderr(&output), &["give --type int64"]);
+    }
+    dir.ok_with("build - -o f -q --type int64", &numbers);
+    assert!(dir.read("f") == filter((0..1_000_u64).map(u64::to_le_bytes)));
+    let uuid = "00112233-4455-6677-8899-aabbccddeeff\n";
+    dir.ok_with("build - -o u -q --type uuid --format parquet-filter", uuid);
+    assert_eq!(text(dir.ok_with("query u --type uuid", uuid)), uuid);
+    for (args, part) in [
+        ("build - -o g --type float", "--type: not for native (supported: byte-array, uuid, int64"),
+        ("build - -o g --type int64 --hex", "--type: not with --hex"),
+        ("build - -o g --type int16 --format parquet-filter", "--type: not for parquet-filter"),
+        ("build - -o g --type int64 --format guava", "--type is for "),
+        ("query f --type double", "--type: not for native"),
+    ] {
+        assert_parts(&dir.fails_with(args, "5\n"), &[part]);
+    }
+    let output = dir.run_with("query f --type decimal", "5\n");
+    assert_parts(&stderr(&output), &["'--type <TYPE>': expected one of byte-array, uuid, int64"]);
+}
+
+#[test]
+fn the_first_bad_key_is_reported_and_keys_before_it_are_answered() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f -q --format parquet-filter --type int32", lines("", 10_000));
+    // The second line has too few bytes; the third has no hex digits, which is noticed first.
+    let output = dir.run_with("query f --type int32 --hex", "05000000\n05\nzz\n");
+    assert_eq!((output.status.code(), text(output.stdout.clone())), (Some(2), "05000000\n".into()));
+    assert_parts(&stderr(&output), &["line 2: found 1 bytes"]);
+    let long = format!("5\nx\n{}\n", "9".repeat(2_000));
+    let output = dir.run_with("query f --type int32 --max-key-bytes 1000", &long);
+    assert_eq!(text(output.stdout.clone()), "5\n");
+    assert_parts(&stderr(&output), &["line 2: found 'x'"]);
+    // In a later batch, where keys before it fill the batch partly.
+    let many = lines("", 9_000) + "x\n" + &lines("", 10);
+    let output = dir.run_with("query f --type int32", many);
+    assert_eq!(text(output.stdout.clone()).lines().count(), 9_000);
+    assert_parts(&stderr(&output), &["line 9001: found 'x'"]);
+    let output = dir.run_with("query f --type int32 --count", lines("", 5_000) + "x\n");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+}
+
+#[test]
+fn a_filter_of_another_format_is_named() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f -q", lines("key", 1_000));
+    dir.copy(&committed("rocksdb").join("bloom_b10_n5000_str.sst"), "table.sst");
+    for command in ["diagnose f", "info f --format cassandra", "query f --format guava"] {
+        let message = dir.fails_with(command, "key1\n");
+        assert_parts(&message, &["f: its bytes are those of format native, not of "]);
+        assert!(!message.contains("rebuild") && !message.contains("probes"), "{message}");
+    }
+    let message = dir.fails_with("diagnose table.sst", "key1\n");
+    assert_parts(&message, &["table.sst: its bytes are those of format rocksdb-sst, not of cass"]);
+    dir.ok("info f --format native");
+}
+
+#[test]
+fn an_unknown_option_names_the_commands_that_have_it() {
+    let dir = Dir::new();
+    let said = stderr(&dir.run("query f --json"));
+    assert_parts(&said, &["unexpected argument '--json'", "tip: '--json' is an option of info"]);
+    assert!(!said.contains("-- --json"), "{said}");
+    let said = stderr(&dir.run("build f --sed"));
+    assert_parts(&said, &["tip: '--sed' is an option of planes query"]);
+    let said = stderr(&dir.run("build f --no-such"));
+    assert!(!said.contains("-- --no-such") && said.contains("'--no-such'"), "{said}");
+}
+
+#[test]
+fn completions_and_manual_pages_are_printed() {
+    let dir = Dir::new();
+    for (shell, part) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef blocked-bloom"),
+        ("fish", "complete -c blocked-bloom"),
+        ("powershell", "Register-ArgumentCompleter"),
+        ("elvish", "edit:completion"),
+    ] {
+        let script = text(dir.ok(&format!("completions {shell}")));
+        assert_parts(&script, &[part, "dedup", "max-line-bytes"]);
+    }
+    let page = text(dir.ok("man"));
+    assert_parts(&page, &[".TH blocked-bloom 1", "EXIT STATUS", "dedup"]);
+    assert_parts(&text(dir.ok("man query")), &[".TH blocked-bloom-query 1", "\\-\\-absent"]);
+    assert_parts(&dir.fails("man quary"), &["man quary: no such command", "build, query"]);
+}

@@ -1,0 +1,184 @@
+//! Keys that are written as text and stand for other bytes: hex digits, integers, UUIDs.
+
+use std::str::FromStr;
+
+use blocked_bloom::Bitmask;
+
+use crate::error::BadKey;
+use crate::message::Message;
+use crate::opened::Lookup;
+
+/// How a text says which bytes a key has, for filters that hash bytes.
+///
+/// ```
+/// use blocked_bloom_inspect::KeyEncoding;
+/// let mut key = Vec::new();
+/// "int32".parse::<KeyEncoding>()?.encode(b"258", &mut key)?;
+/// assert_eq!(key, [2, 1, 0, 0]);
+/// assert!("int32".parse::<KeyEncoding>()?.encode(b"1.5", &mut key).is_err());
+/// # Ok::<(), blocked_bloom_inspect::Message>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyEncoding {
+    /// The bytes of the text.
+    #[default]
+    Text,
+    /// Hex digits, two per byte.
+    Hex,
+    /// A decimal integer in this many bytes (1, 2, 4 or 8), with or without a sign.
+    Integer {
+        /// Bytes of a key.
+        bytes: usize,
+        /// Whether the first byte is the highest.
+        is_big_endian: bool,
+    },
+    /// A UUID in hex digits, with or without hyphens: its 16 bytes.
+    Uuid,
+}
+
+/// The names that [`KeyEncoding`] parses; `uint64` is another name of `int64`, and so on.
+const NAMES: [(&str, KeyEncoding); 12] = [
+    ("text", KeyEncoding::Text),
+    ("byte-array", KeyEncoding::Text),
+    ("hex", KeyEncoding::Hex),
+    ("uuid", KeyEncoding::Uuid),
+    ("int64", integer(8, false)),
+    ("int32", integer(4, false)),
+    ("int16", integer(2, false)),
+    ("int8", integer(1, false)),
+    ("int64-be", integer(8, true)),
+    ("int32-be", integer(4, true)),
+    ("int16-be", integer(2, true)),
+    ("int8-be", integer(1, true)),
+];
+
+const fn integer(bytes: usize, is_big_endian: bool) -> KeyEncoding {
+    KeyEncoding::Integer { bytes, is_big_endian }
+}
+
+impl FromStr for KeyEncoding {
+    type Err = Message;
+
+    fn from_str(text: &str) -> Result<Self, Message> {
+        let name = text.to_ascii_lowercase().replace('_', "-");
+        let name = if name.starts_with("uint") { &name[1..] } else { &name };
+        let found = NAMES.iter().find(|known| known.0 == name);
+        found.map(|known| known.1).ok_or_else(|| {
+            Message::new(format_args!("unknown key type {text:?} (supported: {})", Self::names()))
+        })
+    }
+}
+
+impl KeyEncoding {
+    /// The names of all encodings, for a message.
+    ///
+    /// ```
+    /// assert!(blocked_bloom_inspect::KeyEncoding::names().contains("uuid, int64, int32"));
+    /// ```
+    pub fn names() -> String {
+        NAMES.map(|known| known.0).join(", ")
+    }
+
+    /// Replaces `key` by the bytes that the text stands for.
+    ///
+    /// # Errors
+    ///
+    /// A [`Message`] if the text is not a value of this kind.
+    pub fn encode(self, text: &[u8], key: &mut Vec<u8>) -> Result<(), Message> {
+        key.clear();
+        match self {
+            KeyEncoding::Text => key.extend_from_slice(text),
+            KeyEncoding::Hex => decode_hex(text, key).map_err(Message::new)?,
+            KeyEncoding::Uuid => {
+                let digits = text.trim_ascii().iter().copied().filter(|&byte| byte != b'-');
+                let digits: Vec<u8> = digits.collect();
+                if digits.len() != 32 || decode_hex(&digits, key).is_err() {
+                    return Err(expected(text, "a UUID of 32 hex digits".to_owned()));
+                }
+            }
+            KeyEncoding::Integer { bytes, is_big_endian } => {
+                let bits = 8 * bytes;
+                let number = str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
+                let range = -(1_i128 << (bits - 1))..1 << bits;
+                let Some(number) = number.filter(|number| range.contains(number)) else {
+                    return Err(expected(text, format!("a whole number of {bits} bits")));
+                };
+                match is_big_endian {
+                    true => key.extend_from_slice(&number.to_be_bytes()[16 - bytes..]),
+                    false => key.extend_from_slice(&number.to_le_bytes()[..bytes]),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn expected(found: &[u8], what: String) -> Message {
+    Message::new(format_args!("found '{}', expected {what}", found.escape_ascii()))
+}
+
+fn decode_hex(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), String> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let text = text.strip_prefix(b"0x").filter(|rest| !rest.is_empty()).unwrap_or(text);
+    if let Some(at) = text.iter().position(|&byte| digit(byte).is_none()) {
+        let found = text[at].escape_ascii();
+        let column = at + 1;
+        return Err(format!("found '{found}' at column {column}, expected a hex digit"));
+    }
+    let (pairs, odd) = text.as_chunks();
+    if !odd.is_empty() {
+        let digits = text.len();
+        return Err(format!("found an odd number of hex digits ({digits}), expected two per byte"));
+    }
+    bytes.extend(pairs.iter().filter_map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)));
+    Ok(())
+}
+
+/// The number of keys that are found under the best other encoding, and its name: where no key is
+/// found as text, and all are integers or all are UUIDs.
+///
+/// # Errors
+///
+/// As [`Lookup::contains`].
+///
+/// ```
+/// use blocked_bloom::FilterOptions;
+/// use blocked_bloom_inspect::{FileRanges, Format, LookupOptions, Opened, encoding_hint};
+/// let mut builder = FilterOptions::default().builder();
+/// builder.extend((0..1_000_u64).map(u64::to_le_bytes))?;
+/// let stored = builder.finish()?.to_bytes();
+/// let opened = Opened::new("ids.bloom", &FileRanges::from(&stored[..]), Format::NATIVE, None)?;
+/// let lookup = opened.lookup(&LookupOptions::default())?;
+/// assert_eq!(encoding_hint(&lookup, &["5", "7"])?, Some((2, "int64")));
+/// assert_eq!(encoding_hint(&lookup, &["5", "seven"])?, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn encoding_hint<K: AsRef<[u8]>>(
+    lookup: &Lookup<'_>,
+    texts: &[K],
+) -> Result<Option<(usize, &'static str)>, BadKey> {
+    let mut hits = Bitmask::new();
+    lookup.contains_batch(texts, &mut hits)?;
+    if texts.is_empty() || hits.count_hits() > 0 {
+        return Ok(None);
+    }
+    let mut best = (0, "");
+    for (name, encoding) in NAMES.into_iter().filter(|known| is_value(known.1)) {
+        let encode = |text: &K| {
+            let mut key = Vec::new();
+            encoding.encode(text.as_ref(), &mut key).ok().map(|()| key)
+        };
+        if let Some(keys) = texts.iter().map(encode).collect::<Option<Vec<_>>>() {
+            lookup.contains_batch(&keys, &mut hits)?;
+            if hits.count_hits() > best.0 {
+                best = (hits.count_hits(), name);
+            }
+        }
+    }
+    Ok((best.0 > 0).then_some(best))
+}
+
+fn is_value(encoding: KeyEncoding) -> bool {
+    matches!(encoding, KeyEncoding::Uuid | KeyEncoding::Integer { .. })
+}
