@@ -12,7 +12,9 @@ use crate::column::ColumnBuilder;
 use crate::error::{FileIndexError, MAX_COLUMNS, MAX_ROW_GROUPS, PART_VALUES};
 use crate::identity::FileIdentity;
 use crate::manifest::{FileEntry, Manifest};
-use crate::options::{Column, DEFAULT_MEMORY, FileIndexOptions, shape};
+use crate::options::{
+    Column, DEFAULT_MEMORY, DEFAULT_PART_VALUES, FileIndexOptions, MEMORY, shape,
+};
 use crate::part::{part_of_mixed, unmix};
 
 /// Takes files, and gives back the bytes of the index in pieces while it grows: those that
@@ -57,6 +59,8 @@ pub struct FileIndexBuilder {
     pub(crate) kept: u64,
     added: u64,
     values: u64,
+    /// Space for hashes of the present row group, in all columns together.
+    max_hashes: usize,
     /// An error after which rows and manifest do not agree.
     failed: Option<FileIndexError>,
 }
@@ -79,22 +83,22 @@ impl FileIndexOptions {
                 return Err(FileIndexError::ColumnName { column });
             }
         }
-        let values = self.part_values;
+        let values = self.part_values.unwrap_or(DEFAULT_PART_VALUES);
         if !(PART_VALUES.0..=PART_VALUES.1).contains(&values) {
             return Err(FileIndexError::PartValues { values });
         }
-        FileIndexBuilder::new(self, shape(values, self.rate)?)
+        FileIndexBuilder::new(self, values, shape(values, self.rate)?)
     }
 }
 
 impl FileIndexBuilder {
-    fn new(options: &FileIndexOptions, shape: Shape) -> Result<Self, FileIndexError> {
-        let memory = options.memory / options.columns.len() as u64;
+    fn new(options: &FileIndexOptions, values: u32, shape: Shape) -> Result<Self, FileIndexError> {
         let columns = options.columns.iter().map(|column| {
             let planes = options.planes(column, shape);
-            ColumnBuilder::new(column.clone(), options.part_values, planes, memory)
+            ColumnBuilder::new(column.clone(), values, planes)
         });
-        Ok(FileIndexBuilder::from_columns(columns.collect(), options.tag))
+        let builder = FileIndexBuilder::from_columns(columns.collect(), options.tag);
+        Ok(builder.with_memory(options.memory))
     }
 
     pub(crate) fn from_columns(columns: Vec<ColumnBuilder>, tag: u64) -> Self {
@@ -108,9 +112,26 @@ impl FileIndexBuilder {
             kept: 0,
             added: 0,
             values: 0,
+            max_hashes: max_hashes(DEFAULT_MEMORY),
             failed: None,
         }
     }
+
+    /// Sets the memory for the values of a row group, as [`FileIndexOptions::with_memory`] does:
+    /// three eighths of these bytes. For builders that append to an index.
+    pub fn with_memory(self, bytes: u64) -> Self {
+        FileIndexBuilder { max_hashes: max_hashes(bytes), ..self }
+    }
+
+    /// Most different values that the columns of a row group may hold at the same time.
+    pub fn max_values(&self) -> u64 {
+        (self.max_hashes / 8 * 7) as u64
+    }
+}
+
+/// 8 bytes each, in three eighths of the memory.
+fn max_hashes(memory: u64) -> usize {
+    usize::try_from(memory.clamp(MEMORY.0, MEMORY.1) * 3 / 64).unwrap_or(usize::MAX)
 }
 
 impl Manifest {
@@ -129,26 +150,31 @@ impl Manifest {
     /// adds planes of its own, which lookups by ranges read one by one, and which are padded:
     /// append many files at a time, and [compact](crate::FileIndex::compact) now and then.
     pub fn appender(&self, tag: u64) -> FileIndexBuilder {
-        let mut builder =
-            FileIndexBuilder::from_columns(self.column_builders(), self.tag_after(tag));
+        let mut builder = self.empty_appender(tag);
         for (column, indexed) in builder.columns.iter_mut().zip(&self.columns) {
             column.rows = indexed.owner.len() as u64;
         }
-        let of =
-            |(range, count): &(Range<usize>, u64)| (self.bytes[range.clone()].to_vec(), *count);
-        builder.chunks = of(&self.chunk_entries);
-        builder.files = of(&self.file_entries);
-        builder.row_groups = self.row_groups.into();
+        let (range, count) = &self.chunk_entries;
+        builder.chunks = (self.bytes[range.clone()].to_vec(), *count);
         (builder.kept, builder.written) = (self.trailer.offset, self.trailer.offset);
+        builder
+    }
+
+    /// A builder with the files of this index, and without their rows.
+    pub(crate) fn empty_appender(&self, tag: u64) -> FileIndexBuilder {
+        let mut builder =
+            FileIndexBuilder::from_columns(self.column_builders(), self.tag_after(tag));
+        let (range, count) = &self.file_entries;
+        builder.files = (self.bytes[range.clone()].to_vec(), *count);
+        builder.row_groups = self.row_groups.into();
         builder
     }
 
     /// Columns without rows.
     pub(crate) fn column_builders(&self) -> Vec<ColumnBuilder> {
-        let memory = DEFAULT_MEMORY / self.columns.len() as u64;
         let columns = self.columns.iter().map(|indexed| {
             let (column, part_values) = (indexed.column.clone(), indexed.part_values);
-            let mut builder = ColumnBuilder::new(column, part_values, indexed.options, memory);
+            let mut builder = ColumnBuilder::new(column, part_values, indexed.options);
             builder.types = indexed.types.iter().map(|name| name.get(&self.bytes).into()).collect();
             builder
         });
@@ -190,7 +216,7 @@ impl FileIndexBuilder {
         let columns = self.columns.iter_mut().zip(types).map(|(column, name)| {
             let mut listed = Vec::new();
             put_number(&mut listed, name.map_or(0, |name| column.type_number(name) + 1));
-            Listed { bytes: listed, is_indexed: name.is_some() }
+            Listed { bytes: listed, is_indexed: name.is_some(), is_ended: false }
         });
         let columns = columns.collect();
         Ok(FileBuilder { builder: self, head, columns, row_groups, ended: 0, is_complete: false })
@@ -216,6 +242,19 @@ impl FileIndexBuilder {
     /// indexed.
     pub fn oversized(&self) -> u64 {
         self.columns.iter().map(|column| column.oversized).sum()
+    }
+
+    /// Space for the hashes of a column: all that the other columns do not hold. Columns without
+    /// hashes give theirs up.
+    fn free_space(&mut self, column: usize) -> usize {
+        let others = self.columns.iter_mut().enumerate().filter(|(number, _)| *number != column);
+        let used = others.filter_map(|(_, other)| other.hashes.as_mut()).map(|hashes| {
+            if hashes.is_empty() {
+                *hashes = Vec::new();
+            }
+            hashes.capacity()
+        });
+        self.max_hashes.saturating_sub(used.sum())
     }
 
     /// Memory that is held between two calls. The bytes that a call returns come on top: a quarter
@@ -275,6 +314,16 @@ impl FileIndexBuilder {
     ) -> Result<(), FileIndexError> {
         let Some(planes) = self.columns[number].planes.take() else { return Ok(()) };
         extend(&mut stored, &planes.finish()?)?;
+        self.put_chunk(number, stored, out)
+    }
+
+    /// Adds a chunk of a column as it is stored.
+    fn put_chunk(
+        &mut self,
+        number: usize,
+        stored: Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FileIndexError> {
         self.begin(out);
         let (chunks, count) = &mut self.chunks;
         put_number(chunks, number as u64);
@@ -357,6 +406,8 @@ pub(crate) fn extend(bytes: &mut Vec<u8>, more: &[u8]) -> Result<(), FileIndexEr
 struct Listed {
     bytes: Vec<u8>,
     is_indexed: bool,
+    /// In the present row group.
+    is_ended: bool,
 }
 
 /// A file that is being added to an index: [`FileIndexBuilder::file`]. One that is dropped without
@@ -394,12 +445,14 @@ impl FileBuilder<'_> {
     ///
     /// [`FileIndexError::ColumnOutOfRange`], [`FileIndexError::Alloc`].
     pub fn insert_hashes(&mut self, column: usize, hashes: &[u64]) -> Result<(), FileIndexError> {
-        let inserted = match self.column(column)? {
-            Some(column) => column.insert(hashes),
-            None => Ok(()),
-        };
+        let Some(indexed) = self.column(column)? else { return Ok(()) };
+        let mut max_hashes = 0;
+        if indexed.is_full(hashes.len()) {
+            max_hashes = self.builder.free_space(column);
+        }
+        let indexed = &mut self.builder.columns[column];
         // Some of them are in, perhaps.
-        inserted.inspect_err(|_| self.builder.columns[column].hashes = None)
+        indexed.insert(hashes, max_hashes).inspect_err(|_| indexed.hashes = None)
     }
 
     /// Says that the values of a column in the present row group are not all known: it is always
@@ -419,7 +472,10 @@ impl FileBuilder<'_> {
     fn column(&mut self, column: usize) -> Result<Option<&mut ColumnBuilder>, FileIndexError> {
         let columns = self.columns.len();
         let error = FileIndexError::ColumnOutOfRange { column, columns };
-        let is_indexed = self.columns.get(column).ok_or(error)?.is_indexed;
+        let Listed { is_indexed, is_ended, .. } = *self.columns.get(column).ok_or(error)?;
+        if is_ended {
+            return Err(FileIndexError::ColumnEnded { column });
+        }
         Ok(self.builder.columns.get_mut(column).filter(|_| is_indexed))
     }
 
@@ -428,19 +484,48 @@ impl FileBuilder<'_> {
         self.builder.memory_bytes()
     }
 
-    /// Ends the present row group, and returns what is to be written then: often nothing.
+    /// Ends the present row group in one column, so that the next column can use the memory, and
+    /// returns the bytes to write: often none. Callers that insert large row groups column by
+    /// column call it after each column.
     ///
     /// # Errors
     ///
-    /// [`FileIndexError::Alloc`], [`FileIndexError::TooMany`]: the builder is of no more use then.
+    /// As [`end_row_group`](Self::end_row_group); [`FileIndexError::ColumnOutOfRange`],
+    /// [`FileIndexError::ColumnEnded`].
+    pub fn end_column(&mut self, column: usize) -> Result<Vec<u8>, FileIndexError> {
+        let mut out = Vec::new();
+        self.column(column)?;
+        self.end_columns(column..column + 1, &mut out)?;
+        Ok(out)
+    }
+
+    /// Ends the present row group, and returns the bytes to write: often none.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::Alloc`], [`FileIndexError::TooMany`]. The builder cannot be used then.
     pub fn end_row_group(&mut self) -> Result<Vec<u8>, FileIndexError> {
         let mut out = Vec::new();
         self.ended = self.ended.saturating_add(1);
-        for (number, listed) in self.columns.iter_mut().enumerate().filter(|(_, c)| c.is_indexed) {
-            let ended = self.builder.end_row_group(number, &mut listed.bytes, &mut out);
-            ended.inspect_err(|error| self.builder.failed = Some(error.clone()))?;
-        }
+        self.end_columns(0..self.columns.len(), &mut out)?;
+        self.columns.iter_mut().for_each(|column| column.is_ended = false);
         Ok(out)
+    }
+
+    fn end_columns(
+        &mut self,
+        columns: Range<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FileIndexError> {
+        for number in columns {
+            let listed = &mut self.columns[number];
+            if listed.is_indexed && !listed.is_ended {
+                let ended = self.builder.end_row_group(number, &mut listed.bytes, out);
+                ended.inspect_err(|error| self.builder.failed = Some(error.clone()))?;
+            }
+            listed.is_ended = true;
+        }
+        Ok(())
     }
 
     /// Ends the file.
@@ -451,7 +536,8 @@ impl FileBuilder<'_> {
     /// behind the last. It is not in the index then.
     pub fn end(mut self) -> Result<(), FileIndexError> {
         let is_begun = |column: &ColumnBuilder| !column.hashes.as_ref().is_some_and(Vec::is_empty);
-        let is_begun = self.builder.columns.iter().any(is_begun);
+        let is_begun = self.builder.columns.iter().any(is_begun)
+            || self.columns.iter().any(|column| column.is_ended);
         // One that was begun is one too many behind the last, and missing before it.
         let more = u32::from(is_begun && self.ended >= self.row_groups);
         let (found, expected) = (self.ended.saturating_add(more), self.row_groups);
@@ -513,6 +599,20 @@ impl FileIndexBuilder {
             }
         }
         Ok(())
+    }
+
+    /// Copies a chunk of a column, with so many rows, as it is stored.
+    pub(crate) fn copy_chunk(
+        &mut self,
+        number: usize,
+        rows: u64,
+        stored: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), FileIndexError> {
+        let mut chunk = Vec::new();
+        extend(&mut chunk, stored)?;
+        self.columns[number].rows += rows;
+        self.put_chunk(number, chunk, out)
     }
 
     /// Lists a file whose rows were copied.

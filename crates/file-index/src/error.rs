@@ -57,6 +57,12 @@ pub enum FileIndexError {
         /// Columns of the index.
         columns: usize,
     },
+    /// Values of a column after [`end_column`](crate::FileBuilder::end_column), in the same row
+    /// group.
+    ColumnEnded {
+        /// Number of the column.
+        column: usize,
+    },
     /// A file without a name.
     FileName,
     /// More of something than an index can have.
@@ -139,6 +145,9 @@ impl Display for FileIndexError {
             }
             Self::ColumnOutOfRange { column, columns } => {
                 write!(f, "column {column}, but there are {columns}")
+            }
+            Self::ColumnEnded { column } => {
+                write!(f, "column {column}: the row group has ended in this column")
             }
             Self::FileName => write!(f, "a file without a name"),
             Self::TooMany { what, most } => {

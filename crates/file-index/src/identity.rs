@@ -1,5 +1,7 @@
 //! Which version of which file.
 
+use alloc::format;
+
 /// Which version of which file: its name, and what is known of its contents, as a listing says it.
 ///
 /// Names are compared byte for byte: give those of the engine's listing.
@@ -63,6 +65,35 @@ impl<'a> FileIdentity<'a> {
     /// The time of the last change, if it is known.
     pub fn modified(&self) -> Option<i64> {
         self.modified
+    }
+
+    /// Returns the time, in nanoseconds since 1970, from which each change of the file changes its
+    /// version, etag or time too. `None` if that always holds: a version or an etag is made of the
+    /// contents, or no time is known.
+    ///
+    /// Two changes within the resolution of a store's times have the same time. So does an etag
+    /// that is made of it, as that of local files. Builders read a file after this time, or store
+    /// its identity without etag and time, so that it stays unknown.
+    ///
+    /// ```
+    /// use blocked_bloom_file_index::FileIdentity;
+    /// let second = 1_000_000_000;
+    /// let file = FileIdentity::new("a.parquet", 10).with_modified(1_700_000_000 * second);
+    /// assert_eq!(file.settle_time(), Some(1_700_000_003 * second)); // whole seconds
+    /// assert_eq!(file.with_etag("\"5d41402a\"").settle_time(), None);
+    /// ```
+    pub fn settle_time(&self) -> Option<i64> {
+        let modified = self.modified?;
+        // As `object_store` makes it: inode, microseconds, bytes.
+        let (micros, length) = (modified.max(0) / 1000, self.length);
+        let of_time = |etag: &str| etag.ends_with(&format!("-{micros:x}-{length:x}"));
+        let is_strong = |etag: &str| !etag.is_empty() && !etag.starts_with("W/");
+        if self.version.is_some() || self.etag.is_some_and(|e| is_strong(e) && !of_time(e)) {
+            return None;
+        }
+        // FAT has even seconds, object stores whole ones; others the ticks of a kernel.
+        let is_whole = modified % 1_000_000_000 == 0;
+        Some(modified.saturating_add(if is_whole { 3_000_000_000 } else { 50_000_000 }))
     }
 
     /// Whether a listed file of this name is the one that was indexed.

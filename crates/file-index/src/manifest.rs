@@ -382,6 +382,19 @@ impl Manifest {
     /// Why it is not known: [`SameFile`] says what must be equal. Of a name that was indexed more
     /// than once, why it is not the file that was indexed last.
     pub fn file(&self, listed: &FileIdentity<'_>) -> Result<FileEntry<'_>, UnknownReason> {
+        self.find_file(listed, self.same_file)
+    }
+
+    /// [`file`](Self::file) by a given rule.
+    ///
+    /// # Errors
+    ///
+    /// As [`file`](Self::file).
+    pub fn find_file(
+        &self,
+        listed: &FileIdentity<'_>,
+        same_file: SameFile,
+    ) -> Result<FileEntry<'_>, UnknownReason> {
         let hash = hash_of_name(listed.name().as_bytes());
         let end = self.name_index.partition_point(|&(other, _)| other <= hash);
         let mut why = None;
@@ -390,7 +403,7 @@ impl Manifest {
         for file in same.map(|&(_, file)| FileEntry { manifest: self, file: file as usize }) {
             let indexed = file.identity();
             if indexed.name() == listed.name() {
-                match indexed.check(listed, self.same_file) {
+                match indexed.check(listed, same_file) {
                     Ok(()) => return Ok(file),
                     Err(error) => why = why.or(Some(error)),
                 }

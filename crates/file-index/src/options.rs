@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher};
 use blocked_bloom_planes::{PlanesOptions, Shape, ShapeError};
 
+use crate::error::PART_VALUES;
+
 /// A column: its name, its field id if the table format has one, and what its values are hashed
 /// with.
 ///
@@ -76,10 +78,10 @@ impl Column {
 }
 
 const DEFAULT_RATE: f64 = 1e-4;
-const DEFAULT_PART_VALUES: u32 = 256;
+pub(crate) const DEFAULT_PART_VALUES: u32 = 256;
 pub(crate) const DEFAULT_MEMORY: u64 = 64 << 20;
 /// Between them the arithmetic of memory cannot overflow.
-const MEMORY: (u64, u64) = (1 << 20, 1 << 50);
+pub(crate) const MEMORY: (u64, u64) = (1 << 20, 1 << 50);
 
 /// What an index is to be. Makes builders.
 ///
@@ -98,7 +100,7 @@ pub struct FileIndexOptions {
     pub(crate) columns: Vec<Column>,
     pub(crate) tag: u64,
     pub(crate) rate: f64,
-    pub(crate) part_values: u32,
+    pub(crate) part_values: Option<u32>,
     pub(crate) memory: u64,
 }
 
@@ -115,7 +117,7 @@ impl FileIndexOptions {
             columns,
             tag,
             rate: DEFAULT_RATE,
-            part_values: DEFAULT_PART_VALUES,
+            part_values: None,
             memory: DEFAULT_MEMORY,
         }
     }
@@ -135,7 +137,18 @@ impl FileIndexOptions {
     /// of more values are read faster where row groups have many, and waste more where they have
     /// few.
     pub fn with_part_values(self, values: u32) -> Self {
-        FileIndexOptions { part_values: values, ..self }
+        FileIndexOptions { part_values: Some(values), ..self }
+    }
+
+    /// Chooses the values of a part from the numbers of values that row groups have, as the footers
+    /// of files say, unless [`with_part_values`](Self::with_part_values) has set it. A few hundred
+    /// row groups of different files suffice.
+    ///
+    /// Of all sizes of parts up to 512 values it takes the one with the fewest bits in all, or 256
+    /// if that needs at most 2 % more. Row groups of 300 values take 24 bits a value instead of 39.
+    pub fn with_row_groups_of(self, values: &[u64]) -> Self {
+        let part_values = self.part_values.or_else(|| cheapest_part_values(values, self.rate));
+        FileIndexOptions { part_values, ..self }
     }
 
     /// Sets the memory that a builder may use, 1 MiB to 1 PiB, and never less than twice the bits
@@ -176,4 +189,40 @@ pub(crate) fn shape(values: u32, rate: f64) -> Result<Shape, ShapeError> {
         shape = Shape::for_bits_per_item(values.into(), bits_per_value)?;
     }
     Ok(shape)
+}
+
+/// Most values of a part that [`FileIndexOptions::with_row_groups_of`] chooses: larger parts are
+/// wasted on the next row groups if these are smaller.
+const MAX_CHOSEN: u64 = 512;
+/// Row groups of at least so many values fill parts of any size.
+const MANY_VALUES: u64 = 64 * MAX_CHOSEN;
+
+/// The values of a part with which row groups of these sizes take the fewest bits; `None` for the
+/// default.
+fn cheapest_part_values(row_groups: &[u64], rate: f64) -> Option<u32> {
+    let mut sizes: Vec<u64> =
+        row_groups.iter().map(|&values| values.min(MANY_VALUES)).filter(|&v| v > 0).collect();
+    sizes.sort_unstable();
+    // A quantile in 64 stands for the sizes around it.
+    let quantiles: Vec<u64> =
+        (0..64).filter_map(|i| sizes.get(i * sizes.len() / 64)).copied().collect();
+    let bits = |part_values: u32| {
+        let planes = u64::from(shape(part_values, rate).ok()?.planes());
+        let parts = |values: &u64| values.div_ceil(part_values.into());
+        Some(planes * quantiles.iter().map(parts).sum::<u64>())
+    };
+    let default = bits(DEFAULT_PART_VALUES).filter(|&bits| bits > 0)?;
+    // The best size divides one of the row groups into parts without a rest.
+    let divided = quantiles.iter().flat_map(|&values| {
+        let fewest = values.div_ceil(MAX_CHOSEN);
+        (fewest..fewest + 3).map(move |parts| values.div_ceil(parts))
+    });
+    let smallest = u64::from(PART_VALUES.0);
+    let mut candidates: Vec<u32> =
+        divided.map(|values| values.clamp(smallest, MAX_CHOSEN) as u32).collect();
+    candidates.sort_unstable();
+    candidates.dedup();
+    let costs = candidates.into_iter().filter_map(|values| Some((bits(values)?, values)));
+    let (least, best) = costs.min()?;
+    (least as f64 * 1.02 < default as f64).then_some(best)
 }
