@@ -1,5 +1,5 @@
-//! One index over the Parquet files of a data set. The reading, and what the values of a type are
-//! as keys, are Python's: `file_index.py`.
+//! One index over the Parquet files of a data set. `file_index.py` reads the files and converts
+//! values to keys.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -94,7 +94,7 @@ fn hash(
     Ok(())
 }
 
-/// An index that is being written beside the file whose place it takes.
+/// Writes an index to a temporary file, which then replaces the old one.
 #[pyclass(module = "blocked_bloom._native")]
 #[derive(Debug)]
 pub(crate) struct FileIndexWriter {
@@ -102,7 +102,7 @@ pub(crate) struct FileIndexWriter {
     seeds: Vec<u64>,
     /// `None` once it is finished.
     parts: Option<(FileIndexBuilder, Replacement)>,
-    /// Writing failed: what was built is of no use.
+    /// Writing failed, so the index cannot be finished.
     #[pyo3(get)]
     failed: bool,
 }
@@ -111,7 +111,7 @@ impl FileIndexWriter {
     fn begin(path: PathBuf, columns: &[Column], builder: FileIndexBuilder) -> PyResult<Self> {
         let Target::File(file, old) = Target::from_path(&path) else {
             let shown = path.display();
-            return Err(PyValueError::new_err(format!("{shown} is no regular file")));
+            return Err(PyValueError::new_err(format!("{shown} is not a regular file")));
         };
         let new = Replacement::begin(&file, old).map_err(|e| Error::Io(e).for_file(&path))?;
         let seeds = columns.iter().map(|column| seed(column.key_hash()));
@@ -324,7 +324,7 @@ impl OpenedFileIndex {
     }
 }
 
-/// What is looked up: a column, the seed of the hashes of the values, the types in which files may
+/// A lookup: a column, the seed of the hashes of the values, the types in which files may
 /// have them, and the values as arrays.
 type Lookup<'py> = (usize, u64, HashSet<String>, Vec<Bound<'py, PyAny>>);
 

@@ -422,7 +422,7 @@ def test_an_index_is_replaced_as_a_whole(data, monkeypatch):
     assert path.read_bytes() != before and path.stat().st_ino != inode
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     os.mkfifo(data.parent / "fifo")
-    with pytest.raises(ValueError, match="is no regular file"):
+    with pytest.raises(ValueError, match="is not a regular file"):
         FileIndex.build(data, ["user"], data.parent / "fifo")
     assert stat.S_ISFIFO((data.parent / "fifo").stat().st_mode)
 

@@ -244,7 +244,7 @@ impl Manifest {
         let (name, length, [known]) = (reader.text()?, reader.number()?, reader.array()?);
         let is_complete = !name.is_empty();
         if known > 7 || !is_complete && (length > 0 || known > 0) {
-            return Err(reader.error("unsupported flags of a file (supported: 0 to 7)"));
+            return Err(reader.error("unsupported flags of a file (supported: 0 to 7); written by a later release?"));
         }
         let mut text = |bit: u8| (known & bit != 0).then(|| reader.text()).transpose();
         let (etag, version) = (text(1)?, text(2)?);

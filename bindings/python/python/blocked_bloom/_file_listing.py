@@ -50,7 +50,7 @@ class Listing:
         self.schema = None
         self.filesystem: Any = fs.LocalFileSystem()
         self._prefix = ""
-        #: What is known of files that a listing of a folder has reported.
+        #: Files that the listing of a folder has reported, with their details.
         self._listed: dict[str, Any] = {}
         #: The folder or pattern without files.
         self.missing: str | None = None

@@ -255,7 +255,7 @@ def _times(values: Any, data_type: Any) -> Any:
 
 
 def _cast_times(array: Any, data_type: Any) -> Any:
-    """Casts those dates and times that stay what they are."""
+    """Casts dates and times, and drops values that a cast would change."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -155,7 +155,7 @@ def _add(
     identity: Any,
     known: Any,
 ) -> str | None:
-    """Adds a file. Returns what is not indexed of it, if anything."""
+    """Adds a file. Returns a reason if parts of it are not indexed."""
     import pyarrow.parquet as parquet
 
     with listing.filesystem.open_input_file(path) as opened:
@@ -217,7 +217,7 @@ class FileIndex:
         self._root, self._name_suffices, self._memory = root, name_suffices, memory
         self._index = OpenedFileIndex(self._path, name_suffices)
         #: The files that the last `build` or `update` could not index, or not in full, with the
-        #: reason. Lookups return what is not indexed.
+        #: reason. Lookups return those files and row groups.
         self.left_out: dict[str, str] = {}
 
     def __reduce__(self) -> Any:
