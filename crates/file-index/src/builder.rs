@@ -17,10 +17,11 @@ use crate::options::{
 };
 use crate::part::{part_of_mixed, unmix};
 
-/// Takes files, and gives back the bytes of the index in pieces while it grows: those that
-/// [`FileBuilder::end_row_group`] and [`finish`](Self::finish) return, one behind the other.
+/// Builds an index from files, and returns its bytes in pieces while it grows: those of
+/// [`FileBuilder::end_row_group`], [`FileBuilder::end_column`] and [`finish`](Self::finish), in
+/// this order.
 ///
-/// Memory: that of the options, and for each file its name and some bytes a row group.
+/// Memory: as the options say, plus the name of each file and a few bytes a row group.
 ///
 /// ```
 /// # use blocked_bloom::KeyHash;
@@ -38,7 +39,7 @@ use crate::part::{part_of_mixed, unmix};
 /// assert_eq!((builder.files(), builder.values()), (3, 3));
 /// stored.extend(builder.finish()?);
 ///
-/// // Later more files: what comes behind the first bytes of the index that there is.
+/// // More files later: the new index begins with the first bytes of the old one.
 /// let index = FileIndex::from_bytes(&stored[..])?;
 /// let builder = index.manifest().appender(8);
 /// let mut appended = stored[..builder.kept_bytes() as usize].to_vec();
@@ -66,7 +67,7 @@ pub struct FileIndexBuilder {
 }
 
 impl FileIndexOptions {
-    /// A builder of such an index.
+    /// Creates a builder.
     ///
     /// # Errors
     ///
@@ -135,20 +136,19 @@ fn max_hashes(memory: u64) -> usize {
 }
 
 impl Manifest {
-    /// The tag of what is made of this index: another one even if the caller gives the same tag as
-    /// before.
+    /// The tag of an index that is made from this one. It differs even if the caller passes the
+    /// same tag twice.
     pub(crate) fn tag_after(&self, tag: u64) -> u64 {
         KeyHasher::with_seed(tag).hash(self.id().to_le_bytes())
     }
 
-    /// A builder that appends files to this index. It returns what comes behind the first
-    /// [`kept_bytes`](FileIndexBuilder::kept_bytes) of this one in the new index. `tag` is as in
-    /// [`FileIndexOptions::new`](crate::FileIndexOptions::new); with the checksum of this index it
-    /// tells the new one from it.
+    /// Returns a builder that appends files to this index. The new index consists of the first
+    /// [`kept_bytes`](FileIndexBuilder::kept_bytes) of this one and the bytes that the builder
+    /// returns. `tag` is as in [`FileIndexOptions::new`](crate::FileIndexOptions::new).
     ///
-    /// The builder uses 64 MiB, or what the index was built with if that is more. Each appending
-    /// adds planes of its own, which lookups by ranges read one by one, and which are padded:
-    /// append many files at a time, and [compact](crate::FileIndex::compact) now and then.
+    /// The builder uses 64 MiB, or the memory of the first build if that was more. Each update adds
+    /// padded planes, which lookups by ranges read separately. Append many files at a time, or use
+    /// [`FileIndex::merging_appender`](crate::FileIndex::merging_appender).
     pub fn appender(&self, tag: u64) -> FileIndexBuilder {
         let mut builder = self.empty_appender(tag);
         for (column, indexed) in builder.columns.iter_mut().zip(&self.columns) {
@@ -183,8 +183,8 @@ impl Manifest {
 }
 
 impl FileIndexBuilder {
-    /// Begins a file: its own type of each column as text, and how many row groups it has. A column
-    /// that is not in the file, or whose values have other keys there, is `None`, and unknown.
+    /// Begins a file. `types` are the file's own types of the columns as text: `None` for a column
+    /// that is missing, or whose values have other keys.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ impl FileIndexBuilder {
         self.kept
     }
 
-    /// Files that were added.
+    /// Number of files added.
     pub fn files(&self) -> u64 {
         self.added
     }
@@ -238,8 +238,7 @@ impl FileIndexBuilder {
         self.values
     }
 
-    /// Row groups with more different values of a column than there is memory for, which are not
-    /// indexed.
+    /// Row groups of columns that are not indexed, since their values did not fit in the memory.
     pub fn oversized(&self) -> u64 {
         self.columns.iter().map(|column| column.oversized).sum()
     }
@@ -257,8 +256,8 @@ impl FileIndexBuilder {
         self.max_hashes.saturating_sub(used.sum())
     }
 
-    /// Memory that is held between two calls. The bytes that a call returns come on top: a quarter
-    /// of what the options say at most.
+    /// Memory that is held between two calls. The bytes that a call returns are not included: at
+    /// most a quarter of the memory of the options.
     pub fn memory_bytes(&self) -> u64 {
         let of_column = |column: &ColumnBuilder| {
             let planes = column.planes.as_ref().map_or(0, PlanesBuilder::memory_bytes);
@@ -268,7 +267,7 @@ impl FileIndexBuilder {
         self.columns.iter().map(of_column).sum::<u64>() + manifest as u64
     }
 
-    /// Ends the row group of a column, of which `listed` says the number of values.
+    /// Ends the row group of a column, and writes its number of values to `listed`.
     fn end_row_group(
         &mut self,
         number: usize,
@@ -304,8 +303,8 @@ impl FileIndexBuilder {
         Ok(())
     }
 
-    /// Ends the present chunk of a column, if there is one, of which these bytes are not yet
-    /// given out.
+    /// Ends the present chunk of a column, if there is one. `stored` are its bytes that no call has
+    /// returned yet.
     pub(crate) fn end_chunk(
         &mut self,
         number: usize,
@@ -401,7 +400,7 @@ pub(crate) fn extend(bytes: &mut Vec<u8>, more: &[u8]) -> Result<(), FileIndexEr
     Ok(())
 }
 
-/// What the manifest says of a column in a file.
+/// The entry of a column for a file, in the manifest.
 #[derive(Debug)]
 struct Listed {
     bytes: Vec<u8>,
@@ -439,7 +438,7 @@ pub struct FileBuilder<'b> {
 
 impl FileBuilder<'_> {
     /// Adds values of a column in the present row group, hashed by the column's hasher: all, or
-    /// each once. NULL is no value. Those of a column that is unknown in the file do nothing.
+    /// each once, without NULL. Has no effect if the column is unknown in the file.
     ///
     /// # Errors
     ///
@@ -455,8 +454,7 @@ impl FileBuilder<'_> {
         indexed.insert(hashes, max_hashes).inspect_err(|_| indexed.hashes = None)
     }
 
-    /// Says that the values of a column in the present row group are not all known: it is always
-    /// read.
+    /// Marks the present row group as not indexed in a column: it is always a candidate.
     ///
     /// # Errors
     ///
@@ -532,13 +530,13 @@ impl FileBuilder<'_> {
     ///
     /// # Errors
     ///
-    /// [`FileIndexError::RowGroups`] if it had more or fewer row groups than was said, or values
-    /// behind the last. It is not in the index then.
+    /// [`FileIndexError::RowGroups`] if the file has a different number of row groups than
+    /// announced, or values after the last. It is not in the index then.
     pub fn end(mut self) -> Result<(), FileIndexError> {
         let is_begun = |column: &ColumnBuilder| !column.hashes.as_ref().is_some_and(Vec::is_empty);
         let is_begun = self.builder.columns.iter().any(is_begun)
             || self.columns.iter().any(|column| column.is_ended);
-        // One that was begun is one too many behind the last, and missing before it.
+        // A row group that was begun and not ended counts only if it is one too many.
         let more = u32::from(is_begun && self.ended >= self.row_groups);
         let (found, expected) = (self.ended.saturating_add(more), self.row_groups);
         self.is_complete = found == expected;
@@ -549,7 +547,7 @@ impl FileBuilder<'_> {
     }
 }
 
-/// What was appended of a file that is not in the index stays there, under no name.
+/// The rows of an incomplete file stay in the planes, and belong to a file without a name.
 impl Drop for FileBuilder<'_> {
     fn drop(&mut self) {
         for column in &mut self.builder.columns {
@@ -574,7 +572,7 @@ impl Drop for FileBuilder<'_> {
     }
 }
 
-/// What merging indexes takes.
+/// Copies rows of other indexes.
 impl FileIndexBuilder {
     /// Copies rows of planes of a column.
     pub(crate) fn copy(

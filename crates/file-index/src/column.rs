@@ -1,5 +1,5 @@
-//! What a builder collects of one column: hashes of the present row group, and planes of the
-//! present chunk.
+//! The part of a builder for one column: hashes of the present row group, and planes of the present
+//! chunk.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use crate::part::mix;
 /// Hashes that a row group has space for at first.
 const FIRST_HASHES: usize = 1024;
 
-/// What is collected of a column.
+/// Collects the values of a column.
 #[derive(Debug)]
 pub(crate) struct ColumnBuilder {
     pub(crate) column: Column,

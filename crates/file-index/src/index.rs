@@ -15,8 +15,8 @@ use crate::manifest::{Chunk, FileEntry, Manifest};
 
 /// An index in memory, with its bytes: a `Vec<u8>`, a mapped file, an `Arc<[u8]>`, a slice.
 ///
-/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from
-/// what was opened, every row group is a candidate.
+/// The owner of the bytes is not trusted to lend the same slice twice. If the length changes, every
+/// row group is a candidate.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
@@ -54,8 +54,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
     ///
     /// # Errors
     ///
-    /// [`FileIndexError`] says what was found. Every truncation, extension and flipped bit is an
-    /// error. Everything is unknown then.
+    /// A [`FileIndexError`] with the fault. Every truncation, extension and flipped bit is one.
     pub fn from_bytes(bytes: B) -> Result<Self, FileIndexError> {
         // Once: the owner may lend others the next time.
         let slice = bytes.as_ref();
@@ -129,10 +128,9 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         Ok(found)
     }
 
-    /// The bytes of an index of the files that `keep` keeps, in which the planes of what was
-    /// appended are merged. `tag` is as in
-    /// [`FileIndexOptions::new`](crate::FileIndexOptions::new), and must be another one. Cost:
-    /// copies every bit; memory: the new index, and 64 MiB.
+    /// Returns the bytes of an index of the files that `keep` accepts, with all planes of a column
+    /// merged. `tag` is as in [`FileIndexOptions::new`](crate::FileIndexOptions::new), and must
+    /// differ from this index's. Cost: copies every bit. Memory: the new index, and 64 MiB.
     ///
     /// # Errors
     ///

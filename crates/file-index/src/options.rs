@@ -1,4 +1,4 @@
-//! What an index is to be: columns, how often a row group is read in vain, memory.
+//! Options of an index: columns, rate of false positives, memory.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,8 +8,7 @@ use blocked_bloom_planes::{PlanesOptions, Shape, ShapeError};
 
 use crate::error::PART_VALUES;
 
-/// A column: its name, its field id if the table format has one, and what its values are hashed
-/// with.
+/// A column: its name, the hash of its values, and its field id if the table format has one.
 ///
 /// A file whose values have other keys (strings instead of integers) is not indexed in this column.
 ///
@@ -61,7 +60,7 @@ impl Column {
         self.field_id
     }
 
-    /// What the values are hashed with: decided once, stored, and checked by
+    /// The hash of the values: chosen once, stored, and checked by
     /// [`Manifest::lookup`](crate::Manifest::lookup).
     pub fn key_hash(&self) -> KeyHash {
         self.key_hash
@@ -83,7 +82,7 @@ pub(crate) const DEFAULT_MEMORY: u64 = 64 << 20;
 /// Between them the arithmetic of memory cannot overflow.
 pub(crate) const MEMORY: (u64, u64) = (1 << 20, 1 << 50);
 
-/// What an index is to be. Makes builders.
+/// The settings of an index: columns, rate of false positives, size of parts, memory.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
@@ -105,13 +104,13 @@ pub struct FileIndexOptions {
 }
 
 impl FileIndexOptions {
-    /// An index of these columns, in which one row group of 10,000 is read in vain, with parts of
-    /// 256 values, built in 64 MiB.
+    /// The settings of an index of these columns, with one false-positive row group in 10,000,
+    /// parts of 256 values, and 64 MiB of memory.
     ///
-    /// `tag` must differ from that of every other index that was or will be stored at the same
-    /// place, and of what is appended to it: the time in nanoseconds, or a random number. A reader
-    /// that loads ranges of an index which was replaced since it opened the manifest then sees it;
-    /// with the same tag it might answer "nothing" where there is something.
+    /// `tag` must differ between all indexes that are ever stored at the same place, updates
+    /// included: use the time in nanoseconds, or a random number. A reader that opened the manifest
+    /// of a replaced index then detects that ranges are those of another one. With equal tags it
+    /// could miss row groups.
     pub fn new(columns: Vec<Column>, tag: u64) -> Self {
         FileIndexOptions {
             columns,
@@ -127,8 +126,8 @@ impl FileIndexOptions {
         &self.columns
     }
 
-    /// Sets how many row groups the lookup of an absent value may read in vain, of how many in all.
-    /// Their ratio decides the size, and stays what it is when more is appended.
+    /// Sets the number of false-positive row groups for the lookup of an absent value, and the
+    /// number of row groups in all. Their ratio is the rate, which updates keep.
     pub fn with_false_row_groups(self, false_row_groups: f64, row_groups: u64) -> Self {
         FileIndexOptions { rate: false_row_groups / row_groups as f64, ..self }
     }
@@ -151,16 +150,17 @@ impl FileIndexOptions {
         FileIndexOptions { part_values, ..self }
     }
 
-    /// Sets the memory that a builder may use, 1 MiB to 1 PiB, and never less than twice the bits
-    /// of 512 parts: 47 MB for each column of parts of 16,384 values at the default rate. Three
-    /// eighths are for the different values of a row group: 2.7 million in 64 MiB, if there is one
-    /// column. One with more is not indexed, and always read.
+    /// Sets the memory of a builder, 1 MiB to 1 PiB. It is at least twice the bits of 512 parts: 47
+    /// MB for each column with parts of 16,384 values at the default rate. Three eighths are for
+    /// the different values of a row group in the columns that have not
+    /// [ended](crate::FileBuilder::end_column): 2.7 million in 64 MiB. Columns with more are not
+    /// indexed in this row group, which is always read.
     pub fn with_memory(self, bytes: u64) -> Self {
         FileIndexOptions { memory: bytes.clamp(MEMORY.0, MEMORY.1), ..self }
     }
 
-    /// What the planes of a column are to be, without a tag. A group of rows, which a builder holds
-    /// twice, takes a quarter of the memory of the column.
+    /// The options of the planes of a column, without a tag. A builder holds a group of rows twice,
+    /// and each takes a quarter of the column's share of the memory.
     pub(crate) fn planes(&self, column: &Column, shape: Shape) -> PlanesOptions {
         let bytes = self.memory / 4 / self.columns.len() as u64;
         let rows = (8 * bytes / u64::from(shape.planes())).clamp(512, 1 << 20) as u32;
