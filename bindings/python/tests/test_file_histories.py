@@ -226,3 +226,18 @@ def test_a_lookup_on_s3_is_one_listing(tmp_path, s3, monkeypatch):
     monkeypatch.setattr(type(s3), "_iterdir", listed)
     assert history.index.files(t="absent") == []
     assert "head_object" not in calls and next(pages) == 1, calls
+
+
+def test_files_and_patterns_of_a_store(tmp_path):
+    memory = fsspec.filesystem("memory")
+    history = History(random.Random(2), memory, "/p", str(tmp_path / "i"), "memory:///p")
+    for name in ("a", "_c", ".d"):
+        history.add(name)
+    for url, count in (("memory:///p/*.parquet", None), ("memory:///p/_c.parquet", 1),
+                       ("memory:///p", 3), (["memory:///p/a.parquet", "memory:///p/_c.parquet"], 2)):
+        index = FileIndex.build(url, ["t"], tmp_path / "i")
+        assert index.files(t="absent") == [] and index.update() == 0
+        assert len(index) == (count or len(memory.glob("/p/*.parquet")))
+    with pytest.raises(ValueError, match="no files in memory:///none"):
+        FileIndex.build("memory:///none", ["t"], tmp_path / "i")
+    memory.rm("/p", recursive=True)

@@ -102,10 +102,12 @@ class Listing:
             if any(c in inner for c in "*?["):
                 found = self._fsspec.glob(inner, detail=True)
             else:
-                found = self._fsspec.find(inner, detail=True)
+                found = {
+                    path: info for path, info in self._fsspec.find(inner, detail=True).items()
+                    if path == inner or _is_data(path[len(inner):])
+                }
             self._listed = {
-                path: info for path, info in found.items()
-                if info.get("type") == "file" and _is_data(path[len(inner):] or path)
+                path: info for path, info in found.items() if info.get("type") == "file"
             }
             if not self._listed:
                 self.missing = path

@@ -188,8 +188,8 @@ def _add(
 class FileIndex:
     """One index over the Parquet files of a data set, which returns the row groups to read.
 
-    `build` writes an index, `open` opens it. The files are those that the data set has at the time
-    of a lookup. A file that is not known as it is now, by name, length, and etag or time, is always
+    `build` writes an index, `open` opens it. Folders, patterns and URLs are listed again at each
+    lookup, while a dataset of pyarrow keeps the files that it found when it was made. A file that is not known as it is now, by name, length, and etag or time, is always
     returned.
 
     >>> import os, tempfile
