@@ -149,10 +149,10 @@ fn a_prefix_that_the_rule_does_not_cut_is_a_mistake() {
     let rule = PrefixExtractor::fixed(4);
     for prefix in [Some(&b"abc"[..]), Some(b"abcde"), None] {
         let rule = rule.clone();
-        let inserted = std::panic::catch_unwind(move || {
+        let inserted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
             let mut builder = options().with_prefixes(rule).builder();
             builder.insert_with_prefix("abcd/1", prefix)
-        });
+        }));
         let message = inserted.unwrap_err();
         let message = message.downcast_ref::<&str>().expect("a text");
         assert!(message.contains("not the one that the options' extractor cuts"), "{message}");

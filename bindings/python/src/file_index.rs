@@ -1,5 +1,5 @@
-//! One index over the Parquet files of a data set. The reading, and what the values of a type are
-//! as keys, are Python's: `file_index.py`.
+//! One index over the Parquet files of a data set. `file_index.py` reads the files and converts
+//! values to keys.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use blocked_bloom::KeyHash;
 use blocked_bloom_file_index::{
     Candidates, Column, FileBuilder, FileEntry, FileIdentity, FileIndex, FileIndexBuilder,
-    FileIndexError, FileIndexOptions, Pruned, SameFile,
+    FileIndexError, FileIndexOptions, Manifest, Pruned, SameFile, UnknownReason,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -53,6 +53,19 @@ impl Listed {
         }
         identity
     }
+
+    /// The file as it was indexed. Where neither the store nor the index knows an etag or a time,
+    /// name and length decide: nothing would change if it were read again.
+    fn entry<'m>(&self, manifest: &'m Manifest) -> Option<FileEntry<'m>> {
+        let identity = self.identity();
+        match manifest.file(&identity) {
+            Ok(entry) => Some(entry),
+            Err(UnknownReason::NoTag) if self.2.is_none() && self.3.is_none() => {
+                manifest.find_file(&identity, SameFile::Name).ok()
+            }
+            Err(_) => None,
+        }
+    }
 }
 
 /// Gives the hashes of an Arrow array, but for NULL, to an operation.
@@ -82,7 +95,7 @@ fn hash(
     })
 }
 
-/// An index that is being written beside the file whose place it takes.
+/// Writes an index to a temporary file, which then replaces the old one.
 #[pyclass(module = "blocked_bloom._native")]
 #[derive(Debug)]
 pub(crate) struct FileIndexWriter {
@@ -90,7 +103,7 @@ pub(crate) struct FileIndexWriter {
     seeds: Vec<u64>,
     /// `None` once it is finished.
     parts: Option<(FileIndexBuilder, Replacement)>,
-    /// Writing failed: what was built is of no use.
+    /// Writing failed, so the index cannot be finished.
     #[pyo3(get)]
     failed: bool,
 }
@@ -99,7 +112,7 @@ impl FileIndexWriter {
     fn begin(path: PathBuf, columns: &[Column], builder: FileIndexBuilder) -> PyResult<Self> {
         let Target::File(file, old) = Target::from_path(&path) else {
             let shown = path.display();
-            return Err(PyValueError::new_err(format!("{shown} is no regular file")));
+            return Err(PyValueError::new_err(format!("{shown} is not a regular file")));
         };
         let new = Replacement::begin(&file, old).map_err(|e| Error::Io(e).for_file(&path))?;
         let seeds = columns.iter().map(|column| seed(column.key_hash()));
@@ -129,7 +142,7 @@ fn seed(key_hash: KeyHash) -> PyResult<u64> {
 }
 
 /// Gives the values of a file to its builder. `batches` has lists of columns, each a number and its
-/// array, and None where a row group ends.
+/// array; a number where a column ends, and None where a row group ends.
 fn add(
     py: Python<'_>,
     seeds: &[u64],
@@ -141,6 +154,13 @@ fn add(
         let batch = batch?;
         if batch.is_none() {
             let bytes = file.end_row_group().map_err(error)?;
+            if let Err(error) = write(&bytes) {
+                return Ok(Err(error));
+            }
+            continue;
+        }
+        if let Ok(column) = batch.extract::<usize>() {
+            let bytes = file.end_column(column).map_err(error)?;
             if let Err(error) = write(&bytes) {
                 return Ok(Err(error));
             }
@@ -158,7 +178,9 @@ fn add(
 impl FileIndexWriter {
     /// A new index of columns, each a name and the seed of its hashes.
     #[new]
-    #[pyo3(signature = (path, columns, tag, false_row_groups=None, part_values=None, memory=None))]
+    #[pyo3(signature = (
+        path, columns, tag, false_row_groups=None, part_values=None, memory=None, counts=None
+    ))]
     fn new(
         path: PathBuf,
         columns: Vec<(String, u64)>,
@@ -166,6 +188,7 @@ impl FileIndexWriter {
         false_row_groups: Option<f64>,
         part_values: Option<u32>,
         memory: Option<u64>,
+        counts: Option<Vec<u64>>,
     ) -> PyResult<Self> {
         let columns =
             columns.into_iter().map(|(name, seed)| Column::new(name, KeyHash::Xxh3 { seed }));
@@ -180,30 +203,56 @@ impl FileIndexWriter {
         if let Some(bytes) = memory {
             options = options.with_memory(bytes);
         }
+        options = options.with_row_groups_of(&counts.unwrap_or_default());
         FileIndexWriter::begin(path, &columns, options.builder().map_err(error)?)
     }
 
-    /// An index that has, beside what is added, the files of another that are listed. If others
-    /// are in it, it is compacted.
+    /// An index of those files of another index that are listed, to which files are added. It is
+    /// compacted if others are in it, or if nothing is listed.
     #[staticmethod]
+    #[pyo3(signature = (path, index, listed, files, tag, memory=None))]
     fn from_index(
         py: Python<'_>,
         path: PathBuf,
         index: &OpenedFileIndex,
-        listed: Vec<Listed>,
+        listed: Option<Vec<Listed>>,
+        files: u64,
         tag: u64,
+        memory: Option<u64>,
     ) -> PyResult<Self> {
-        let compacted = py.detach(|| index.compacted(&listed, tag)).map_err(error)?;
-        let index = compacted.as_ref().unwrap_or(&index.index);
-        let columns: Vec<Column> = index.manifest().columns().cloned().collect();
-        // Another one than that of what was compacted, whose checksum is part of it.
-        let builder = index.manifest().appender(tag);
-        let kept = builder.kept_bytes() as usize;
+        let begin = || {
+            let compacted = index.compacted(listed.as_deref(), tag)?;
+            // Another tag than that of the compacted index, whose checksum is part of it.
+            compacted.as_ref().unwrap_or(&index.index).merging_appender(tag, files)
+        };
+        let (mut builder, kept) = py.detach(begin).map_err(error)?;
+        if let Some(bytes) = memory {
+            builder = builder.with_memory(bytes);
+        }
+        let columns: Vec<Column> = index.index.manifest().columns().cloned().collect();
         let mut writer = FileIndexWriter::begin(path, &columns, builder)?;
         let (_, new) = writer.parts()?;
-        let written = py.detach(|| new.file.write_all(&index.as_bytes()[..kept]));
+        let written = py.detach(|| new.file.write_all(&kept));
         writer.written(written)?;
         Ok(writer)
+    }
+
+    /// The time from which each change of a file changes its etag or time too.
+    #[staticmethod]
+    fn settle_time(listed: Listed) -> Option<i64> {
+        listed.identity().settle_time()
+    }
+
+    /// Most values that the columns of a row group may hold together.
+    #[getter]
+    fn max_values(&mut self) -> PyResult<u64> {
+        Ok(self.parts()?.0.max_values())
+    }
+
+    /// Row groups of columns with more values than that.
+    #[getter]
+    fn oversized(&mut self) -> PyResult<u64> {
+        Ok(self.parts()?.0.oversized())
     }
 
     /// Adds a file whose columns have these types. If an exception comes, it is left out; if
@@ -252,14 +301,22 @@ pub(crate) struct OpenedFileIndex {
 }
 
 impl OpenedFileIndex {
-    /// The index of the files that are listed as they were indexed, if it is not this one.
-    fn compacted(&self, listed: &[Listed], tag: u64) -> Result<Option<FileIndex>, FileIndexError> {
+    /// The index of the listed files in one piece, or of all without a listing; `None` if all are
+    /// listed.
+    fn compacted(
+        &self,
+        listed: Option<&[Listed]>,
+        tag: u64,
+    ) -> Result<Option<FileIndex>, FileIndexError> {
         let manifest = self.index.manifest();
+        let Some(listed) = listed else {
+            return FileIndex::from_bytes(self.index.compact(tag, |_| true)?).map(Some);
+        };
         let listed: HashMap<&str, &Listed> =
             listed.iter().map(|listed| (listed.0.as_str(), listed)).collect();
         let is_listed = |entry: FileEntry<'_>| {
             let listed = listed.get(entry.identity().name());
-            listed.is_some_and(|listed| manifest.file(&listed.identity()) == Ok(entry))
+            listed.is_some_and(|listed| listed.entry(manifest) == Some(entry))
         };
         if manifest.files().all(is_listed) {
             return Ok(None);
@@ -268,7 +325,7 @@ impl OpenedFileIndex {
     }
 }
 
-/// What is looked up: a column, the seed of the hashes of the values, the types in which files may
+/// A lookup: a column, the seed of the hashes of the values, the types in which files may
 /// have them, and the values as arrays.
 type Lookup<'py> = (usize, u64, HashSet<String>, Vec<Bound<'py, PyAny>>);
 
@@ -303,14 +360,38 @@ impl OpenedFileIndex {
         (manifest.row_groups(), manifest.stored_bytes(), manifest.files().len())
     }
 
+    /// For each column, its name and types; its row groups that are indexed, those of files without
+    /// the column or with other keys, and those with too many values; its values, and bytes; and
+    /// the row groups that the lookup of an absent value reads, on average.
+    fn describe(&self) -> Vec<(String, Vec<String>, [u64; 5], f64)> {
+        let manifest = self.index.manifest();
+        let of = |(number, column): (usize, &Column)| {
+            let (mut indexed, mut absent, mut oversized, mut values) = (0, 0, 0, 0);
+            for file in manifest.files() {
+                if file.column_type(number).is_none() {
+                    absent += u64::from(file.row_groups());
+                    continue;
+                }
+                for found in file.values(number) {
+                    *(if found.is_some() { &mut indexed } else { &mut oversized }) += 1;
+                    values += found.unwrap_or_default();
+                }
+            }
+            let types = manifest.types(number).map(String::from).collect();
+            let counts = [indexed, absent, oversized, values, manifest.column_bytes(number)];
+            (column.name().into(), types, counts, manifest.expected_false_row_groups(number))
+        };
+        manifest.columns().enumerate().map(of).collect()
+    }
+
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.index.as_bytes())
     }
 
-    /// Which listed files are known as they are listed.
+    /// Which listed files are in the index as they are listed.
     fn known(&self, py: Python<'_>, listed: Vec<Listed>) -> Vec<bool> {
         let manifest = self.index.manifest();
-        let is_known = |listed: &Listed| manifest.file(&listed.identity()).is_ok();
+        let is_known = |listed: &Listed| listed.entry(manifest).is_some();
         py.detach(|| listed.iter().map(is_known).collect())
     }
 

@@ -284,9 +284,9 @@ def test_golden(tmp_path, monkeypatch):
     names = pq.read_schema(parquet).names
     size = parquet.stat().st_size
     identity = ("golden_files.parquet", size, None, 4_000_000_000_123_456_789)
-    monkeypatch.setattr(module._Listing, "identity", lambda self, path: identity)
+    monkeypatch.setattr(module.Listing, "identity", lambda self, path: identity)
     monkeypatch.setattr(module.time, "time_ns", lambda: 1)
-    index = FileIndex.build(parquet, names, tmp_path / "index", false_row_groups=0.001)
+    index = FileIndex.build(parquet, names, tmp_path / "index", false_row_groups=0.001, part_values=256)
     types = [" ".join((name, str(seed), *types)) for name, seed, types in index._index.columns()]
     found = "\n".join([f"{key_hash((tmp_path / 'index').read_bytes()):#018x}", *types, ""])
     if os.environ.get("BLOCKED_BLOOM_BLESS"):
@@ -311,9 +311,9 @@ def test_columns_of_several_types(tmp_path):
         return {pathlib.Path(path).stem for path, _ in index.files(v=value)}
 
     always = {"text", "two", "none"}
-    # A value that does not fit a type is not looked up in its files.
+    # A value that a type cannot represent equals none of its values.
     assert left(index, 7) == {"i8", "i64", "u16", "bool"} | always
-    assert left(index, 300) == {"i8", "bool"} | always
+    assert left(index, 300) == {"bool"} | always
     for read, kept in [
         (pa.int64(), {"i8", "i64", "u16"}), (pa.int16(), {"i8"}), (pa.uint16(), {"u16"}),
         (pa.bool_(), {"bool"}), (pa.int32(), {"i8", "u16"}),
@@ -344,11 +344,10 @@ def test_misuse(data, tmp_path):
     for values, error, text in [
         ({}, TypeError, "no column"),
         ({"other": 1}, KeyError, "'other' in the index .it has trace, user"),
-        ({"trace": None}, ValueError, "None is no value"),
-        ({"trace": ["a", None]}, ValueError, "None is no value"),
+        ({"trace": None}, ValueError, "None cannot be looked up"),
+        ({"trace": ["a", None]}, ValueError, "None cannot be looked up"),
         ({"trace": 7}, TypeError, "trace: "),
         ({"user": "7"}, TypeError, "user: "),
-        ({"user": 1 << 70}, TypeError, "user: "),
     ]:
         with pytest.raises(error, match=text):
             index.files(**values)
@@ -423,7 +422,7 @@ def test_an_index_is_replaced_as_a_whole(data, monkeypatch):
     assert path.read_bytes() != before and path.stat().st_ino != inode
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     os.mkfifo(data.parent / "fifo")
-    with pytest.raises(ValueError, match="is no regular file"):
+    with pytest.raises(ValueError, match="is not a regular file"):
         FileIndex.build(data, ["user"], data.parent / "fifo")
     assert stat.S_ISFIFO((data.parent / "fifo").stat().st_mode)
 

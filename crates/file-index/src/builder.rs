@@ -12,13 +12,16 @@ use crate::column::ColumnBuilder;
 use crate::error::{FileIndexError, MAX_COLUMNS, MAX_ROW_GROUPS, PART_VALUES};
 use crate::identity::FileIdentity;
 use crate::manifest::{FileEntry, Manifest};
-use crate::options::{Column, DEFAULT_MEMORY, FileIndexOptions, shape};
+use crate::options::{
+    Column, DEFAULT_MEMORY, DEFAULT_PART_VALUES, FileIndexOptions, MEMORY, shape,
+};
 use crate::part::{part_of_mixed, unmix};
 
-/// Takes files, and gives back the bytes of the index in pieces while it grows: those that
-/// [`FileBuilder::end_row_group`] and [`finish`](Self::finish) return, one behind the other.
+/// Builds an index from files, and returns its bytes in pieces while it grows: those of
+/// [`FileBuilder::end_row_group`], [`FileBuilder::end_column`] and [`finish`](Self::finish), in
+/// this order.
 ///
-/// Memory: that of the options, and for each file its name and some bytes a row group.
+/// Memory: as the options say, plus the name of each file and a few bytes a row group.
 ///
 /// ```
 /// # use blocked_bloom::KeyHash;
@@ -36,7 +39,7 @@ use crate::part::{part_of_mixed, unmix};
 /// assert_eq!((builder.files(), builder.values()), (3, 3));
 /// stored.extend(builder.finish()?);
 ///
-/// // Later more files: what comes behind the first bytes of the index that there is.
+/// // More files later: the new index begins with the first bytes of the old one.
 /// let index = FileIndex::from_bytes(&stored[..])?;
 /// let builder = index.manifest().appender(8);
 /// let mut appended = stored[..builder.kept_bytes() as usize].to_vec();
@@ -57,12 +60,14 @@ pub struct FileIndexBuilder {
     pub(crate) kept: u64,
     added: u64,
     values: u64,
+    /// Space for hashes of the present row group, in all columns together.
+    max_hashes: usize,
     /// An error after which rows and manifest do not agree.
     failed: Option<FileIndexError>,
 }
 
 impl FileIndexOptions {
-    /// A builder of such an index.
+    /// Creates a builder.
     ///
     /// # Errors
     ///
@@ -79,22 +84,22 @@ impl FileIndexOptions {
                 return Err(FileIndexError::ColumnName { column });
             }
         }
-        let values = self.part_values;
+        let values = self.part_values.unwrap_or(DEFAULT_PART_VALUES);
         if !(PART_VALUES.0..=PART_VALUES.1).contains(&values) {
             return Err(FileIndexError::PartValues { values });
         }
-        FileIndexBuilder::new(self, shape(values, self.rate)?)
+        FileIndexBuilder::new(self, values, shape(values, self.rate)?)
     }
 }
 
 impl FileIndexBuilder {
-    fn new(options: &FileIndexOptions, shape: Shape) -> Result<Self, FileIndexError> {
-        let memory = options.memory / options.columns.len() as u64;
+    fn new(options: &FileIndexOptions, values: u32, shape: Shape) -> Result<Self, FileIndexError> {
         let columns = options.columns.iter().map(|column| {
             let planes = options.planes(column, shape);
-            ColumnBuilder::new(column.clone(), options.part_values, planes, memory)
+            ColumnBuilder::new(column.clone(), values, planes)
         });
-        Ok(FileIndexBuilder::from_columns(columns.collect(), options.tag))
+        let builder = FileIndexBuilder::from_columns(columns.collect(), options.tag);
+        Ok(builder.with_memory(options.memory))
     }
 
     pub(crate) fn from_columns(columns: Vec<ColumnBuilder>, tag: u64) -> Self {
@@ -108,47 +113,68 @@ impl FileIndexBuilder {
             kept: 0,
             added: 0,
             values: 0,
+            max_hashes: max_hashes(DEFAULT_MEMORY),
             failed: None,
         }
     }
+
+    /// Sets the memory for the values of a row group, as [`FileIndexOptions::with_memory`] does:
+    /// three eighths of these bytes. For builders that append to an index.
+    pub fn with_memory(self, bytes: u64) -> Self {
+        FileIndexBuilder { max_hashes: max_hashes(bytes), ..self }
+    }
+
+    /// Most different values that the columns of a row group may hold at the same time.
+    pub fn max_values(&self) -> u64 {
+        (self.max_hashes / 8 * 7) as u64
+    }
+}
+
+/// 8 bytes each, in three eighths of the memory.
+fn max_hashes(memory: u64) -> usize {
+    usize::try_from(memory.clamp(MEMORY.0, MEMORY.1) * 3 / 64).unwrap_or(usize::MAX)
 }
 
 impl Manifest {
-    /// The tag of what is made of this index: another one even if the caller gives the same tag as
-    /// before.
+    /// The tag of an index that is made from this one. It differs even if the caller passes the
+    /// same tag twice.
     pub(crate) fn tag_after(&self, tag: u64) -> u64 {
         KeyHasher::with_seed(tag).hash(self.id().to_le_bytes())
     }
 
-    /// A builder that appends files to this index. It returns what comes behind the first
-    /// [`kept_bytes`](FileIndexBuilder::kept_bytes) of this one in the new index. `tag` is as in
-    /// [`FileIndexOptions::new`](crate::FileIndexOptions::new); with the checksum of this index it
-    /// tells the new one from it.
+    /// Returns a builder that appends files to this index. The new index consists of the first
+    /// [`kept_bytes`](FileIndexBuilder::kept_bytes) of this one and the bytes that the builder
+    /// returns. `tag` is as in [`FileIndexOptions::new`](crate::FileIndexOptions::new).
     ///
-    /// The builder uses 64 MiB, or what the index was built with if that is more. Each appending
-    /// adds planes of its own, which lookups by ranges read one by one, and which are padded:
-    /// append many files at a time, and [compact](crate::FileIndex::compact) now and then.
+    /// The builder uses 64 MiB, or the memory of the first build if that was more. Each update adds
+    /// padded planes, which lookups by ranges read separately. Append many files at a time, or use
+    /// [`FileIndex::merging_appender`](crate::FileIndex::merging_appender).
     pub fn appender(&self, tag: u64) -> FileIndexBuilder {
-        let mut builder =
-            FileIndexBuilder::from_columns(self.column_builders(), self.tag_after(tag));
+        let mut builder = self.empty_appender(tag);
         for (column, indexed) in builder.columns.iter_mut().zip(&self.columns) {
             column.rows = indexed.owner.len() as u64;
         }
-        let of =
-            |(range, count): &(Range<usize>, u64)| (self.bytes[range.clone()].to_vec(), *count);
-        builder.chunks = of(&self.chunk_entries);
-        builder.files = of(&self.file_entries);
-        builder.row_groups = self.row_groups.into();
+        let (range, count) = &self.chunk_entries;
+        builder.chunks = (self.bytes[range.clone()].to_vec(), *count);
         (builder.kept, builder.written) = (self.trailer.offset, self.trailer.offset);
+        builder
+    }
+
+    /// A builder with the files of this index, and without their rows.
+    pub(crate) fn empty_appender(&self, tag: u64) -> FileIndexBuilder {
+        let mut builder =
+            FileIndexBuilder::from_columns(self.column_builders(), self.tag_after(tag));
+        let (range, count) = &self.file_entries;
+        builder.files = (self.bytes[range.clone()].to_vec(), *count);
+        builder.row_groups = self.row_groups.into();
         builder
     }
 
     /// Columns without rows.
     pub(crate) fn column_builders(&self) -> Vec<ColumnBuilder> {
-        let memory = DEFAULT_MEMORY / self.columns.len() as u64;
         let columns = self.columns.iter().map(|indexed| {
             let (column, part_values) = (indexed.column.clone(), indexed.part_values);
-            let mut builder = ColumnBuilder::new(column, part_values, indexed.options, memory);
+            let mut builder = ColumnBuilder::new(column, part_values, indexed.options);
             builder.types = indexed.types.iter().map(|name| name.get(&self.bytes).into()).collect();
             builder
         });
@@ -157,8 +183,8 @@ impl Manifest {
 }
 
 impl FileIndexBuilder {
-    /// Begins a file: its own type of each column as text, and how many row groups it has. A column
-    /// that is not in the file, or whose values have other keys there, is `None`, and unknown.
+    /// Begins a file. `types` are the file's own types of the columns as text: `None` for a column
+    /// that is missing, or whose values have other keys.
     ///
     /// # Errors
     ///
@@ -190,7 +216,7 @@ impl FileIndexBuilder {
         let columns = self.columns.iter_mut().zip(types).map(|(column, name)| {
             let mut listed = Vec::new();
             put_number(&mut listed, name.map_or(0, |name| column.type_number(name) + 1));
-            Listed { bytes: listed, is_indexed: name.is_some() }
+            Listed { bytes: listed, is_indexed: name.is_some(), is_ended: false }
         });
         let columns = columns.collect();
         Ok(FileBuilder { builder: self, head, columns, row_groups, ended: 0, is_complete: false })
@@ -202,7 +228,7 @@ impl FileIndexBuilder {
         self.kept
     }
 
-    /// Files that were added.
+    /// Number of files added.
     pub fn files(&self) -> u64 {
         self.added
     }
@@ -212,14 +238,26 @@ impl FileIndexBuilder {
         self.values
     }
 
-    /// Row groups with more different values of a column than there is memory for, which are not
-    /// indexed.
+    /// Row groups of columns that are not indexed, since their values did not fit in the memory.
     pub fn oversized(&self) -> u64 {
         self.columns.iter().map(|column| column.oversized).sum()
     }
 
-    /// Memory that is held between two calls. The bytes that a call returns come on top: a quarter
-    /// of what the options say at most.
+    /// Space for the hashes of a column: all that the other columns do not hold. Columns without
+    /// hashes give theirs up.
+    fn free_space(&mut self, column: usize) -> usize {
+        let others = self.columns.iter_mut().enumerate().filter(|(number, _)| *number != column);
+        let used = others.filter_map(|(_, other)| other.hashes.as_mut()).map(|hashes| {
+            if hashes.is_empty() {
+                *hashes = Vec::new();
+            }
+            hashes.capacity()
+        });
+        self.max_hashes.saturating_sub(used.sum())
+    }
+
+    /// Memory that is held between two calls. The bytes that a call returns are not included: at
+    /// most a quarter of the memory of the options.
     pub fn memory_bytes(&self) -> u64 {
         let of_column = |column: &ColumnBuilder| {
             let planes = column.planes.as_ref().map_or(0, PlanesBuilder::memory_bytes);
@@ -229,7 +267,7 @@ impl FileIndexBuilder {
         self.columns.iter().map(of_column).sum::<u64>() + manifest as u64
     }
 
-    /// Ends the row group of a column, of which `listed` says the number of values.
+    /// Ends the row group of a column, and writes its number of values to `listed`.
     fn end_row_group(
         &mut self,
         number: usize,
@@ -265,8 +303,8 @@ impl FileIndexBuilder {
         Ok(())
     }
 
-    /// Ends the present chunk of a column, if there is one, of which these bytes are not yet
-    /// given out.
+    /// Ends the present chunk of a column, if there is one. `stored` are its bytes that no call has
+    /// returned yet.
     pub(crate) fn end_chunk(
         &mut self,
         number: usize,
@@ -275,6 +313,16 @@ impl FileIndexBuilder {
     ) -> Result<(), FileIndexError> {
         let Some(planes) = self.columns[number].planes.take() else { return Ok(()) };
         extend(&mut stored, &planes.finish()?)?;
+        self.put_chunk(number, stored, out)
+    }
+
+    /// Adds a chunk of a column as it is stored.
+    fn put_chunk(
+        &mut self,
+        number: usize,
+        stored: Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FileIndexError> {
         self.begin(out);
         let (chunks, count) = &mut self.chunks;
         put_number(chunks, number as u64);
@@ -352,11 +400,13 @@ pub(crate) fn extend(bytes: &mut Vec<u8>, more: &[u8]) -> Result<(), FileIndexEr
     Ok(())
 }
 
-/// What the manifest says of a column in a file.
+/// The entry of a column for a file, in the manifest.
 #[derive(Debug)]
 struct Listed {
     bytes: Vec<u8>,
     is_indexed: bool,
+    /// In the present row group.
+    is_ended: bool,
 }
 
 /// A file that is being added to an index: [`FileIndexBuilder::file`]. One that is dropped without
@@ -388,22 +438,23 @@ pub struct FileBuilder<'b> {
 
 impl FileBuilder<'_> {
     /// Adds values of a column in the present row group, hashed by the column's hasher: all, or
-    /// each once. NULL is no value. Those of a column that is unknown in the file do nothing.
+    /// each once, without NULL. Has no effect if the column is unknown in the file.
     ///
     /// # Errors
     ///
     /// [`FileIndexError::ColumnOutOfRange`], [`FileIndexError::Alloc`].
     pub fn insert_hashes(&mut self, column: usize, hashes: &[u64]) -> Result<(), FileIndexError> {
-        let inserted = match self.column(column)? {
-            Some(column) => column.insert(hashes),
-            None => Ok(()),
-        };
+        let Some(indexed) = self.column(column)? else { return Ok(()) };
+        let mut max_hashes = 0;
+        if indexed.is_full(hashes.len()) {
+            max_hashes = self.builder.free_space(column);
+        }
+        let indexed = &mut self.builder.columns[column];
         // Some of them are in, perhaps.
-        inserted.inspect_err(|_| self.builder.columns[column].hashes = None)
+        indexed.insert(hashes, max_hashes).inspect_err(|_| indexed.hashes = None)
     }
 
-    /// Says that the values of a column in the present row group are not all known: it is always
-    /// read.
+    /// Marks the present row group as not indexed in a column: it is always a candidate.
     ///
     /// # Errors
     ///
@@ -419,7 +470,10 @@ impl FileBuilder<'_> {
     fn column(&mut self, column: usize) -> Result<Option<&mut ColumnBuilder>, FileIndexError> {
         let columns = self.columns.len();
         let error = FileIndexError::ColumnOutOfRange { column, columns };
-        let is_indexed = self.columns.get(column).ok_or(error)?.is_indexed;
+        let Listed { is_indexed, is_ended, .. } = *self.columns.get(column).ok_or(error)?;
+        if is_ended {
+            return Err(FileIndexError::ColumnEnded { column });
+        }
         Ok(self.builder.columns.get_mut(column).filter(|_| is_indexed))
     }
 
@@ -428,31 +482,61 @@ impl FileBuilder<'_> {
         self.builder.memory_bytes()
     }
 
-    /// Ends the present row group, and returns what is to be written then: often nothing.
+    /// Ends the present row group in one column, so that the next column can use the memory, and
+    /// returns the bytes to write: often none. Callers that insert large row groups column by
+    /// column call it after each column.
     ///
     /// # Errors
     ///
-    /// [`FileIndexError::Alloc`], [`FileIndexError::TooMany`]: the builder is of no more use then.
+    /// As [`end_row_group`](Self::end_row_group); [`FileIndexError::ColumnOutOfRange`],
+    /// [`FileIndexError::ColumnEnded`].
+    pub fn end_column(&mut self, column: usize) -> Result<Vec<u8>, FileIndexError> {
+        let mut out = Vec::new();
+        self.column(column)?;
+        self.end_columns(column..column + 1, &mut out)?;
+        Ok(out)
+    }
+
+    /// Ends the present row group, and returns the bytes to write: often none.
+    ///
+    /// # Errors
+    ///
+    /// [`FileIndexError::Alloc`], [`FileIndexError::TooMany`]. The builder cannot be used then.
     pub fn end_row_group(&mut self) -> Result<Vec<u8>, FileIndexError> {
         let mut out = Vec::new();
         self.ended = self.ended.saturating_add(1);
-        for (number, listed) in self.columns.iter_mut().enumerate().filter(|(_, c)| c.is_indexed) {
-            let ended = self.builder.end_row_group(number, &mut listed.bytes, &mut out);
-            ended.inspect_err(|error| self.builder.failed = Some(error.clone()))?;
-        }
+        self.end_columns(0..self.columns.len(), &mut out)?;
+        self.columns.iter_mut().for_each(|column| column.is_ended = false);
         Ok(out)
+    }
+
+    fn end_columns(
+        &mut self,
+        columns: Range<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FileIndexError> {
+        for number in columns {
+            let listed = &mut self.columns[number];
+            if listed.is_indexed && !listed.is_ended {
+                let ended = self.builder.end_row_group(number, &mut listed.bytes, out);
+                ended.inspect_err(|error| self.builder.failed = Some(error.clone()))?;
+            }
+            listed.is_ended = true;
+        }
+        Ok(())
     }
 
     /// Ends the file.
     ///
     /// # Errors
     ///
-    /// [`FileIndexError::RowGroups`] if it had more or fewer row groups than was said, or values
-    /// behind the last. It is not in the index then.
+    /// [`FileIndexError::RowGroups`] if the file has a different number of row groups than
+    /// announced, or values after the last. It is not in the index then.
     pub fn end(mut self) -> Result<(), FileIndexError> {
         let is_begun = |column: &ColumnBuilder| !column.hashes.as_ref().is_some_and(Vec::is_empty);
-        let is_begun = self.builder.columns.iter().any(is_begun);
-        // One that was begun is one too many behind the last, and missing before it.
+        let is_begun = self.builder.columns.iter().any(is_begun)
+            || self.columns.iter().any(|column| column.is_ended);
+        // A row group that was begun and not ended counts only if it is one too many.
         let more = u32::from(is_begun && self.ended >= self.row_groups);
         let (found, expected) = (self.ended.saturating_add(more), self.row_groups);
         self.is_complete = found == expected;
@@ -463,7 +547,7 @@ impl FileBuilder<'_> {
     }
 }
 
-/// What was appended of a file that is not in the index stays there, under no name.
+/// The rows of an incomplete file stay in the planes, and belong to a file without a name.
 impl Drop for FileBuilder<'_> {
     fn drop(&mut self) {
         for column in &mut self.builder.columns {
@@ -488,7 +572,7 @@ impl Drop for FileBuilder<'_> {
     }
 }
 
-/// What merging indexes takes.
+/// Copies rows of other indexes.
 impl FileIndexBuilder {
     /// Copies rows of planes of a column.
     pub(crate) fn copy(
@@ -513,6 +597,20 @@ impl FileIndexBuilder {
             }
         }
         Ok(())
+    }
+
+    /// Copies a chunk of a column, with so many rows, as it is stored.
+    pub(crate) fn copy_chunk(
+        &mut self,
+        number: usize,
+        rows: u64,
+        stored: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), FileIndexError> {
+        let mut chunk = Vec::new();
+        extend(&mut chunk, stored)?;
+        self.columns[number].rows += rows;
+        self.put_chunk(number, chunk, out)
     }
 
     /// Lists a file whose rows were copied.

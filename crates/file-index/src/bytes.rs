@@ -11,7 +11,7 @@ use crate::error::FileIndexError;
 pub const MAGIC: [u8; 8] = *b"\x89BBFIDX\n";
 const VERSION: u16 = 1;
 
-/// Where the manifest is: the record that ends an index. The one that begins it says nothing.
+/// The location of the manifest: the record that ends an index. In the first record it is zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trailer {
     pub(crate) offset: u64,
@@ -126,7 +126,7 @@ impl<'m> Reader<'m> {
         for shift in (0..64).step_by(7) {
             let [byte] = self.array()?;
             let bits = u64::from(byte & 0x7f);
-            // A number has one form: no bits past 64, and no zeros behind it.
+            // A number has one form: no bits past 64, and no trailing zeros.
             if bits << shift >> shift != bits || (byte == 0 && shift > 0) {
                 break;
             }

@@ -1,5 +1,5 @@
-//! What a builder collects of one column: hashes of the present row group, and planes of the
-//! present chunk.
+//! The part of a builder for one column: hashes of the present row group, and planes of the present
+//! chunk.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use crate::part::mix;
 /// Hashes that a row group has space for at first.
 const FIRST_HASHES: usize = 1024;
 
-/// What is collected of a column.
+/// Collects the values of a column.
 #[derive(Debug)]
 pub(crate) struct ColumnBuilder {
     pub(crate) column: Column,
@@ -28,19 +28,11 @@ pub(crate) struct ColumnBuilder {
     pub(crate) rows: u64,
     /// Hashes of the present row group, mixed. None that are known not to be all.
     pub(crate) hashes: Option<Vec<u64>>,
-    max_hashes: usize,
     pub(crate) oversized: u64,
 }
 
 impl ColumnBuilder {
-    pub(crate) fn new(
-        column: Column,
-        part_values: u32,
-        options: PlanesOptions,
-        memory: u64,
-    ) -> Self {
-        // 8 bytes each, in three eighths of the memory.
-        let max_hashes = usize::try_from(memory * 3 / 64).unwrap_or(usize::MAX);
+    pub(crate) fn new(column: Column, part_values: u32, options: PlanesOptions) -> Self {
         ColumnBuilder {
             column,
             part_values,
@@ -49,7 +41,6 @@ impl ColumnBuilder {
             planes: None,
             rows: 0,
             hashes: Some(Vec::new()),
-            max_hashes,
             oversized: 0,
         }
     }
@@ -63,7 +54,17 @@ impl ColumnBuilder {
         }) as u64
     }
 
-    pub(crate) fn insert(&mut self, mut new: &[u64]) -> Result<(), FileIndexError> {
+    /// Whether so many more hashes may need more space.
+    pub(crate) fn is_full(&self, more: usize) -> bool {
+        self.hashes.as_ref().is_some_and(|hashes| hashes.capacity() - hashes.len() < more)
+    }
+
+    /// Adds hashes, in space for `max_hashes` at most.
+    pub(crate) fn insert(
+        &mut self,
+        mut new: &[u64],
+        max_hashes: usize,
+    ) -> Result<(), FileIndexError> {
         while let Some(hashes) = &mut self.hashes
             && !new.is_empty()
         {
@@ -74,13 +75,14 @@ impl ColumnBuilder {
                 // memory, for an eighth: values that come again and again are not sorted for few.
                 let capacity = hashes.capacity();
                 if 2 * hashes.len() >= capacity {
-                    let most = self.max_hashes.saturating_sub(capacity);
+                    let most = max_hashes.saturating_sub(capacity);
                     let more = capacity.max(FIRST_HASHES).min(most);
                     hashes
                         .try_reserve_exact(capacity - hashes.len() + more)
                         .map_err(|_| FileIndexError::alloc(8 * (capacity + more)))?;
                 }
-                if hashes.len() > hashes.capacity() / 8 * 7 {
+                // The other columns may have left no space at all.
+                if hashes.len() > hashes.capacity() / 8 * 7 || hashes.capacity() == 0 {
                     self.hashes = None;
                     self.oversized += 1;
                     break;

@@ -36,7 +36,7 @@ pub enum FileIndexError {
         /// Number of the column.
         column: usize,
     },
-    /// There is no shape for the rate that was given.
+    /// No shape reaches the given rate.
     Shape(ShapeError),
     /// Not 16 to 16,384 values of a part.
     PartValues {
@@ -57,6 +57,12 @@ pub enum FileIndexError {
         /// Columns of the index.
         columns: usize,
     },
+    /// Values of a column after [`end_column`](crate::FileBuilder::end_column), in the same row
+    /// group.
+    ColumnEnded {
+        /// Number of the column.
+        column: usize,
+    },
     /// A file without a name.
     FileName,
     /// More of something than an index can have.
@@ -66,35 +72,35 @@ pub enum FileIndexError {
         /// How many there can be.
         most: u64,
     },
-    /// A file ended with other row groups than was said, or with values behind the last: it is not
-    /// in the index.
+    /// A file has a different number of row groups than announced, or values after the last. It is
+    /// not in the index.
     RowGroups {
-        /// Row groups that were ended, and one more for values behind them.
+        /// Row groups that were ended, plus one for values after the last.
         found: u32,
-        /// Row groups that were said.
+        /// Row groups that were announced.
         expected: u32,
     },
-    /// Values that are hashed in another way than the column.
+    /// Values with another hash than the column.
     HashMismatch {
         /// The hash of the column.
         found: KeyHash,
         /// The one required.
         expected: KeyHash,
     },
-    /// A field of a record, or the length of the whole, is not what it must be.
+    /// A field of a record, or the length of the index, is wrong.
     Header(HeaderError),
-    /// The last bytes that were given begin behind the manifest.
+    /// The last bytes that were given do not include all of the manifest.
     Tail {
         /// How many were given.
         found: u64,
         /// How many are needed.
         expected: u64,
     },
-    /// The manifest says what cannot be.
+    /// The manifest is not valid.
     Manifest {
         /// Offset from the beginning of the manifest.
         offset: u64,
-        /// What is wrong there.
+        /// The problem at this offset.
         problem: &'static str,
     },
     /// Planes that are damaged, or of another index.
@@ -139,6 +145,9 @@ impl Display for FileIndexError {
             }
             Self::ColumnOutOfRange { column, columns } => {
                 write!(f, "column {column}, but there are {columns}")
+            }
+            Self::ColumnEnded { column } => {
+                write!(f, "column {column}: the row group has ended in this column")
             }
             Self::FileName => write!(f, "a file without a name"),
             Self::TooMany { what, most } => {

@@ -1,6 +1,8 @@
-//! Which version of which file.
+//! Identities of files.
 
-/// Which version of which file: its name, and what is known of its contents, as a listing says it.
+use alloc::format;
+
+/// A version of a file, as a listing reports it: name, length, and etag, version or time.
 ///
 /// Names are compared byte for byte: give those of the engine's listing.
 ///
@@ -20,17 +22,17 @@ pub struct FileIdentity<'a> {
 }
 
 impl<'a> FileIdentity<'a> {
-    /// A file of this many bytes of which nothing else is known.
+    /// A file with this name and number of bytes.
     pub fn new(name: &'a str, length: u64) -> Self {
         FileIdentity { name, length, etag: None, version: None, modified: None }
     }
 
-    /// Sets the etag that a store gives with it.
+    /// Sets the etag that the store reports.
     pub fn with_etag(self, etag: &'a str) -> Self {
         FileIdentity { etag: Some(etag), ..self }
     }
 
-    /// Sets the version by which a store that keeps several knows it.
+    /// Sets the version, for stores that keep several.
     pub fn with_version(self, version: &'a str) -> Self {
         FileIdentity { version: Some(version), ..self }
     }
@@ -65,6 +67,35 @@ impl<'a> FileIdentity<'a> {
         self.modified
     }
 
+    /// Returns the time, in nanoseconds since 1970, from which each change of the file changes its
+    /// version, etag or time too. `None` if that always holds: a version or an etag is made of the
+    /// contents, or no time is known.
+    ///
+    /// Two changes within the resolution of a store's times have the same time. So does an etag
+    /// that is made of it, as that of local files. Builders read a file after this time, or store
+    /// its identity without etag and time, so that it stays unknown.
+    ///
+    /// ```
+    /// use blocked_bloom_file_index::FileIdentity;
+    /// let second = 1_000_000_000;
+    /// let file = FileIdentity::new("a.parquet", 10).with_modified(1_700_000_000 * second);
+    /// assert_eq!(file.settle_time(), Some(1_700_000_003 * second)); // whole seconds
+    /// assert_eq!(file.with_etag("\"5d41402a\"").settle_time(), None);
+    /// ```
+    pub fn settle_time(&self) -> Option<i64> {
+        let modified = self.modified?;
+        // As `object_store` makes it: inode, microseconds, bytes.
+        let (micros, length) = (modified.max(0) / 1000, self.length);
+        let of_time = |etag: &str| etag.ends_with(&format!("-{micros:x}-{length:x}"));
+        let is_strong = |etag: &str| !etag.is_empty() && !etag.starts_with("W/");
+        if self.version.is_some() || self.etag.is_some_and(|e| is_strong(e) && !of_time(e)) {
+            return None;
+        }
+        // FAT has even seconds, object stores whole ones; others the ticks of a kernel.
+        let is_whole = modified % 1_000_000_000 == 0;
+        Some(modified.saturating_add(if is_whole { 3_000_000_000 } else { 50_000_000 }))
+    }
+
     /// Whether a listed file of this name is the one that was indexed.
     pub(crate) fn check(
         &self,
@@ -77,7 +108,7 @@ impl<'a> FileIdentity<'a> {
         if rule == SameFile::Name {
             return Ok(());
         }
-        // What both sides know.
+        // Those that both sides know.
         let version = self.version.zip(listed.version).map(|(a, b)| a == b);
         // Equal weak etags do not promise equal bytes; different ones are those of other bytes.
         let is_strong = |etag: &str| !etag.is_empty() && !etag.starts_with("W/");
@@ -94,8 +125,7 @@ impl<'a> FileIdentity<'a> {
     }
 }
 
-/// What suffices for a listed file to be the one that was indexed. Name and length must always be
-/// equal.
+/// The rule by which a listed file is the indexed one. Name and length must always be equal.
 ///
 /// ```
 /// use blocked_bloom_file_index::SameFile;
@@ -116,7 +146,7 @@ pub enum SameFile {
     Name,
 }
 
-/// Why nothing is known of a file.
+/// Why the index does not know a file.
 ///
 /// ```
 /// use blocked_bloom_file_index::UnknownReason;
@@ -133,7 +163,7 @@ pub enum UnknownReason {
     OtherTag,
     /// It has another time of its last change.
     OtherTime,
-    /// What [`SameFile`] requires is not known, of the file as it was indexed or as it is listed.
+    /// The listing or the index lacks the etag, version or time that [`SameFile`] requires.
     NoTag,
     /// The candidates are those of another index.
     OtherIndex,
@@ -146,7 +176,7 @@ impl core::fmt::Display for UnknownReason {
             UnknownReason::OtherLength => "its length is not the indexed one",
             UnknownReason::OtherTag => "its etag or version is not the indexed one",
             UnknownReason::OtherTime => "its modification time is not the indexed one",
-            UnknownReason::NoTag => "nothing tells whether it is the indexed one",
+            UnknownReason::NoTag => "its etag, version or time is not known",
             UnknownReason::OtherIndex => "the candidates are those of another index",
         })
     }

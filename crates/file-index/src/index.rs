@@ -15,8 +15,8 @@ use crate::manifest::{Chunk, FileEntry, Manifest};
 
 /// An index in memory, with its bytes: a `Vec<u8>`, a mapped file, an `Arc<[u8]>`, a slice.
 ///
-/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from
-/// what was opened, every row group is a candidate.
+/// The owner of the bytes is not trusted to lend the same slice twice. If the length changes, every
+/// row group is a candidate.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
@@ -54,8 +54,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
     ///
     /// # Errors
     ///
-    /// [`FileIndexError`] says what was found. Every truncation, extension and flipped bit is an
-    /// error. Everything is unknown then.
+    /// A [`FileIndexError`] with the fault. Every truncation, extension and flipped bit is one.
     pub fn from_bytes(bytes: B) -> Result<Self, FileIndexError> {
         // Once: the owner may lend others the next time.
         let slice = bytes.as_ref();
@@ -129,10 +128,9 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         Ok(found)
     }
 
-    /// The bytes of an index of the files that `keep` keeps, in which the planes of what was
-    /// appended are merged. `tag` is as in
-    /// [`FileIndexOptions::new`](crate::FileIndexOptions::new), and must be another one. Cost:
-    /// copies every bit; memory: the new index, and 64 MiB.
+    /// Returns the bytes of an index of the files that `keep` accepts, with all planes of a column
+    /// merged. `tag` is as in [`FileIndexOptions::new`](crate::FileIndexOptions::new), and must
+    /// differ from this index's. Cost: copies every bit. Memory: the new index, and 64 MiB.
     ///
     /// # Errors
     ///
@@ -157,6 +155,61 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         let rest = builder.finish()?;
         extend(&mut stored, &rest)?;
         Ok(stored)
+    }
+
+    /// Returns a builder that appends files to this index, and the bytes that come before those
+    /// that the builder returns. `files` is the expected number of new files, `tag` as in
+    /// [`Manifest::appender`].
+    ///
+    /// Small planes of earlier updates are merged with the new ones, as an LSM tree merges its
+    /// runs: the number of planes grows with the logarithm of the number of updates, and each row
+    /// is copied as often. Cost: copies the index in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`compact`](Self::compact).
+    ///
+    /// ```
+    /// # use blocked_bloom::KeyHash;
+    /// # use blocked_bloom_file_index::{Column, FileIdentity, FileIndex, FileIndexOptions};
+    /// # let columns = vec![Column::new("id", KeyHash::Caller { tag: 1 })];
+    /// # let stored = FileIndexOptions::new(columns, 7).builder()?.finish()?;
+    /// let index = FileIndex::from_bytes(stored)?;
+    /// let (mut builder, mut updated) = index.merging_appender(8, 1)?;
+    /// let mut file = builder.file(FileIdentity::new("a.parquet", 10), &[Some("Int64")], 1)?;
+    /// file.insert_hashes(0, &[42 << 40])?;
+    /// updated.extend(file.end_row_group()?);
+    /// file.end()?;
+    /// updated.extend(builder.finish()?);
+    /// assert_eq!(FileIndex::from_bytes(updated)?.manifest().files().len(), 1);
+    /// # Ok::<(), blocked_bloom_file_index::FileIndexError>(())
+    /// ```
+    pub fn merging_appender(
+        &self,
+        tag: u64,
+        files: u64,
+    ) -> Result<(FileIndexBuilder, Vec<u8>), FileIndexError> {
+        let manifest = &self.manifest;
+        let mut builder = manifest.empty_appender(tag);
+        let mut stored = Vec::new();
+        for (number, column) in manifest.columns.iter().enumerate() {
+            let of_column = |chunk: &&Chunk| chunk.column == number;
+            let chunks: Vec<&Chunk> = manifest.chunks.iter().filter(of_column).collect();
+            let rows_per_file = column.owner.len().div_ceil(manifest.files.len().max(1)) as u64;
+            let first = first_merged(&chunks, files.saturating_mul(rows_per_file));
+            let (kept, merged) = chunks.split_at(first);
+            for chunk in kept {
+                // Checks that these are the bytes that were opened.
+                self.planes(chunk)?;
+                let bytes = &self.bytes.as_ref()[to_usize_range(&chunk.range)];
+                builder.copy_chunk(number, chunk.layout.rows(), bytes, &mut stored)?;
+            }
+            for chunk in merged {
+                let rows = 0..chunk.layout.rows() as u32;
+                builder.copy(number, &self.planes(chunk)?, rows, &mut stored)?;
+            }
+        }
+        Ok((builder, stored))
     }
 
     /// Copies the rows that a column has for a file.
@@ -187,6 +240,20 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         }
         Ok(())
     }
+}
+
+/// The first of the chunks of a column to merge with so many new rows: a chunk is merged if those
+/// after it have as many rows, in units of 64 rows, to which the last group of planes is padded.
+fn first_merged(chunks: &[&Chunk], mut rows: u64) -> usize {
+    let mut first = chunks.len();
+    while let Some(chunk) = chunks[..first].last()
+        && chunk.layout.rows() < u64::from(chunk.layout.options().group_rows())
+        && chunk.layout.rows().div_ceil(64) <= rows.div_ceil(64).max(1)
+    {
+        rows = rows.saturating_add(chunk.layout.rows());
+        first -= 1;
+    }
+    first
 }
 
 /// The manifest.

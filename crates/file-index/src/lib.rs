@@ -1,12 +1,13 @@
 //! One index over the files of a data set: which of their row groups may have a value.
 //!
-//! A table of ten thousand Parquet files and a query for one identifier: without an index every
-//! footer is read, and then whatever statistics or filters it leads to. Here a few small Bloom
-//! filters stand for each row group, all of one shape, stored transposed as the bit planes of
-//! [`blocked_bloom_planes`], and a lookup reads a few ranges of one file.
+//! Without an index, a query for one identifier in ten thousand Parquet files reads every footer,
+//! and then statistics or filters. The index has a few small Bloom filters for each row group. All
+//! have one shape, and are stored transposed as the bit planes of [`blocked_bloom_planes`], so that
+//! a lookup reads a few ranges of one file.
 //!
-//! The crate knows neither a file format nor storage: hashes go in, row groups come out, and what
-//! needs bytes says which and takes them back. `docs/file-index.md` describes the bytes.
+//! The crate takes hashes and returns row groups. It knows neither a file format nor storage:
+//! functions return the ranges that they need, and take their bytes from the caller.
+//! `docs/file-index.md` describes the stored bytes.
 //!
 //! # Building
 //!
@@ -35,26 +36,26 @@
 //!
 //! # Looking up
 //!
-//! [`FileIndex`] is an index in memory; [`Manifest`] says which ranges of one a lookup needs, and
-//! takes them back. Both give the [`Candidates`] among the row groups, from which
-//! [`Manifest::prune`] says what is to be read of a file that is listed.
+//! [`FileIndex`] is an index in memory. [`Manifest`] locates the ranges that a lookup needs in a
+//! stored index. Both return the [`Candidates`] among the row groups, and [`Manifest::prune`]
+//! returns the row groups of a listed file to read.
 //!
 //! # Updating
 //!
-//! [`Manifest::appender`] adds files; a file that was replaced is simply added again, and one that
-//! vanished does no harm. [`FileIndex::compact`] drops what is of no use, and merges the planes.
+//! [`FileIndex::merging_appender`] adds files, and again files that were replaced. Entries of files
+//! that no longer exist do no harm. [`FileIndex::compact`] drops files, and merges all planes.
 //!
-//! # What is not known is read
+//! # Unknown files and row groups
 //!
 //! [`Pruned::Unknown`] is the answer for every file that the index does not know exactly as it is
-//! listed now; row groups of which a column is not indexed, or in a type that the caller did not
-//! accept, or whose planes are damaged or could not be loaded, are among the candidates.
+//! listed now. A row group is a candidate if the column is not indexed in it, or has a type that
+//! the caller did not accept, or if its planes are damaged or could not be loaded.
 //!
 //! # Features
 //!
-//! | feature | default | what it adds |
+//! | feature | default | adds |
 //! |---|---|---|
-//! | `std` | yes | that of the core; without it the crate is `no_std` with `alloc` |
+//! | `std` | yes | `std` of the core; without it the crate is `no_std` with `alloc` |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! From hashes to row groups: which bytes a lookup needs, and what follows from them.
+//! Lookups: from hashes to ranges of the index, and from their bytes to row groups.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::identity::{FileIdentity, UnknownReason};
 use crate::manifest::{Chunk, FileEntry, Indexed, Manifest, NO_ROW_GROUP};
 use crate::part::part;
 
-/// What is looked up: a column must have one of some values. [`Manifest::lookup`] makes it.
+/// A lookup of values in a column, made by [`Manifest::lookup`].
 ///
 /// Several columns are several lookups, whose candidates are combined by [`Candidates::and`] and
 /// [`Candidates::or`].
@@ -34,13 +34,13 @@ use crate::part::part;
 pub struct Lookup {
     id: u64,
     pub(crate) column: usize,
-    /// Row groups of other types, and those of which nothing is known.
+    /// Row groups of other types, and those that are not indexed.
     unknown: Vec<u64>,
     /// Ascending, each once.
     pub(crate) hashes: Vec<u64>,
 }
 
-/// Which ranges of an index some lookups need: [`Manifest::locate`].
+/// The ranges of an index that lookups need, returned by [`Manifest::locate`].
 ///
 /// ```
 /// # use blocked_bloom::KeyHash;
@@ -66,11 +66,11 @@ pub struct LocatedLookups<'l> {
 }
 
 impl LocatedLookups<'_> {
-    /// The ranges, ascending, without overlaps: some hundred bytes to some hundred KiB each, and
-    /// for each value as many as probes and groups of planes.
+    /// The ranges, ascending, without overlaps. Each has a few hundred bytes to a few hundred KiB.
+    /// Each value needs one range per probe and group of planes.
     ///
-    /// On an object store each is a request, unless it joins those that are near each other, which
-    /// reads more bytes in fewer requests.
+    /// On an object store each range is a request, unless the client merges ranges near each other,
+    /// which reads more bytes in fewer requests.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
@@ -150,7 +150,8 @@ impl Candidates {
         self.bits.iter().map(|bits| u64::from(bits.count_ones())).sum()
     }
 
-    /// What was damaged, or could not be loaded: row groups that it speaks of are candidates.
+    /// The first damage found in planes, or a range that could not be loaded. Their row groups are
+    /// candidates.
     pub fn damage(&self) -> Option<PlanesError> {
         self.damage
     }
@@ -159,7 +160,8 @@ impl Candidates {
         self.bits[(row_group / 64) as usize] >> (row_group % 64) & 1 == 1
     }
 
-    /// Adds the row groups whose part for a hash is among some rows, of which the first is given.
+    /// Adds the row groups whose part for a hash is among the hits. `first_row` is the first row of
+    /// these.
     pub(crate) fn add(&mut self, column: &Indexed, hash: u64, first_row: usize, hits: &Bitmask) {
         for row in hits.hits().map(|hit| first_row + hit) {
             let Some(group) = column.known.get(column.owner[row] as usize) else { continue };
@@ -189,7 +191,7 @@ impl Candidates {
     }
 }
 
-/// What is to be read of a file: [`Manifest::prune`], which has an example.
+/// The row groups of a file to read. [`Manifest::prune`] has an example.
 ///
 /// ```
 /// use blocked_bloom_file_index::{Pruned, UnknownReason};
@@ -199,7 +201,7 @@ impl Candidates {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pruned {
-    /// All of it: nothing is known of the file as it is now.
+    /// All of it: the index does not know the file as it is now.
     Unknown(UnknownReason),
     /// Nothing.
     Empty,
@@ -208,11 +210,11 @@ pub enum Pruned {
 }
 
 impl Manifest {
-    /// What is looked up: a column must have one of the values with these hashes. Without a hash no
-    /// row group has one.
+    /// Makes a lookup of the values with these hashes in a column. Without hashes no row group is a
+    /// candidate.
     ///
-    /// `is_type` says, of each type that files have the column in, whether a value in such a file
-    /// that satisfies the query has one of the hashes. Files of other types are always read.
+    /// `is_type` returns, for each type that the column has in files, whether matching values of
+    /// this type have these hashes. Row groups of other types are always candidates.
     ///
     /// # Errors
     ///
@@ -257,7 +259,7 @@ impl Manifest {
         }
     }
 
-    /// Which ranges of the index some lookups need, together.
+    /// Returns the ranges of the index that these lookups need together.
     ///
     /// # Errors
     ///
@@ -336,8 +338,8 @@ impl Manifest {
         Ok(found)
     }
 
-    /// What is to be read of a file, as it is listed now: all of it unless it is the file that was
-    /// indexed. Cost: some 100 ns.
+    /// Returns the row groups to read of a file as it is listed now: all, unless it is the indexed
+    /// file. Cost: about 100 ns.
     pub fn prune(&self, candidates: &Candidates, listed: &FileIdentity<'_>) -> Pruned {
         if candidates.id != self.id() {
             return Pruned::Unknown(UnknownReason::OtherIndex);

@@ -1,4 +1,4 @@
-//! What is known of an index from its last bytes: columns, chunks of planes, files.
+//! The manifest, with which an index ends: columns, chunks of planes, files.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,11 +13,11 @@ use crate::error::{FileIndexError, MAX_COLUMNS, MAX_ROW_GROUPS, PART_VALUES};
 use crate::identity::{FileIdentity, SameFile, UnknownReason};
 use crate::options::{Column, row_group_rate};
 
-/// What is known of an index from its last bytes: its columns, its files, and where everything else
-/// is. Whatever is looked up by ranges is located and opened by it.
+/// The columns and files of an index, and the location of its planes: the last bytes of an index.
+/// Lookups by ranges need only the manifest and the ranges that it locates.
 ///
-/// It takes two requests: one for the last bytes, of which 64 KiB are enough for some hundred
-/// files, and one for what is missing.
+/// Opening takes one or two requests: one for the last bytes (64 KiB suffice for a few hundred
+/// files), and one for missing bytes.
 ///
 /// ```
 /// # use blocked_bloom::KeyHash;
@@ -88,7 +88,7 @@ pub(crate) struct Indexed {
     pub(crate) types: Vec<Text>,
     /// Of each file, the number of its type and one more, or 0.
     pub(crate) type_of: Vec<u32>,
-    /// The row groups of which values are known, ascending.
+    /// The row groups that are indexed, ascending.
     pub(crate) known: Vec<RowGroup>,
     /// Of each row, its place in `known`, or `NO_ROW_GROUP`.
     pub(crate) owner: Vec<u32>,
@@ -99,7 +99,7 @@ pub(crate) struct Indexed {
 /// The owner of rows of a file that was not completed.
 pub(crate) const NO_ROW_GROUP: u32 = u32::MAX;
 
-/// A row group of which values of a column are known.
+/// A row group that is indexed in a column.
 #[derive(Clone, Copy)]
 pub(crate) struct RowGroup {
     /// Among those of all files.
@@ -159,8 +159,8 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// [`FileIndexError::Tail`] if they begin behind the manifest; [`FileIndexError::Header`],
-    /// [`FileIndexError::Manifest`], [`FileIndexError::Planes`]. Without a manifest everything is
+    /// [`FileIndexError::Tail`] if they do not include all of the manifest;
+    /// [`FileIndexError::Header`], [`FileIndexError::Manifest`], [`FileIndexError::Planes`]. Without a manifest everything is
     /// unknown.
     pub fn from_tail(tail: &[u8], stored_bytes: u64) -> Result<Self, FileIndexError> {
         let trailer = Trailer::read(tail, stored_bytes)?;
@@ -199,7 +199,7 @@ impl Manifest {
             chunks.push(chunk);
         }
         if offset != trailer.offset {
-            return Err(reader.error("the manifest is not behind the last planes"));
+            return Err(reader.error("the manifest does not begin at the end of the last planes"));
         }
         let chunk_entries = (start..reader.offset(), count);
         let count = reader.number_to(u32::MAX.into(), "more files than there can be")?;
@@ -244,7 +244,8 @@ impl Manifest {
         let (name, length, [known]) = (reader.text()?, reader.number()?, reader.array()?);
         let is_complete = !name.is_empty();
         if known > 7 || !is_complete && (length > 0 || known > 0) {
-            return Err(reader.error("unsupported flags of a file (supported: 0 to 7)"));
+            let problem = "unsupported flags of a file (supported: 0 to 7); a later release?";
+            return Err(reader.error(problem));
         }
         let mut text = |bit: u8| (known & bit != 0).then(|| reader.text()).transpose();
         let (etag, version) = (text(1)?, text(2)?);
@@ -346,8 +347,7 @@ impl Chunk {
 }
 
 impl Manifest {
-    /// Sets what suffices for a listed file to be the one that was indexed:
-    /// [`SameFile::Tag`] otherwise.
+    /// Sets the rule by which a listed file is the indexed one. The default is [`SameFile::Tag`].
     pub fn with_same_file(self, same_file: SameFile) -> Self {
         Manifest { same_file, ..self }
     }
@@ -369,8 +369,8 @@ impl Manifest {
         types.iter().map(|name| name.get(&self.bytes))
     }
 
-    /// The files that were indexed, not those that there are, which only a listing knows. A file
-    /// that was replaced and indexed again is there twice.
+    /// The indexed files, whether they still exist or not. A file that was replaced and indexed
+    /// again has two entries.
     pub fn files(&self) -> impl ExactSizeIterator<Item = FileEntry<'_>> {
         (0..self.files.len()).map(|file| FileEntry { manifest: self, file })
     }
@@ -379,9 +379,22 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// Why it is not known: [`SameFile`] says what must be equal. Of a name that was indexed more
-    /// than once, why it is not the file that was indexed last.
+    /// The reason why the index does not know it, by the rule [`SameFile`]. For a name that was
+    /// indexed more than once, the reason for the entry that was indexed last.
     pub fn file(&self, listed: &FileIdentity<'_>) -> Result<FileEntry<'_>, UnknownReason> {
+        self.find_file(listed, self.same_file)
+    }
+
+    /// [`file`](Self::file) by a given rule.
+    ///
+    /// # Errors
+    ///
+    /// As [`file`](Self::file).
+    pub fn find_file(
+        &self,
+        listed: &FileIdentity<'_>,
+        same_file: SameFile,
+    ) -> Result<FileEntry<'_>, UnknownReason> {
         let hash = hash_of_name(listed.name().as_bytes());
         let end = self.name_index.partition_point(|&(other, _)| other <= hash);
         let mut why = None;
@@ -390,7 +403,7 @@ impl Manifest {
         for file in same.map(|&(_, file)| FileEntry { manifest: self, file: file as usize }) {
             let indexed = file.identity();
             if indexed.name() == listed.name() {
-                match indexed.check(listed, self.same_file) {
+                match indexed.check(listed, same_file) {
                     Ok(()) => return Ok(file),
                     Err(error) => why = why.or(Some(error)),
                 }
@@ -421,9 +434,8 @@ impl Manifest {
         chunks.map(|chunk| chunk.range.end - chunk.range.start).sum()
     }
 
-    /// How many row groups the lookup of one value that is nowhere reads in vain, on average, by
-    /// the formula; those of which nothing is known are not among them. 0 for a column past the
-    /// last.
+    /// Expected number of false-positive row groups for the lookup of one absent value, by the
+    /// formula. Row groups that are not indexed do not count. 0 for a column past the last.
     pub fn expected_false_row_groups(&self, column: usize) -> f64 {
         let Some(column) = self.columns.get(column) else { return 0.0 };
         let shape = column.options.shape();
@@ -506,7 +518,7 @@ impl<'m> FileEntry<'m> {
         &self.manifest.files[self.file]
     }
 
-    /// What was known of it.
+    /// Its identity when it was indexed.
     pub fn identity(&self) -> FileIdentity<'m> {
         let (file, bytes) = (self.file(), &self.manifest.bytes);
         let mut identity = FileIdentity::new(file.name.get(bytes), file.length);

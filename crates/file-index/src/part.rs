@@ -1,4 +1,4 @@
-//! Which part of a row group a value is in.
+//! The part of a row group that holds a value.
 
 /// Odd, so that multiplying by it can be undone.
 const MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
@@ -15,7 +15,7 @@ const INVERSE: u64 = {
 };
 
 /// A hash in another order: that of the parts, of however many there are. Its upper half is
-/// independent of what the planes take from the hash.
+/// independent of the bits that the planes use.
 pub(crate) fn mix(hash: u64) -> u64 {
     (hash ^ (hash >> 29)).wrapping_mul(MULTIPLIER)
 }

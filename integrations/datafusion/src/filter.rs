@@ -188,7 +188,8 @@ impl Collector {
                 self.insert(&hashes)
             }
             FILTER => {
-                let other = BloomFilter::from_bytes(body, self.key.key_hash()).map_err(failed(NAME))?;
+                let other =
+                    BloomFilter::from_bytes(body, self.key.key_hash()).map_err(failed(NAME))?;
                 let filter = self.become_filter()?;
                 match filter.union_with(&other) {
                     // The union with a pass-all filter is a pass-all filter.

@@ -1,313 +1,196 @@
-"""One index over the Parquet files of a data set: which row groups may have a value.
+"""One index over the Parquet files of a data set, which returns the row groups that may have a value.
 
-Files are read, and values typed, by pyarrow. What values are as keys is what DataFusion's functions
-take them for, so that an index which one of them built is read by the other.
+pyarrow reads the files. Keys are those of DataFusion's functions, so that each side reads the
+other's indexes.
 """
 
 import os
-import re
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Self, TypeAlias
-from uuid import UUID
+from typing import Any, NamedTuple, Self
 
-import numpy as np
-
+from ._file_keys import key_arrays, keeps_keys, parse_type, type_key
+from ._file_listing import Data, Listing, Path, fixed_data, hive_columns
+from ._file_values import as_type, read_values
 from ._native import FileIndexWriter, OpenedFileIndex
 
 __all__ = ["FileIndex", "RowGroups"]
 
-_Path: TypeAlias = str | os.PathLike[str]
-_Data: TypeAlias = _Path | Iterable[_Path] | Any  # or a pyarrow.dataset.FileSystemDataset
-_Identity: TypeAlias = tuple[str, int, str | None, int | None]
-
-_UNITS = {"s": ("s", 0), "ms": ("ms", 1), "us": ("µs", 2), "ns": ("ns", 3)}
 _BATCH_ROWS = 1 << 16
+#: Footers that are read to choose the size of parts.
+_FOOTERS = 64
 
 
 class RowGroups(NamedTuple):
-    """What is to be read of a file: its row groups of these numbers, or, if they are None, all,
-    since nothing is known of the file as it is now."""
+    """A file to read, and the numbers of its row groups to read: None for all of a file that the
+    index does not know as it is now."""
 
     path: str
     row_groups: list[int] | None
 
 
-def _key(data_type: Any) -> tuple[str, int]:
-    """The name of a type in Rust's Arrow library, and the seed of its keys."""
-    import pyarrow as pa
-    import pyarrow.types as types
-
-    if isinstance(data_type, pa.BaseExtensionType):
-        data_type = data_type.storage_type
-    if types.is_dictionary(data_type):
-        (index, _), (values, seed) = _key(data_type.index_type), _key(data_type.value_type)
-        return f"Dictionary({index}, {values})", seed
-    name = str(data_type)
-    if types.is_boolean(data_type):
-        return "Boolean", 1
-    if types.is_integer(data_type):
-        return ("UInt" if name[0] == "u" else "Int") + str(data_type.bit_width), 1
-    if types.is_floating(data_type):
-        return f"Float{data_type.bit_width}", 2
-    strings = {
-        pa.string(): "Utf8", pa.large_string(): "LargeUtf8", pa.string_view(): "Utf8View",
-        pa.binary(): "Binary", pa.large_binary(): "LargeBinary", pa.binary_view(): "BinaryView",
-    }
-    if data_type in strings:
-        return strings[data_type], 3
-    if types.is_fixed_size_binary(data_type):
-        return f"FixedSizeBinary({data_type.byte_width})", 3
-    if types.is_date(data_type):
-        return f"Date{data_type.bit_width}", {32: 4, 64: 5}[data_type.bit_width]
-    if types.is_timestamp(data_type):
-        unit, number = _UNITS[data_type.unit]
-        zone = f', "{data_type.tz}"' if data_type.tz is not None else ""
-        return f"Timestamp({unit}{zone})", 6 + 256 * number + (4096 if zone else 0)
-    if types.is_time(data_type):
-        unit, number = _UNITS[data_type.unit]
-        return f"Time{data_type.bit_width}({unit})", 7 + 256 * number
-    if types.is_duration(data_type):
-        unit, number = _UNITS[data_type.unit]
-        return f"Duration({unit})", 8 + 256 * number
-    if types.is_decimal(data_type):
-        text = f"Decimal{data_type.bit_width}({data_type.precision}, {data_type.scale})"
-        return text, 9 + 256 * (data_type.scale & 0xFF)
-    raise TypeError(f"values of type {data_type} cannot be looked up in an index")
-
-
-def _plain(name: str) -> str:
-    """The type of the values of a dictionary, else the type."""
-    while name.startswith("Dictionary("):
-        name = name.split(", ", 1)[1][:-1]
-    return name
-
-
-_TEXTS = ("Utf8", "LargeUtf8", "Utf8View")
-_BYTES = ("Binary", "LargeBinary", "BinaryView")
-_WIDER = {
-    "Int8": ("Int16", "Int32", "Int64"),
-    "Int16": ("Int32", "Int64"),
-    "Int32": ("Int64",),
-    "UInt8": ("UInt16", "UInt32", "UInt64", "Int16", "Int32", "Int64"),
-    "UInt16": ("UInt32", "UInt64", "Int32", "Int64"),
-    "UInt32": ("UInt64", "Int64"),
-    "Float16": ("Float32", "Float64"),
-    "Float32": ("Float64",),
-    **{text: _TEXTS + _BYTES for text in _TEXTS + _BYTES},
-}
-_DECIMAL = re.compile(r"Decimal\d+\((\d+), (-?\d+)\)")
-_ZONED = re.compile(r'Timestamp\((\S+), ".*"\)')
-
-
-def _keeps_keys(own: str, read: str) -> bool:
-    """Whether each value of a file's own type has the key that it has as it is read. A type that is
-    not known keeps none, and files of it are read."""
-    own, read = _plain(own), _plain(read)
-    if own == read or read in _WIDER.get(own, ()):
-        return True
-    if own.startswith("FixedSizeBinary("):
-        return read in _BYTES
-    if (a := _ZONED.fullmatch(own)) and (b := _ZONED.fullmatch(read)):
-        return a[1] == b[1]
-    if (a := _DECIMAL.fullmatch(own)) and (b := _DECIMAL.fullmatch(read)):
-        return a[2] == b[2] and int(a[1]) <= int(b[1])
-    return False
-
-
-def _arrays(array: Any) -> list[Any]:
-    """The values of an array in the form of their keys: integers, strings or bytes."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.types as types
-
-    if isinstance(array, pa.ChunkedArray):
-        return [part for chunk in array.chunks for part in _arrays(chunk)]
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    data_type = array.type
-    if types.is_dictionary(data_type):
-        values = data_type.value_type
-        if types.is_boolean(values) or types.is_integer(values) or _key(values)[1] == 3:
-            return [array]
-        return _arrays(array.dictionary_decode())
-    if types.is_floating(data_type):
-        floats = array.cast(pa.float64())
-        # One zero, and one NaN.
-        floats = pc.if_else(pc.is_nan(floats), float("nan"), pc.add(floats, 0.0))
-        return [floats.view(pa.int64())]
-    if types.is_decimal256(data_type):
-        array = array.drop_null()
-        data, size = array.buffers()[1], 32 * len(array)
-        words = np.frombuffer(data, np.int64, size // 8, 32 * array.offset).reshape(-1, 4)
-        # 16 bytes if they suffice.
-        narrow = (words[:, 2:] == words[:, 1:2] >> 63).all(axis=1)
-        return [
-            pa.FixedSizeBinaryArray.from_buffers(
-                pa.binary(part.shape[1] * 8), len(part), [None, pa.py_buffer(part.tobytes())]
-            )
-            for part in (words[narrow, :2], words[~narrow])
-        ]
-    if types.is_decimal(data_type):
-        return [array.cast(pa.decimal128(38, data_type.scale)).view(pa.binary(16))]
-    if types.is_temporal(data_type):
-        return [array.view(pa.int32() if data_type.bit_width == 32 else pa.int64())]
-    return [array]
-
-
-class _Listing:
-    """The files that there are now: their paths, and what an index knows them by."""
-
-    def __init__(self, data: _Data, root: _Path | None) -> None:
-        import pyarrow.dataset as dataset
-        import pyarrow.fs as fs
-
-        self.schema = None
-        self.filesystem: Any = fs.LocalFileSystem()
-        if isinstance(data, dataset.Dataset):
-            if not isinstance(data, dataset.FileSystemDataset):
-                raise TypeError(f"a {type(data).__name__} has no files: give a dataset of files")
-            if not isinstance(data.format, dataset.ParquetFileFormat):
-                raise TypeError(f"files of the format {data.format.default_extname}, not Parquet")
-            self.schema, self.filesystem, self.paths = data.schema, data.filesystem, data.files
-        elif isinstance(data, (str, os.PathLike)):
-            self.paths = sorted(_below(os.fspath(data)))
-        else:
-            self.paths = [os.fspath(path) for path in data]
-        self.local = isinstance(self.filesystem, fs.LocalFileSystem)
-        root = os.fspath(root) if root is not None else "/" if self.local else ""
-        self.root = os.path.abspath(root) if self.local else root
-        self.identities = self._identities()
-
-    def _name(self, path: str) -> str:
-        root = self.root.rstrip("/")
-        full = os.path.abspath(path) if self.local else path
-        if root and not full.startswith(root + "/"):
-            raise ValueError(f"{path} is not below {self.root}")
-        return full[len(root):].lstrip("/")
-
-    def identity(self, path: str) -> _Identity | None:
-        """What is known of a file; None if it is not there."""
-        if not self.local:
-            return self._of_info(path, self.filesystem.get_file_info(path))
-        try:
-            found = os.stat(path)
-        except FileNotFoundError:
-            return None
-        # As Rust's object_store makes it.
-        etag = f"{found.st_ino:x}-{max(found.st_mtime_ns, 0) // 1000:x}-{found.st_size:x}"
-        return self._name(path), found.st_size, etag, found.st_mtime_ns
-
-    def _of_info(self, path: str, info: Any) -> _Identity | None:
-        if not info.is_file or info.size is None:
-            return None
-        return self._name(path), info.size, None, info.mtime_ns
-
-    def _identities(self) -> list[_Identity | None]:
-        if self.local:
-            return [self.identity(path) for path in self.paths]
-        infos = self.filesystem.get_file_info(self.paths)
-        return [self._of_info(path, info) for path, info in zip(self.paths, infos)]
-
-    def listed(self) -> list[_Identity]:
-        """Of files that are not there, a name that no index has."""
-        return [identity or ("", 0, None, None) for identity in self.identities]
-
-
-def _below(path: str) -> Iterator[str]:
-    """The files of a directory, but for those that begin with "." or "_", as pyarrow has it."""
-    if not os.path.isdir(path):
-        yield path
-        return
-    with os.scandir(path) as entries:
-        for entry in entries:
-            if entry.name[0] in "._":
-                continue
-            if entry.is_dir():
-                yield from _below(entry.path)
-            else:
-                yield entry.path
-
-
 class _Reader:
-    """The columns of a file that are indexed."""
+    """Reads the indexed columns of a file. `max_values` is the writer's."""
 
-    def __init__(self, file: Any, columns: list[tuple[str, int]]) -> None:
-        self.file = file
+    def __init__(self, file: Any, columns: list[tuple[str, int]], max_values: int) -> None:
+        self.file, self.max_values = file, max_values
         schema = file.schema_arrow
         self.types: list[str | None] = []
         self.columns: list[tuple[int, str]] = []
         for number, (name, seed) in enumerate(columns):
-            own = None
-            if len(schema.get_all_field_indices(name)) == 1:
-                try:
-                    own, own_seed = _key(schema.field(name).type)
-                except TypeError:
-                    own_seed = None
-                own = own if own_seed == seed else None
+            own = _own_type(schema, name, seed)
             self.types.append(own)
             if own is not None:
                 self.columns.append((number, name))
 
-    def batches(self) -> Iterator[list[tuple[int, Any]] | None]:
-        """The columns of each batch, and None where a row group ends."""
-        names = [name for _, name in self.columns]
-        for group in range(self.file.metadata.num_row_groups):
-            if names:
-                batches = self.file.iter_batches(
-                    batch_size=_BATCH_ROWS, row_groups=[group], columns=names
-                )
-                for batch in batches:
-                    yield [
-                        (number, part)
-                        for number, name in self.columns
-                        for part in _arrays(batch.column(batch.schema.get_field_index(name)))
-                    ]
+    def batches(self) -> Iterator[list[tuple[int, Any]] | int | None]:
+        """Yields the columns of each batch, the number of a column at its end, and None at the end
+        of a row group. Large row groups are read column by column, so that one column at a time
+        needs memory."""
+        metadata = self.file.metadata
+        for group in range(metadata.num_row_groups):
+            rows = metadata.row_group(group).num_rows
+            if 2 * rows * len(self.columns) <= self.max_values:
+                yield from self._read(group, self.columns)
+            else:
+                for column in self.columns:
+                    yield from self._read(group, [column])
+                    yield column[0]
             yield None
+
+    def _read(self, group: int, columns: list[tuple[int, str]]) -> Iterator[list[tuple[int, Any]]]:
+        if not columns:
+            return
+        names = [name for _, name in columns]
+        for batch in self.file.iter_batches(
+            batch_size=_BATCH_ROWS, row_groups=[group], columns=names
+        ):
+            yield [
+                (number, part)
+                for number, name in columns
+                for part in key_arrays(batch.column(batch.schema.get_field_index(name)))
+            ]
+
+
+def _own_type(schema: Any, name: str, seed: int) -> str | None:
+    """The type of a column in a file, if its values have keys with this seed."""
+    if len(schema.get_all_field_indices(name)) != 1:
+        return None
+    try:
+        own, own_seed = type_key(schema.field(name).type)
+    except TypeError:
+        return None
+    return own if own_seed == seed else None
+
+
+def _settles_in(identity: Any) -> float:
+    """Seconds until a change of the file is certain to change its time: git calls the file "racily
+    clean" until then. Negative if that is so already, infinite if the time is in the future."""
+    settled = FileIndexWriter.settle_time(identity)
+    if settled is None:
+        return 0.0
+    left = settled - time.time_ns()
+    if identity[3] > time.time_ns():
+        # Another clock, up to a quarter of an hour ahead. Later times were set by hand.
+        return float("inf") if left < 900 * 10**9 else 0.0
+    return left / 1e9
 
 
 def _write(
     writer: FileIndexWriter,
     columns: list[tuple[str, int]],
-    listing: _Listing,
+    listing: Listing,
     paths: list[str],
     progress: Callable[[int, int, str], object] | None,
-) -> dict[str, str]:
-    """Adds files. Returns those that are left out, and why."""
-    import pyarrow.parquet as parquet
+) -> tuple[dict[str, str], int]:
+    """Adds files. Returns the files that are not fully indexed, with the reason, and the number of
+    those that were added. Files that changed just now are added last."""
+    left_out: dict[str, str] = {}
+    done, added = 0, 0
+    fresh: list[str] = []
 
-    left_out = {}
-    for done, path in enumerate(paths, 1):
+    def add(path: str, waits: bool) -> bool:
+        nonlocal done, added
         try:
             identity = listing.identity(path)
             if identity is None:
-                raise FileNotFoundError(path)
-            with listing.filesystem.open_input_file(path) as opened:
-                reader = _Reader(parquet.ParquetFile(opened, pre_buffer=True), columns)
-
-                def batches() -> Iterator[list[tuple[int, Any]] | None]:
-                    yield from reader.batches()
-                    # Before the file is in the index.
-                    if listing.identity(path) != identity:
-                        raise OSError("it changed while it was read")
-
-                groups = reader.file.metadata.num_row_groups
-                writer.add(identity, reader.types, groups, batches())
+                raise FileNotFoundError(f"{path}: no such file, or a name that is not UTF-8")
+            settles_in = _settles_in(identity)
+            if 0 < settles_in < float("inf"):
+                if not waits:
+                    return False
+                time.sleep(settles_in)
+                identity = listing.identity(path)
+                if identity is None:
+                    raise FileNotFoundError(path)
+                settles_in = _settles_in(identity)
+            known = identity if settles_in <= 0 else (*identity[:2], None, None)
+            reason = _add(writer, columns, listing, path, identity, known)
+            added += 1
         except Exception as error:
             if writer.failed:
                 raise
-            left_out[path] = str(error) or type(error).__name__
+            reason = str(error) or type(error).__name__
+        if reason is not None:
+            left_out[listing.shown(path)] = reason
+        done += 1
         if progress is not None:
-            progress(done, len(paths), path)
-    return left_out
+            progress(done, len(paths), listing.shown(path))
+        return True
+
+    for path in paths:
+        if not add(path, False):
+            fresh.append(path)
+    for path in fresh:
+        add(path, True)
+    return left_out, added
+
+
+def _add(
+    writer: FileIndexWriter,
+    columns: list[tuple[str, int]],
+    listing: Listing,
+    path: str,
+    identity: Any,
+    known: Any,
+) -> str | None:
+    """Adds a file. Returns a reason if parts of it are not indexed."""
+    import pyarrow.parquet as parquet
+
+    with listing.filesystem.open_input_file(path) as opened:
+        file = parquet.ParquetFile(opened, pre_buffer=True)
+        reader = _Reader(file, columns, writer.max_values)
+
+        def batches() -> Iterator[list[tuple[int, Any]] | int | None]:
+            yield from reader.batches()
+            # Before the file is in the index.
+            if listing.identity(path) != identity:
+                raise OSError("it changed while it was read")
+
+        before = writer.oversized
+        groups = file.metadata.num_row_groups
+        writer.add(known, reader.types, groups, batches())
+        reasons = [
+            f"column {name!r} is missing, or has values of another type"
+            for (name, _), own in zip(columns, reader.types) if own is None
+        ]
+        if oversized := writer.oversized - before:
+            reasons.append(
+                f"{oversized} row groups of columns have more than {writer.max_values} different "
+                "values: give more memory="
+            )
+        if known[2] is None and known[3] is None and identity[2:] != (None, None):
+            reasons.append("its time is in the future: it stays unknown until an update")
+        return "; ".join(reasons) or None
 
 
 class FileIndex:
-    """One index over the Parquet files of a data set: which row groups may have a value.
+    """One index over the Parquet files of a data set, which returns the row groups to read.
 
-    `build` makes one, `open` opens it. An index never says which files there are: that is looked up
-    in the data set each time. A file that is not known as it is now, by name, length and time, is
-    always read.
+    `build` writes an index, `open` opens it. Folders, patterns and URLs are listed again at each
+    lookup, while a dataset of pyarrow keeps the files that it found when it was made. A file that is not known as it is now, by name, length, and etag or time, is always
+    returned.
 
     >>> import os, tempfile
     >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -322,97 +205,145 @@ class FileIndex:
     >>> os.remove(folder.name + ".index"); folder.cleanup()
     """
 
-    def __init__(self, path: _Path, data: _Data, root: _Path | None, name_suffices: bool) -> None:
-        self._path = os.fspath(path)
-        if not isinstance(data, (str, os.PathLike)) and not hasattr(data, "files"):
-            data = list(data)
-        self._data, self._root, self._name_suffices = data, root, name_suffices
+    def __init__(
+        self,
+        path: Path,
+        data: Data,
+        root: Path | None,
+        name_suffices: bool,
+        memory: int | None = None,
+    ) -> None:
+        self._path, self._data = os.fspath(path), fixed_data(data)
+        self._root, self._name_suffices, self._memory = root, name_suffices, memory
         self._index = OpenedFileIndex(self._path, name_suffices)
-        #: The files that the last `build` or `update` could not read, and why. They are read.
+        #: The files that the last `build` or `update` could not index, or not in full, with the
+        #: reason. Lookups return those files and row groups.
         self.left_out: dict[str, str] = {}
+
+    def __reduce__(self) -> Any:
+        arguments = (self._path, self._data, self._root, self._name_suffices, self._memory)
+        return type(self), arguments, {"left_out": self.left_out}
 
     @classmethod
     def build(
         cls,
-        data: _Data,
+        data: Data,
         columns: Iterable[str],
-        path: _Path,
+        path: Path,
         *,
-        root: _Path | None = None,
+        root: Path | None = None,
         name_suffices: bool = False,
         false_row_groups: float | None = None,
         part_values: int | None = None,
         memory: int | None = None,
         progress: Callable[[int, int, str], object] | None = None,
     ) -> Self:
-        """Builds an index of columns of all files of a data set, and writes it to `path`, whose
-        file it replaces as a whole.
+        """Builds an index of columns of all files of a data set, and replaces the file at `path` by
+        it.
 
-        `data` is a dataset of pyarrow, a directory, a path or a list of paths; `columns` have
-        strings, bytes, integers, booleans, floats, dates, times, durations or decimals, or
-        dictionaries of them. A TypeError refuses others. Files that have a column in a type with
-        other keys are not indexed in it.
+        `data` is a dataset of pyarrow, a folder, a file, a glob pattern, a URL of fsspec, or an
+        iterable of paths. `columns` hold strings, bytes, integers, booleans, floats, dates, times,
+        durations or decimals, or dictionaries of them; a TypeError refuses others. A file without a
+        column, or with another type of keys in it, is not indexed in this column.
 
-        `progress(done, all, path)` is called after each file. Files that cannot be read are in
-        `left_out`. `false_row_groups` (0.0001) is the share of row groups that the lookup of an
-        absent value reads in vain; `part_values` (256) and `memory` (64 MiB) are those of
-        docs/file-index.md.
+        `progress(done, all, path)` is called after each file. `left_out` names files that were not
+        indexed, or not in full. `false_row_groups` (0.0001) is the share of row groups that the
+        lookup of an absent value returns; `part_values` (by default chosen from the footers) and
+        `memory` (64 MiB) are explained in docs/file-index.md.
 
-        An index knows files by their paths below `root`: "/" for local files, as DataFusion's own
-        store of local files has it. For a bucket it is the bucket's name. `name_suffices` is for
-        table formats whose files never change: those of an indexed name and length are known.
+        An index knows files by their paths below `root`: "/" for local files, as DataFusion's
+        store of local files does. For a bucket it is the bucket's name. `name_suffices` is for
+        table formats whose files never change: files with an indexed name and length are known.
+
+        A file that has changed within the last seconds is read after its time has settled, which
+        takes up to 3 seconds: a later change could have the same time otherwise.
         """
-        columns = [columns] if isinstance(columns, str) else list(columns)
-        listing = _Listing(data, root)
-        schema = listing.schema
-        if schema is None:
-            import pyarrow.parquet as parquet
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
 
-            if not listing.paths:
-                raise ValueError("no files: their columns have no types")
-            schema = parquet.read_schema(listing.paths[0])
-        partitioning = getattr(data, "partitioning", None)
-        in_path = partitioning.schema.names if partitioning is not None else []
-        keys = []
-        for name in columns:
-            if name in in_path:
-                raise ValueError(f"column {name!r} is part of the paths, and not of the files")
-            if len(schema.get_all_field_indices(name)) != 1:
-                raise ValueError(f"column {name!r} is not in the files, or there more than once")
+        columns = [columns] if isinstance(columns, str) else list(columns)
+        data = fixed_data(data)
+        listing = Listing(data, root, path)
+        if not listing.paths or listing.missing is not None:
+            where = f" in {listing.missing}" if listing.missing else ""
+            raise ValueError(f"no files{where}: their columns have no types")
+        keys: dict[str, tuple[str, int]] = {}
+        counts: list[int] = []
+
+        def add_keys(schema: Any) -> None:
+            for name in columns:
+                if name not in keys and len(schema.get_all_field_indices(name)) == 1:
+                    keys[name] = (name, _seed(schema, name))
+
+        if listing.schema is not None:
+            add_keys(listing.schema)
+        every = -(-len(listing.paths) // _FOOTERS)
+        for number, file in enumerate(listing.paths):
+            if len(keys) == len(columns) and (number % every or part_values is not None):
+                continue
             try:
-                keys.append((name, _key(schema.field(name).type)[1]))
-            except TypeError as error:
-                raise TypeError(f"column {name!r}: {error}") from None
+                with listing.filesystem.open_input_file(file) as opened:
+                    footer = parquet.ParquetFile(opened)
+                    groups = range(footer.metadata.num_row_groups)
+                    counts += [footer.metadata.row_group(i).num_rows for i in groups]
+                    schema = footer.schema_arrow
+            except (OSError, UnicodeError, pa.ArrowException):
+                continue  # It is left out below.
+            if listing.schema is None:
+                add_keys(schema)
+        for name in columns:
+            if listing.schema is not None and name.casefold() in listing.in_path:
+                raise ValueError(f"column {name!r} is part of the paths, and not of the files")
+            if name not in keys:
+                raise ValueError(f"column {name!r} is not in the files, or there more than once")
+        ordered = [keys[name] for name in columns]
         writer = FileIndexWriter(
-            path, keys, time.time_ns(), false_row_groups, part_values, memory
+            path, ordered, time.time_ns(), false_row_groups, part_values, memory, counts
         )
-        left_out = _write(writer, keys, listing, listing.paths, progress)
+        left_out, _ = _write(writer, ordered, listing, listing.paths, progress)
         writer.finish()
-        index = cls(path, data, root, name_suffices)
+        index = cls(path, data, root, name_suffices, memory)
         index.left_out = left_out
+        if not name_suffices:
+            _warn_without_times(listing)
         return index
 
     @classmethod
     def open(
         cls,
-        path: _Path,
-        data: _Data,
+        path: Path,
+        data: Data,
         *,
-        root: _Path | None = None,
+        root: Path | None = None,
         name_suffices: bool = False,
+        memory: int | None = None,
     ) -> Self:
         """Reads an index into memory, and verifies it. The arguments are those of `build`."""
-        return cls(path, data, root, name_suffices)
+        return cls(path, data, root, name_suffices, memory)
 
-    def update(self, *, progress: Callable[[int, int, str], object] | None = None) -> int:
-        """Adds the files that are new or have changed, and drops those that are not there any more.
-        Returns how many were added.
+    def update(
+        self,
+        *,
+        allow_empty: bool = False,
+        memory: int | None = None,
+        progress: Callable[[int, int, str], object] | None = None,
+    ) -> int:
+        """Adds new and changed files, drops files that no longer exist, and returns the number of
+        files added.
 
-        The file of the index is replaced as a whole, if anything changes. What is added makes
-        lookups slower for each update, until one that drops files merges all: add many at a time.
+        If no file exists, a FileNotFoundError keeps the index: the folder may be missing for a
+        while. `allow_empty=True` drops all files. `memory` is by default that of `build` or `open`.
+
+        The file of the index is replaced as a whole, if anything changes. Small updates are merged,
+        as an LSM tree merges its runs.
         """
-        listing = _Listing(self._data, self._root)
+        listing = Listing(self._data, self._root, self._path)
         listed = [identity for identity in listing.identities if identity is not None]
+        if not listed and len(self) and not allow_empty:
+            raise FileNotFoundError(
+                f"{listing.missing or 'the data set'}: none of the files exists, but {len(self)} "
+                "are indexed (allow_empty=True drops them)"
+            )
         known = self._index.known(listing.listed())
         new = [
             path
@@ -422,17 +353,32 @@ class FileIndex:
         if not new and self._index.counts()[2] == sum(known):
             self.left_out = {}
             return 0
-        tag = time.time_ns()
-        writer = FileIndexWriter.from_index(self._path, self._index, listed, tag)
+        writer = FileIndexWriter.from_index(
+            self._path, self._index, listed, len(new), time.time_ns(), memory or self._memory
+        )
         keys = [(name, seed) for name, seed, _ in self._index.columns()]
-        left_out = _write(writer, keys, listing, new, progress)
+        self.left_out, added = _write(writer, keys, listing, new, progress)
+        self._finish(writer)
+        return added
+
+    def compact(self) -> None:
+        """Rewrites the index with all updates merged. Files are neither read nor listed."""
+        self._finish(
+            FileIndexWriter.from_index(self._path, self._index, None, 0, time.time_ns())
+        )
+
+    def _finish(self, writer: FileIndexWriter) -> None:
         writer.finish()
         self._index = OpenedFileIndex(self._path, self._name_suffices)
-        self.left_out = left_out
-        return len(new) - len(left_out)
 
-    def _look_up(self, listing: _Listing, values: dict[str, Any]) -> list[list[int] | None]:
-        lookups = []
+    def _look_up(
+        self, listing: Listing, values: dict[str, Any], in_paths: list[frozenset[str]]
+    ) -> list[list[int] | None]:
+        """The row groups of each listed file. A file is not pruned by columns in its path, whose
+        values a reader may take from there."""
+        if not values:
+            raise TypeError("no column: give column=value or column=[value, ...]")
+        lookups: dict[str, Any] = {}
         columns = self._index.columns()
         for name, given in values.items():
             numbers = [number for number, column in enumerate(columns) if column[0] == name]
@@ -440,35 +386,62 @@ class FileIndex:
                 names = ", ".join(column[0] for column in columns)
                 raise KeyError(f"no column {name!r} in the index (it has {names})")
             _, seed, types = columns[numbers[0]]
-            lookups.append((numbers[0], seed, *_values(given, types, name, listing.schema, seed)))
-        if not lookups:
-            raise TypeError("no column: give column=value or column=[value, ...]")
-        return self._index.row_groups(lookups, listing.listed())
+            if not all(name.casefold() in in_path for in_path in in_paths):
+                found = _values(given, types, name, listing.schema, seed)
+                lookups[name] = (numbers[0], seed, *found)
+        listed = listing.listed()
+        groups: list[list[int] | None] = [None] * len(listed)
+        by_columns: dict[tuple[str, ...], list[int]] = {}
+        for place, in_path in enumerate(in_paths):
+            usable = tuple(name for name in lookups if name.casefold() not in in_path)
+            by_columns.setdefault(usable, []).append(place)
+        for usable, places in by_columns.items():
+            if usable:
+                chosen = [lookups[name] for name in usable]
+                found = self._index.row_groups(chosen, [listed[place] for place in places])
+                for place, of_file in zip(places, found):
+                    groups[place] = of_file
+        return groups
 
     def files(self, /, **values: Any) -> list[RowGroups]:
-        """The files that are to be read for the rows which have one of these values in each of
-        these columns: `column=value`, or `column=[value, ...]`.
+        """Returns the files to read for rows that have one of these values in each of these
+        columns: `column=value`, or `column=[value, ...]`.
 
-        Values are those of the column's type. None is no value: an index does not know NULL.
+        Values have the column's type, and keep their precision: a lookup of nanoseconds finds
+        nothing in a column of microseconds. Arrow data, Series and arrays are columns of values.
+        None cannot be looked up, since an index does not know NULL.
+
+        Files are not pruned by a column that their path has too (`day=1/`).
         """
-        listing = _Listing(self._data, self._root)
-        groups = self._look_up(listing, values)
+        listing = Listing(self._data, self._root, self._path)
+        in_paths = [hive_columns(path) | listing.in_path for path in listing.paths]
+        groups = self._look_up(listing, values, in_paths)
         left = zip(listing.paths, groups)
-        return [RowGroups(path, groups) for path, groups in left if groups != []]
+        return [RowGroups(listing.shown(path), groups) for path, groups in left if groups != []]
 
     def fragments(self, dataset: Any, /, **values: Any) -> list[Any]:
-        """The fragments of a dataset of pyarrow, each with the row groups that are to be read, as
-        `files` has them. `FileSystemDataset(fragments, ...)` makes a dataset of them.
+        """Returns the fragments of a dataset of pyarrow to read, each with its row groups, as
+        `files` does. `FileSystemDataset(fragments, ...)` makes a dataset of them.
 
-        The footers of files that are left are read.
+        Reads the footers of the files that are returned.
         """
-        listing = _Listing(dataset, self._root)
-        groups = dict(zip(listing.paths, self._look_up(listing, values)))
+        import pyarrow.dataset as ds
+
+        listing = Listing(dataset, self._root)
+        all_fragments = list(dataset.get_fragments())
+        # pyarrow takes these columns from the path.
+        in_path: dict[str, frozenset[str]] = {}
+        for fragment in all_fragments:
+            keys = ds.get_partition_keys(fragment.partition_expression)
+            names = frozenset(name.casefold() for name in keys)
+            in_path[fragment.path] = in_path.get(fragment.path, listing.in_path) | names
+        in_paths = [in_path.get(path, listing.in_path) for path in listing.paths]
+        groups = dict(zip(listing.paths, self._look_up(listing, values, in_paths)))
         fragments = []
-        for fragment in dataset.get_fragments():
+        for fragment in all_fragments:
             left = groups[fragment.path]
             if left:
-                # It may have some of the file's row groups alone.
+                # A fragment may have only some of the file's row groups.
                 own = {group.id for group in fragment.row_groups}
                 left = [group for group in left if group in own]
             if left is None:
@@ -479,11 +452,40 @@ class FileIndex:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns that are indexed."""
+        """The names of the indexed columns."""
         return [name for name, _, _ in self._index.columns()]
 
+    def info(self) -> dict[str, Any]:
+        """Describes the index and the files that exist: numbers of files that are known and
+        unknown, and for each column its types, row groups, values, bits per value, and the row
+        groups that the lookup of an absent value returns on average."""
+        listing = Listing(self._data, self._root, self._path)
+        known = sum(self._index.known(listing.listed()))
+        row_groups, size, files = self._index.counts()
+        columns = {}
+        for name, types, (indexed, absent, oversized, values, bytes), rate in (
+            self._index.describe()
+        ):
+            columns[name] = {
+                "types": types,
+                "row_groups": indexed,
+                "row_groups_without_column": absent,
+                "row_groups_with_too_many_values": oversized,
+                "values": values,
+                "bits_per_value": 8 * bytes / values if values else None,
+                "false_row_groups": rate,
+            }
+        return {
+            "files_indexed": files,
+            "files_known": known,
+            "files_unknown": len(listing.paths) - known,
+            "row_groups": row_groups,
+            "bytes": size,
+            "columns": columns,
+        }
+
     def __len__(self) -> int:
-        """How many files are indexed, be they still there or not."""
+        """The number of indexed files, whether they still exist or not."""
         return self._index.counts()[2]
 
     def __repr__(self) -> str:
@@ -494,89 +496,55 @@ class FileIndex:
         )
 
 
+def _seed(schema: Any, name: str) -> int:
+    try:
+        return type_key(schema.field(name).type)[1]
+    except TypeError as error:
+        raise TypeError(f"column {name!r}: {error}") from None
+
+
+def _warn_without_times(listing: Listing) -> None:
+    listed = [identity for identity in listing.identities if identity is not None]
+    if listed and all(identity[2:] == (None, None) for identity in listed):
+        warnings.warn(
+            "the file system reports neither etags nor times, so all files are always read: "
+            "give name_suffices=True if files never change",
+            stacklevel=3,
+        )
+
+
 def _values(
     given: Any, types: list[str], name: str, schema: Any, seed: int
 ) -> tuple[set[str], list[Any]]:
     """The types of files in which values can be looked up, and the values as keys."""
     import pyarrow as pa
 
-    if isinstance(given, pa.Scalar):
-        given = [given.as_py()]
-    elif isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
-        given = [given]
-    if not hasattr(given, "__arrow_c_array__"):
-        given = [value.bytes if isinstance(value, UUID) else value for value in given]
+    values = read_values(given, name)
     found: set[str] = set()
     arrays: list[Any] = []
-    # As a dataset has the column, or, of paths alone, as each file has it.
+    # As the dataset has the column, or, for paths alone, as each file has it.
     if schema is not None:
-        read_types = {_key(schema.field(name).type)[0]: schema.field(name).type}
+        read_types = {type_key(schema.field(name).type)[0]: schema.field(name).type}
     else:
-        read_types = {own: _parsed(own) for own in types}
+        read_types = {own: parse_type(own) for own in types}
     refused: Exception | None = None
     for read, data_type in read_types.items():
-        if data_type is None or _key(data_type)[1] != seed:
+        if data_type is None or type_key(data_type)[1] != seed:
             continue
         try:
-            array = _typed(given, data_type, name)
-        except (TypeError, OverflowError, pa.ArrowException) as error:
+            array = as_type(values, data_type)
+        except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
             refused = error
             continue
         found |= {
-            own for own in types if (_keeps_keys(own, read) if schema is not None else own == read)
+            own for own in types if (keeps_keys(own, read) if schema is not None else own == read)
         }
-        arrays += _arrays(array)
+        arrays += key_arrays(array)
         if pa.types.is_floating(array.type):
-            # A narrower number is equal to what the value is rounded to, too.
+            # A narrower float is equal to the value rounded to it, too.
             wide = pa.array([float(value) for value in array.to_pylist()], pa.float64())
             for narrow in (pa.float32(), pa.float16()):
-                arrays += _arrays(wide.cast(narrow, safe=False))
+                arrays += key_arrays(wide.cast(narrow, safe=False))
     if refused is not None and not arrays:
         raise TypeError(f"{name}: {refused}") from refused
     return found, arrays
-
-
-def _typed(given: Any, data_type: Any, name: str) -> Any:
-    """Values as an array of the type of a column."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(data_type):
-        data_type = data_type.value_type
-    if isinstance(data_type, pa.BaseExtensionType):
-        data_type = data_type.storage_type
-    if hasattr(given, "__arrow_c_array__"):
-        array = pa.array(given).cast(data_type)
-    else:
-        array = pa.array(given, data_type)
-    if array.null_count:
-        raise ValueError(f"{name}: None is no value, since an index does not know NULL")
-    return array
-
-
-def _parsed(own: str) -> Any:
-    """The type with a name; None for names that are not known."""
-    import pyarrow as pa
-
-    own = _plain(own)
-    plain = {
-        "Boolean": pa.bool_(), "Date32": pa.date32(), "Date64": pa.date64(),
-        "Float16": pa.float16(), "Float32": pa.float32(), "Float64": pa.float64(),
-    }
-    if own in plain:
-        return plain[own]
-    if re.fullmatch(r"U?Int(8|16|32|64)", own):
-        return getattr(pa, own.lower())()
-    if own in _TEXTS:
-        return pa.string()
-    if own in _BYTES or own.startswith("FixedSizeBinary("):
-        return pa.binary()
-    if decimal := _DECIMAL.fullmatch(own):
-        return getattr(pa, own.split("(")[0].lower())(int(decimal[1]), int(decimal[2]))
-    if timed := re.fullmatch(r'(\w+)\((s|ms|µs|ns)(?:, "(.*)")?\)', own):
-        unit = timed[2].replace("µ", "u")
-        of = {"Timestamp": pa.timestamp, "Duration": pa.duration, "Time32": pa.time32,
-              "Time64": pa.time64}
-        if timed[1] == "Timestamp" and timed[3] is not None:
-            return pa.timestamp(unit, timed[3])
-        return of[timed[1]](unit) if timed[1] in of else None
-    return None

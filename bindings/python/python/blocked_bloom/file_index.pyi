@@ -16,7 +16,12 @@ class RowGroups(NamedTuple):
 class FileIndex:
     left_out: dict[str, str]
     def __init__(
-        self, path: _Path, data: _Data, root: _Path | None, name_suffices: bool
+        self,
+        path: _Path,
+        data: _Data,
+        root: _Path | None,
+        name_suffices: bool,
+        memory: int | None = None,
     ) -> None: ...
     @classmethod
     def build(
@@ -40,8 +45,17 @@ class FileIndex:
         *,
         root: _Path | None = None,
         name_suffices: bool = False,
+        memory: int | None = None,
     ) -> Self: ...
-    def update(self, *, progress: _Progress | None = None) -> int: ...
+    def update(
+        self,
+        *,
+        allow_empty: bool = False,
+        memory: int | None = None,
+        progress: _Progress | None = None,
+    ) -> int: ...
+    def compact(self) -> None: ...
+    def info(self) -> dict[str, Any]: ...
     def files(self, /, **values: Any) -> list[RowGroups]: ...
     def fragments(self, dataset: Any, /, **values: Any) -> list[Any]: ...
     @property

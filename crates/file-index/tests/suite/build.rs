@@ -184,3 +184,139 @@ fn memory_is_bounded() {
         assert!((memory / 3..=memory).contains(&most), "{memory}: {most}");
     }
 }
+
+fn count(index: &FileIndex<Vec<u8>>, column: usize, hash: u64) -> u64 {
+    let key_hash = index.manifest().columns().nth(column).unwrap().key_hash();
+    let lookup = index.manifest().lookup(column, key_hash, |_| true, [hash]).unwrap();
+    index.candidates(&lookup).unwrap().count()
+}
+
+/// Ten columns of a row group that one column alone would nearly fill the memory with.
+#[test]
+fn columns_that_end_one_by_one_share_the_memory() {
+    for one_by_one in [true, false] {
+        let mut builder = FileIndexOptions::new(columns(10), 1).with_memory(4 << 20);
+        builder = builder.with_false_row_groups(1.0, 100);
+        let mut builder = builder.builder().unwrap();
+        let values = 60_000;
+        assert!(builder.max_values() > 2 * values && builder.max_values() < 10 * values);
+        let mut random = Random(7);
+        let hashes: Vec<Vec<u64>> = (0..10).map(|_| random.hashes(values as usize)).collect();
+        let types = vec![Some("Utf8"); 10];
+        let mut adding = builder.file(FileIdentity::new("a", 1), &types, 1).unwrap();
+        let mut stored = Vec::new();
+        for (column, hashes) in hashes.iter().enumerate() {
+            hashes.chunks(999).for_each(|piece| adding.insert_hashes(column, piece).unwrap());
+            assert!(adding.memory_bytes() <= 4 << 20);
+            if one_by_one {
+                stored.extend(adding.end_column(column).unwrap());
+                let error = adding.insert_hashes(column, &[1]).unwrap_err();
+                assert_eq!(error, FileIndexError::ColumnEnded { column });
+                assert!(adding.end_column(column).is_err());
+            }
+        }
+        stored.extend(adding.end_row_group().unwrap());
+        adding.end().unwrap();
+        let oversized = builder.oversized();
+        stored.extend(builder.finish().unwrap());
+        let index = FileIndex::from_bytes(stored).unwrap();
+        for (column, hashes) in hashes.iter().enumerate() {
+            assert!(hashes.iter().step_by(997).all(|&hash| count(&index, column, hash) == 1));
+        }
+        assert_eq!(oversized == 0, one_by_one, "{oversized}");
+    }
+}
+
+#[test]
+fn a_column_that_ended_without_its_row_group_is_an_error() {
+    let mut builder = options().builder().unwrap();
+    let mut adding = builder.file(FileIdentity::new("a", 1), &[Some("Utf8")], 0).unwrap();
+    assert!(adding.end_column(1).is_err());
+    adding.insert_hashes(0, &[1 << 40]).unwrap();
+    adding.end_column(0).unwrap();
+    let error = adding.end().unwrap_err();
+    assert_eq!(error, FileIndexError::RowGroups { found: 1, expected: 0 });
+}
+
+/// Bits per value of many row groups with so many values.
+fn bits(options: FileIndexOptions, values: usize) -> f64 {
+    let mut builder = options.builder().unwrap();
+    let mut random = Random(values as u64);
+    let mut stored = Vec::new();
+    let row_groups = if values < 1_000 { 1_024 } else { 32 };
+    for number in 0..row_groups {
+        let name = number.to_string();
+        let mut adding = builder.file(FileIdentity::new(&name, 1), &[Some("Utf8")], 1).unwrap();
+        adding.insert_hashes(0, &random.hashes(values)).unwrap();
+        stored.extend(adding.end_row_group().unwrap());
+        adding.end().unwrap();
+    }
+    stored.extend(builder.finish().unwrap());
+    let index = FileIndex::from_bytes(stored).unwrap();
+    8.0 * index.manifest().column_bytes(0) as f64 / (row_groups * values) as f64
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "figures to be quoted")]
+fn parts_of_the_sizes_of_row_groups_take_few_bits() {
+    for (values, most) in [(10, 41.0), (100, 29.0), (300, 26.0), (700, 27.0), (20_000, 26.0)] {
+        let default = bits(options(), values);
+        let chosen = bits(options().with_row_groups_of(&[values as u64; 9]), values);
+        println!("| {values} values | {default:.1} bits a value | {chosen:.1} chosen |");
+        assert!(chosen <= most && chosen <= 1.02 * default, "{values}: {default}, {chosen}");
+    }
+    let fixed = options().with_part_values(64);
+    assert_eq!(fixed.clone().with_row_groups_of(&[300; 9]), fixed);
+    for none in [&[][..], &[0], &[u64::MAX]] {
+        assert_eq!(options().with_row_groups_of(none), options());
+    }
+}
+
+/// Of one file at a time, or several.
+#[test]
+#[expect(clippy::print_stdout, reason = "figures to be quoted")]
+fn many_small_updates_are_merged() {
+    for (columns_of, files, values) in [(1, 1, 3), (3, 1, 700), (2, 3, 300)] {
+        let options = FileIndexOptions::new(columns(columns_of), 1);
+        let types = vec![Some("Utf8"); columns_of];
+        let mut random = Random(5);
+        let mut stored = options.builder().unwrap().finish().unwrap();
+        let mut rebuilt = options.builder().unwrap();
+        let (mut bytes, mut all) = (Vec::new(), Vec::new());
+        for update in 0..200 {
+            let index = FileIndex::from_bytes(stored).unwrap();
+            let (mut builder, mut updated) = index.merging_appender(update, files).unwrap();
+            for file in 0..files {
+                let name = format!("{update}-{file}");
+                let hashes = random.hashes(values);
+                for (builder, out) in [(&mut builder, &mut updated), (&mut rebuilt, &mut bytes)] {
+                    let mut adding = builder.file(FileIdentity::new(&name, 1), &types, 1).unwrap();
+                    for column in 0..columns_of {
+                        adding.insert_hashes(column, &hashes[column..]).unwrap();
+                    }
+                    out.extend(adding.end_row_group().unwrap());
+                    adding.end().unwrap();
+                }
+                all.push(hashes);
+            }
+            updated.extend(builder.finish().unwrap());
+            stored = updated;
+        }
+        bytes.extend(rebuilt.finish().unwrap());
+        let ratio = stored.len() as f64 / bytes.len() as f64;
+        println!("200 updates of {files} files take {ratio:.2} times the bytes of a rebuild");
+        assert!(ratio <= 2.5, "{ratio}");
+        let index = FileIndex::from_bytes(stored).unwrap();
+        assert_eq!(index.manifest().files().len() as u64, 200 * files);
+        for (number, hashes) in all.iter().enumerate().step_by(7) {
+            for column in 0..columns_of {
+                let key_hash = index.manifest().columns().nth(column).unwrap().key_hash();
+                let hash = [hashes[columns_of - 1]];
+                let lookup = index.manifest().lookup(column, key_hash, |_| true, hash).unwrap();
+                let found = index.candidates(&lookup).unwrap();
+                let file = index.manifest().files().nth(number).unwrap();
+                assert!(file.candidates(&found).iter().eq([true]) && found.count() < 4);
+            }
+        }
+    }
+}

@@ -90,3 +90,26 @@ fn a_file_that_was_indexed_again_is_known_as_it_is_now() {
     let by_name = index.with_same_file(SameFile::Name);
     assert_eq!(by_name.manifest().file(&later).unwrap().identity(), new);
 }
+
+#[test]
+fn a_time_settles_after_its_resolution() {
+    let second = 1_000_000_000_i64;
+    let file = FileIdentity::new("a", 0x3e8);
+    let whole = file.with_modified(7 * second);
+    assert_eq!(whole.settle_time(), Some(10 * second));
+    let fine = file.with_modified(7 * second + 123_456_789);
+    assert_eq!(fine.settle_time(), Some(7 * second + 173_456_789));
+    // Etags that are made of the time, or weak, or empty, say no more than the time.
+    for etag in ["2a-6d1c6f-3e8", "W/\"5\"", ""] {
+        let expected = if etag.starts_with('2') { 7_150_703_000 } else { fine.modified().unwrap() };
+        let file = file.with_etag(etag).with_modified(expected);
+        assert_eq!(file.settle_time(), Some(expected + 50_000_000), "{etag}");
+    }
+    assert_eq!(whole.with_etag("\"5\"").settle_time(), None);
+    assert_eq!(whole.with_etag("2a-6d1c6f-3e9").settle_time(), None);
+    assert_eq!(whole.with_version("5").settle_time(), None);
+    assert_eq!(file.settle_time(), None);
+    for extreme in [i64::MIN, i64::MAX] {
+        assert!(file.with_modified(extreme).settle_time() > Some(i64::MIN));
+    }
+}

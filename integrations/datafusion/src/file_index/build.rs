@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blocked_bloom_file_index::{
-    Column, FileBuilder, FileEntry, FileIndex, FileIndexBuilder, FileIndexOptions, SameFile,
+    Column, FileBuilder, FileEntry, FileIdentity, FileIndex, FileIndexBuilder, FileIndexOptions,
+    SameFile,
 };
 use bytes::Bytes;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -28,6 +31,9 @@ use tokio::io::AsyncWriteExt;
 use super::stored::{external_error, identity};
 use crate::keys::{KeyType, hash_valid};
 
+/// Number of footers that are read to choose the size of parts.
+const SAMPLED_FOOTERS: usize = 16;
+
 /// Number of footers that are read ahead.
 const FOOTERS_AHEAD: usize = 8;
 
@@ -41,7 +47,7 @@ pub struct FileIndexReport {
     pub values: u64,
     /// Bytes of the index.
     pub bytes: u64,
-    /// Files that are not in the index, with the reason. Queries read them.
+    /// Files that are not in the index, or not in full, with the reason. Queries read them.
     pub left_out: Vec<(Path, String)>,
 }
 
@@ -112,19 +118,36 @@ pub async fn build_file_index(
     index: &Path,
     mut progress: impl FnMut(&FileIndexReport),
 ) -> Result<FileIndexReport> {
-    let builder = options.builder().map_err(external_error)?;
-    put(&store, files, options.columns(), builder, &[], index, &mut progress).await
+    let values = row_group_values(&store, &files).await;
+    let builder = options.clone().with_row_groups_of(&values).builder().map_err(external_error)?;
+    put(&store, files, options.columns(), builder, Vec::new(), index, &mut progress).await
+}
+
+/// Returns the numbers of values of row groups, from the footers of a sample of the files. The size
+/// of parts is chosen from them.
+async fn row_group_values(store: &Arc<dyn ObjectStore>, files: &[ObjectMeta]) -> Vec<u64> {
+    let every = files.len().div_ceil(SAMPLED_FOOTERS).max(1);
+    let sampled: Vec<ObjectMeta> = files.iter().step_by(every).cloned().collect();
+    let footers = futures::stream::iter(sampled).map(|file| async {
+        let mut reader = Reader { store: store.clone(), file };
+        reader.get_metadata(None).await
+    });
+    let footers: Vec<ParquetResult<Arc<ParquetMetaData>>> =
+        footers.buffered(FOOTERS_AHEAD).collect().await;
+    // A file that cannot be read is left out later.
+    let row_groups = footers.iter().flatten().flat_map(|footer| footer.row_groups());
+    row_groups.map(|row_group| row_group.num_rows() as u64).collect()
 }
 
 /// Updates an index to the listed files: adds those that are new or have changed (according to
 /// `same_file`), and drops those that are no longer listed. The old index is read into memory, and
 /// the new one replaces it.
 ///
-/// Files are read and `progress` is called as in [`build_file_index`]. `tag` is described at
-/// [`FileIndexOptions::new`]. If nothing changes, nothing is written.
+/// Added files are read as by [`build_file_index`], and `progress` is called for them. `tag` is
+/// described at [`FileIndexOptions::new`]. If nothing changes, nothing is written.
 ///
-/// Each update adds planes, which lookups by ranges read one by one. Dropping files merges the
-/// planes, which copies the index once in memory.
+/// Small updates are merged as an LSM tree merges its runs. Dropping files merges all of them, which
+/// copies the index once in memory.
 ///
 /// # Errors
 ///
@@ -174,8 +197,7 @@ pub async fn update_file_index(
         old = FileIndex::from_bytes(compacted.into()).map_err(external_error)?;
     }
     let columns: Vec<Column> = old.manifest().columns().cloned().collect();
-    let builder = old.manifest().appender(tag);
-    let kept = &old.as_bytes()[..builder.kept_bytes() as usize];
+    let (builder, kept) = old.merging_appender(tag, new.len() as u64).map_err(external_error)?;
     put(&store, new, &columns, builder, kept, index, &mut progress).await
 }
 
@@ -185,7 +207,7 @@ async fn put(
     files: Vec<ObjectMeta>,
     columns: &[Column],
     builder: FileIndexBuilder,
-    kept: &[u8],
+    kept: Vec<u8>,
     index: &Path,
     progress: &mut impl FnMut(&FileIndexReport),
 ) -> Result<FileIndexReport> {
@@ -203,11 +225,11 @@ async fn build(
     files: Vec<ObjectMeta>,
     columns: &[Column],
     mut builder: FileIndexBuilder,
-    kept: &[u8],
+    kept: Vec<u8>,
     output: &mut Output,
     progress: &mut impl FnMut(&FileIndexReport),
 ) -> Result<FileIndexReport> {
-    output.write(kept.to_vec()).await?;
+    output.write(kept).await?;
     let mut report = FileIndexReport::default();
     let opened = futures::stream::iter(files).map(|file| async {
         let opened = OpenFile::new(store, &file).await;
@@ -215,10 +237,20 @@ async fn build(
     });
     let mut opened = opened.buffered(FOOTERS_AHEAD);
     while let Some((file, opened)) = opened.next().await {
+        let before = builder.oversized();
         let added = match opened {
             Ok(opened) => opened.add(&file, columns, &mut builder, output).await?,
             Err(error) => Err(error),
         };
+        let oversized = builder.oversized() - before;
+        let added = added.and_then(|()| match oversized {
+            0 => Ok(()),
+            _ => exec_err!(
+                "{oversized} row groups of columns have more than {} different values: give the \
+                 builder more memory",
+                builder.max_values()
+            ),
+        });
         if let Err(error) = added {
             report.left_out.push((file.location, error.to_string()));
         }
@@ -252,14 +284,36 @@ impl Output {
 struct OpenFile {
     reader: Reader,
     metadata: ArrowReaderMetadata,
+    /// A later change of the file will have another etag or time.
+    is_settled: bool,
+}
+
+/// Waits, for at most 3 seconds, until a change of a file is certain to change its etag or time.
+/// Returns whether it is: not if the time is in the future.
+async fn settle(file: &ObjectMeta) -> bool {
+    let Some(settled) = identity(file).settle_time() else { return true };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i64;
+    let left = settled.saturating_sub(now);
+    let modified = file.last_modified.timestamp_nanos_opt().unwrap_or_default();
+    if modified > now {
+        // A clock may be ahead by up to 15 minutes. Later times were set by hand.
+        return left > 900_000_000_000;
+    }
+    if left > 0 {
+        let wait = Duration::from_nanos(left as u64);
+        // Not every runtime has timers.
+        return tokio::task::spawn_blocking(move || sleep(wait)).await.is_ok();
+    }
+    true
 }
 
 impl OpenFile {
     async fn new(store: &Arc<dyn ObjectStore>, file: &ObjectMeta) -> Result<Self> {
+        let is_settled = settle(file).await;
         let mut reader = Reader { store: store.clone(), file: file.clone() };
         let metadata = ArrowReaderMetadata::load_async(&mut reader, ArrowReaderOptions::new());
         let metadata = metadata.await?;
-        Ok(OpenFile { reader, metadata })
+        Ok(OpenFile { reader, metadata, is_settled })
     }
 
     /// Adds the file. Outer errors end the build; inner errors leave this file out.
@@ -278,13 +332,31 @@ impl OpenFile {
         let Ok(row_groups) = u32::try_from(self.metadata.metadata().num_row_groups()) else {
             return Ok(exec_err!("more than {} row groups", u32::MAX));
         };
-        let mut file = match builder.file(identity(meta), &types, row_groups) {
+        let max_values = builder.max_values() as usize;
+        let listed = match self.is_settled {
+            true => identity(meta),
+            false => FileIdentity::new(meta.location.as_ref(), meta.size),
+        };
+        let mut file = match builder.file(listed, &types, row_groups) {
             Ok(file) => file,
             Err(error) => return Ok(Err(external_error(error))),
         };
         for row_group in 0..row_groups as usize {
-            if let Err(error) = self.read(row_group, &found, &mut file).await {
-                return Ok(Err(error));
+            let rows = self.metadata.metadata().row_group(row_group).num_rows() as usize;
+            if 2 * rows * found.iter().flatten().count() <= max_values {
+                if let Err(error) = self.read(row_group, &found, &mut file).await {
+                    return Ok(Err(error));
+                }
+            } else {
+                // One column at a time needs memory.
+                for (number, column) in found.iter().enumerate().filter(|(_, c)| c.is_some()) {
+                    let mut one = vec![None; found.len()];
+                    one[number] = column.clone();
+                    if let Err(error) = self.read(row_group, &one, &mut file).await {
+                        return Ok(Err(error));
+                    }
+                    output.write(file.end_column(number).map_err(external_error)?).await?;
+                }
             }
             output.write(file.end_row_group().map_err(external_error)?).await?;
         }

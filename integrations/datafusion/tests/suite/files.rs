@@ -831,7 +831,9 @@ async fn the_index_equals_that_of_the_python_package() {
     );
     let own = reader.unwrap().schema().clone();
     let columns = own.fields().iter().map(|field| file_index_column(field).unwrap());
-    let options = FileIndexOptions::new(columns.collect(), 1).with_false_row_groups(1.0, 1_000);
+    let options = FileIndexOptions::new(columns.collect(), 1)
+        .with_part_values(256)
+        .with_false_row_groups(1.0, 1_000);
     // Only name, length and time are known. The time is later than that of the store.
     let later = std::time::Duration::from_nanos(4_000_000_000_123_456_789);
     let last_modified = (std::time::SystemTime::UNIX_EPOCH + later).into();

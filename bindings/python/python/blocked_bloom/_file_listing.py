@@ -1,0 +1,275 @@
+"""Lists the files of a data set for an index over them: names, lengths, etags, times."""
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+Path: TypeAlias = str | os.PathLike[str]
+Data: TypeAlias = Path | Iterable[Path] | Any  # or a pyarrow.dataset.FileSystemDataset
+#: Name, bytes, etag, nanoseconds of the last change.
+Identity: TypeAlias = tuple[str, int, str | None, int | None]
+
+_PARQUET = (".parquet", ".parq", ".pq")
+#: Folders of table formats whose Parquet files hold the table's log, not its rows.
+_LOGS = ("_delta_log",)
+#: Files of this name have a footer and no rows.
+_FOOTERS = ("_metadata", "_common_metadata")
+
+
+def fixed_data(data: Data) -> Data:
+    """Reads an iterable of paths once, so that it can be listed again later."""
+    if isinstance(data, (str, os.PathLike)) or hasattr(data, "files"):
+        return data
+    if isinstance(data, (bytes, Mapping)) or not isinstance(data, Iterable):
+        if hasattr(data, "get_fragments"):
+            raise TypeError(f"a {type(data).__name__} has no files: give a dataset of files")
+        raise TypeError(f"{type(data).__name__}: give a path, paths, or a dataset of pyarrow")
+    paths = [os.fspath(path) for path in data]
+    if any(isinstance(path, bytes) for path in paths):
+        raise TypeError("paths of bytes: give str, as os.fsdecode returns it")
+    return list(dict.fromkeys(paths))
+
+
+def hive_columns(path: str) -> frozenset[str]:
+    """Columns that readers may take from the folders of a path (`day=1/`), in lower case."""
+    if "=" not in path:
+        return frozenset()
+    folders = path.split("/")[:-1]
+    return frozenset(unquote(f.split("=", 1)[0]).casefold() for f in folders if "=" in f)
+
+
+class Listing:
+    """The files that a data set has now. `besides` is the path of the index itself."""
+
+    def __init__(self, data: Data, root: Path | None, besides: Path | None = None) -> None:
+        import pyarrow.dataset as dataset
+        import pyarrow.fs as fs
+
+        self.schema = None
+        self.filesystem: Any = fs.LocalFileSystem()
+        self._prefix = ""
+        #: Files that the listing of a folder has reported, with their details.
+        self._listed: dict[str, Any] = {}
+        #: The folder or pattern without files.
+        self.missing: str | None = None
+        in_path: list[str] = []
+        if isinstance(data, dataset.Dataset):
+            if not isinstance(data, dataset.FileSystemDataset):
+                raise TypeError(f"a {type(data).__name__} has no files: give a dataset of files")
+            if not isinstance(data.format, dataset.ParquetFileFormat):
+                raise TypeError(f"files of the format {data.format.default_extname}, not Parquet")
+            self.schema, self.filesystem = data.schema, data.filesystem
+            paths = list(dict.fromkeys(data.files))
+            if getattr(data, "partitioning", None) is not None:
+                in_path = data.partitioning.schema.names
+        else:
+            paths = self._paths(data)
+        #: Columns that the dataset takes from paths, in lower case.
+        self.in_path = frozenset(name.casefold() for name in in_path)
+        self.local = isinstance(self.filesystem, fs.LocalFileSystem)
+        handler = getattr(self.filesystem, "handler", None)
+        self._fsspec = handler.fs if isinstance(handler, fs.FSSpecHandler) else None
+        root = os.fspath(root) if root is not None else "/" if self.local else ""
+        self.root = os.path.abspath(root) if self.local else root
+        if besides is not None:
+            own = os.path.realpath(besides) if self.local else os.fspath(besides)
+            own_name = os.path.basename(own)
+            paths = [
+                path for path in paths
+                if os.path.basename(path) != own_name
+                or (os.path.realpath(path) if self.local else self.shown(path)) != own
+            ]
+        self.paths = paths
+        self.identities = self._identities()
+
+    def _paths(self, data: Data) -> list[str]:
+        if not isinstance(data, (str, os.PathLike)):
+            paths = [os.fspath(path) for path in data]
+            schemes = {urlsplit(path).scheme if "://" in path else "file" for path in paths}
+            if len(schemes) > 1:
+                raise ValueError(f"paths of several stores ({', '.join(sorted(schemes))}): give one")
+            if not paths or "://" not in paths[0] or schemes == {"file"}:
+                return [_local(path) for path in paths]
+            self._open_store(paths[0])
+            return [self._fsspec._strip_protocol(path) for path in paths]
+        path = os.fspath(data)
+        if "://" in path and urlsplit(path).scheme != "file":
+            self._open_store(path)
+            self._fsspec.invalidate_cache()
+            inner = self._fsspec._strip_protocol(path)
+            if any(c in inner for c in "*?["):
+                found = self._fsspec.glob(inner, detail=True)
+            else:
+                found = {
+                    path: info for path, info in self._fsspec.find(inner, detail=True).items()
+                    if path == inner or _is_data(path[len(inner):])
+                }
+            self._listed = {
+                path: info for path, info in found.items() if info.get("type") == "file"
+            }
+            if not self._listed:
+                self.missing = path
+            return sorted(self._listed) or [inner]
+        path = _local(path)
+        if os.path.isdir(path):
+            found = sorted(_files_below(path, path, frozenset()))
+        elif not os.path.exists(path) and glob.has_magic(path):
+            found = sorted(p for p in glob.glob(path, recursive=True) if not os.path.isdir(p))
+        else:
+            found = [path]
+        if not found or found == [path] and not os.path.exists(path):
+            self.missing = path
+        return found
+
+    def _open_store(self, url: str) -> None:
+        import pyarrow.fs as fs
+
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise ImportError(f"{url}: install fsspec, or give a dataset of pyarrow") from None
+        self._fsspec, _ = url_to_fs(url)
+        self.filesystem = fs.PyFileSystem(fs.FSSpecHandler(self._fsspec))
+        self._prefix = urlsplit(url).scheme + "://"
+
+    def shown(self, path: str) -> str:
+        """The path as a reader opens it."""
+        if not self._prefix:
+            return path
+        return self._prefix + path if self._prefix != "memory://" else self._prefix + path.lstrip("/")
+
+    def _name(self, path: str) -> str:
+        root = self.root.rstrip("/")
+        full = os.path.abspath(path) if self.local else path
+        if root and not full.startswith(root + "/"):
+            raise ValueError(f"{path} is not below {self.root}")
+        return full[len(root):].lstrip("/")
+
+    def identity(self, path: str) -> Identity | None:
+        """What identifies a file now; None if it does not exist, or its name is not UTF-8."""
+        if self._fsspec is not None:
+            self._fsspec.invalidate_cache()
+            try:
+                return self._from_fsspec(path, self._fsspec.info(path))
+            except FileNotFoundError:
+                return None
+        if not self.local:
+            return self._from_arrow(path, self.filesystem.get_file_info(path))
+        try:
+            found = os.stat(path)
+            name = self._name(path)
+            name.encode()
+        except (FileNotFoundError, NotADirectoryError, UnicodeEncodeError):
+            return None
+        # As Rust's object_store makes it.
+        etag = f"{found.st_ino:x}-{max(found.st_mtime_ns, 0) // 1000:x}-{found.st_size:x}"
+        return name, found.st_size, etag, found.st_mtime_ns
+
+    def _from_arrow(self, path: str, info: Any) -> Identity | None:
+        if not info.is_file or info.size is None:
+            return None
+        return self._name(path), info.size, None, info.mtime_ns
+
+    def _from_fsspec(self, path: str, info: Mapping[str, Any]) -> Identity | None:
+        if info.get("type") != "file" or info.get("size") is None:
+            return None
+        etag = next((info[key] for key in ("ETag", "etag") if info.get(key)), None)
+        keys = ("LastModified", "last_modified", "updated", "mtime", "modified")
+        changed = next((info[key] for key in keys if info.get(key) is not None), None)
+        if changed is None and etag is None:
+            try:
+                changed = self._fsspec.modified(path)
+            except (NotImplementedError, KeyError):
+                changed = None
+        return self._name(path), info["size"], etag, _nanoseconds(changed)
+
+    def _identities(self) -> list[Identity | None]:
+        if self.local:
+            return [self.identity(path) for path in self.paths]
+        if self._fsspec is not None:
+            if not self._listed:
+                self._fsspec.invalidate_cache()
+                for folder in self._folders():
+                    infos = self._fsspec.ls(folder, detail=True)
+                    self._listed |= {info["name"]: info for info in infos}
+            return [
+                self._from_fsspec(path, self._listed[path])
+                if path in self._listed else self.identity(path)
+                for path in self.paths
+            ]
+        found: dict[str, Any] = {}
+        import pyarrow.fs as fs
+
+        for folder in self._folders():
+            selector = fs.FileSelector(folder, allow_not_found=True)
+            found |= {info.path: info for info in self.filesystem.get_file_info(selector)}
+        rest = [path for path in self.paths if path not in found]
+        found |= dict(zip(rest, self.filesystem.get_file_info(rest) if rest else []))
+        return [self._from_arrow(path, found[path]) for path in self.paths]
+
+    def _folders(self) -> list[str]:
+        """Folders with several of the files: one request lists them all."""
+        counts: dict[str, int] = {}
+        for path in self.paths:
+            folder = path.rpartition("/")[0]
+            counts[folder] = counts.get(folder, 0) + 1
+        return [folder for folder, count in counts.items() if folder and count > 1]
+
+    def listed(self) -> list[Identity]:
+        """The identities, with a name that no index has for files that do not exist."""
+        return [identity or ("", 0, None, None) for identity in self.identities]
+
+
+def _local(path: str) -> str:
+    if not path.startswith("file://"):
+        return path
+    return unquote(urlsplit(path).path)
+
+
+def _nanoseconds(time: Any) -> int | None:
+    """A time as stores report it: a datetime, seconds, or text."""
+    import datetime
+
+    if isinstance(time, str):
+        try:
+            time = datetime.datetime.fromisoformat(time)
+        except ValueError:
+            return None
+    if isinstance(time, datetime.datetime):
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=datetime.timezone.utc)
+        since = time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+        return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+    if isinstance(time, (int, float)):
+        return round(time * 1e9) if isinstance(time, float) else time * 10**9
+    return None
+
+
+def _is_data(path: str, first: bytes | None = None) -> bool:
+    """Whether a path below a folder is a file with rows. Readers open hidden Parquet files too."""
+    parts = path.strip("/").split("/")
+    if any(part in _LOGS for part in parts[:-1]) or parts[-1] in _FOOTERS:
+        return False
+    if not any(part[:1] in ("_", ".") for part in parts):
+        return True
+    return parts[-1].lower().endswith(_PARQUET) or first == b"PAR1"
+
+
+def _files_below(folder: str, top: str, above: frozenset[str]) -> Iterator[str]:
+    """The data files of a folder and those below it. A link to a folder above ends the descent."""
+    real = os.path.realpath(folder)
+    if real in above:
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _files_below(entry.path, top, above | {real})
+                continue
+            path, first = entry.path[len(top):], None
+            if not _is_data(path) and "." not in entry.name[1:] and entry.is_file():
+                with open(entry.path, "rb") as opened:
+                    first = opened.read(4)
+            if _is_data(path, first):
+                yield entry.path
