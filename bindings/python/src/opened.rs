@@ -217,10 +217,11 @@ fn value_error(message: &Message) -> PyErr {
 }
 
 /// A number as the values of a filter are encoded, if they can be this number. Unsigned values are
-/// stored as the bits of signed ones.
-fn encoded(number: u64, values: &ColumnType) -> Option<[u8; 8]> {
+/// stored as the bits of signed ones. Numbers of a column are the bits of either.
+fn encoded(number: u64, values: &ColumnType, is_signed: bool) -> Option<[u8; 8]> {
     let fits_signed = |bits: u8| number as i64 >> (bits - 1) == number as i64 >> 63;
-    let fits_unsigned = |bits: u8| bits == 64 || number >> bits == 0;
+    let is_negative = is_signed && (number as i64) < 0;
+    let fits_unsigned = |bits: u8| !is_negative && (bits == 64 || number >> bits == 0);
     let fits = match (values.logical_type, values.integer_bytes()) {
         (Some(LogicalType::Integer { bits, is_signed: true }), _) => fits_signed(bits),
         (Some(LogicalType::Integer { bits, .. }), _) => fits_unsigned(bits),
@@ -248,7 +249,7 @@ impl Lookups<'_> {
         };
         let mut bytes = [[0; 8]; CHUNK];
         for (i, (&number, bytes)) in numbers.iter().zip(&mut bytes).enumerate() {
-            *bytes = encoded(number, values).ok_or_else(|| {
+            *bytes = encoded(number, values, false).ok_or_else(|| {
                 let number = (number as i64).to_string();
                 let refused = values.encode(number.as_bytes(), false);
                 let problem = refused.err().map_or_else(String::new, |error| text(&error));
@@ -358,7 +359,7 @@ impl StoredFilter {
                 slices[kept] = match (objects::fast(object.as_borrowed()), integers) {
                     (Some(Part::Bytes(bytes)), _) if self.takes_bytes() => bytes,
                     (Some(Part::Number(number)), Some((values, width)))
-                        if encoded(number, values).is_some() =>
+                        if encoded(number, values, true).is_some() =>
                     {
                         *room = number.to_le_bytes();
                         &room[..width]
@@ -548,6 +549,10 @@ pub(crate) fn parquet_row_groups(
         if let Err(error) = &group.filter {
             warn(&format_args!("column {column:?}, row group {}: {error}", group.row_group))?;
         }
+    }
+    let mut groups = filters.row_groups().iter();
+    if groups.all(|group| !matches!(group.filter, Ok(Some(_)))) {
+        return Ok(filters.row_groups().iter().map(|group| group.row_group).collect());
     }
     let column_type = filters.column_type();
     let values = keys(values, format, column_type)?;

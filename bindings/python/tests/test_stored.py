@@ -653,8 +653,8 @@ def test_parquet(tmp_path):
     assert len(parquet_row_groups(path, "id", ids[::50])) == 10
     for column, value, error in (
         ("id", "text", ValueError), ("id", 1.5, ValueError), ("small", 2**40, ValueError),
-        ("none", 1, FormatError), ("name", 7, TypeError), ("id", None, TypeError),
-        ("id", 2**70, OverflowError),
+        ("name", 7, TypeError), ("id", None, TypeError),
+        ("id", 2**70, ValueError),
     ):
         with pytest.raises(error):
             parquet_row_groups(path, column, [value])
@@ -675,7 +675,7 @@ def test_options_of_other_formats_are_no_options_of_a_filter_of_this_project(mak
 
 
 def test_dates_and_times_of_parquet(tmp_path):
-    """A date is looked up by its days; a time, whose unit the file alone has, is refused."""
+    """Dates and times are looked up in the unit of the column; those of other types are refused."""
     day, noon = datetime.date(2020, 2, 29), datetime.datetime(2020, 2, 29, 12)
     table = pa.table({"day": [day], "time": pa.array([noon], pa.timestamp("us")), "id": [7]})
     path = tmp_path / "t.parquet"
@@ -691,10 +691,10 @@ def test_dates_and_times_of_parquet(tmp_path):
     assert parquet_row_groups(
         path, "time", [int(noon.replace(tzinfo=datetime.timezone.utc).timestamp()) * 10**6]
     ) == [0]
-    for column, value in (
-        ("time", noon), ("time", np.datetime64("2020-02-29")), ("day", noon), ("id", day),
-    ):
-        with pytest.raises(TypeError, match="key 0: .*days since 1970.*microseconds"):
+    assert parquet_row_groups(path, "time", [noon]) == [0]
+    assert parquet_row_groups(path, "time", [np.datetime64("2020-02-29")]) == []
+    for column, value in (("day", noon), ("id", day)):
+        with pytest.raises(ValueError, match="key 0: found '2020-02-29"):
             parquet_row_groups(path, column, [value])
     with pytest.raises(TypeError, match="key 1: None is no value"):
         parquet_row_groups(path, "id", [7, None])

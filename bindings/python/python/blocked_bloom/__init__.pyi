@@ -1,5 +1,7 @@
 import os
 from collections.abc import Iterable
+from datetime import date, time
+from decimal import Decimal
 from typing import Any, Self, TypeAlias, final
 from uuid import UUID
 
@@ -21,6 +23,8 @@ __all__ = [
 ]
 
 _Key: TypeAlias = str | bytes | int | UUID | tuple[str | bytes | int | UUID, ...]
+# A value of a Parquet column.
+_Value: TypeAlias = str | bytes | int | float | Decimal | date | time | UUID
 # A NumPy array; an object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, Polars, pandas);
 # an iterable of keys; a list or tuple of such columns, whose rows are the keys. These have no
 # common type.
@@ -95,7 +99,7 @@ class ScalableBloomFilter(Filter):
 @final
 class StoredFilter:
     def contains(self, keys: _Keys) -> _Answers: ...
-    def __contains__(self, key: str | bytes | int | float, /) -> bool: ...
+    def __contains__(self, key: _Value, /) -> bool: ...
     @property
     def format_name(self) -> str: ...
     def describe(self) -> dict[str, Any]: ...
@@ -111,5 +115,5 @@ def open(
     cassandra_version: str | None = None,
 ) -> Filter | StoredFilter: ...
 def parquet_row_groups(
-    path: _Path, column: str, values: Iterable[str | bytes | int | float]
+    path: _Path, column: str, values: Iterable[_Value]
 ) -> list[int]: ...
