@@ -148,11 +148,9 @@ fn a_builder_of_keys_ignores_prefixes_and_cannot_hash_for_the_caller() {
 fn a_prefix_that_the_rule_does_not_cut_is_a_mistake() {
     let rule = PrefixExtractor::fixed(4);
     for prefix in [Some(&b"abc"[..]), Some(b"abcde"), None] {
-        let rule = rule.clone();
-        let inserted = std::panic::catch_unwind(move || {
-            let mut builder = options().with_prefixes(rule).builder();
-            builder.insert_with_prefix("abcd/1", prefix)
-        });
+        let mut builder = options().with_prefixes(rule.clone()).builder();
+        let insert = || builder.insert_with_prefix("abcd/1", prefix);
+        let inserted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(insert));
         let message = inserted.unwrap_err();
         let message = message.downcast_ref::<&str>().expect("a text");
         assert!(message.contains("not the one that the options' extractor cuts"), "{message}");
