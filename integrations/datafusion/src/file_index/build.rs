@@ -37,7 +37,7 @@ const SAMPLED_FOOTERS: usize = 16;
 /// How many footers are read ahead.
 const FOOTERS_AHEAD: usize = 8;
 
-/// What has been built of an index.
+/// The progress or result of a build.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FileIndexReport {
@@ -56,7 +56,7 @@ pub struct FileIndexReport {
 ///
 /// # Errors
 ///
-/// As [`KeyType::of`]; structs too are no columns of an index.
+/// As [`KeyType::of`]; structs cannot be columns of an index either.
 ///
 /// ```
 /// use blocked_bloom_datafusion::file_index_column;
@@ -137,7 +137,7 @@ async fn row_group_values(store: &Arc<dyn ObjectStore>, files: &[ObjectMeta]) ->
 
 /// Updates an index to the files that there are now, as they are listed: adds those that are new or
 /// have changed, by the rule of `same_file`, and drops those that are not listed. The new index is
-/// put in the place of the old one, which is read into memory.
+/// put under the name of the old one, which is read into memory.
 ///
 /// Files are read as [`build_file_index`] reads them, which describes `progress`, of those that are
 /// added. `tag` is as in [`FileIndexOptions::new`]. If nothing is to change, nothing is put.
@@ -197,7 +197,7 @@ pub async fn update_file_index(
     put(&store, new, &columns, builder, kept, index, &mut progress).await
 }
 
-/// Puts an index of what is `kept` and these files.
+/// Puts an index that begins with `kept`, followed by these files.
 async fn put(
     store: &Arc<dyn ObjectStore>,
     files: Vec<ObjectMeta>,
