@@ -347,11 +347,11 @@ impl OpenedFileIndex {
     /// The columns: names, seeds, types that files have them in.
     fn columns(&self) -> PyResult<Vec<(String, u64, Vec<String>)>> {
         let manifest = self.index.manifest();
-        let of = |(number, column): (usize, &Column)| {
+        let describe = |(number, column): (usize, &Column)| {
             let types = manifest.types(number).map(String::from).collect();
             Ok((column.name().into(), seed(column.key_hash())?, types))
         };
-        manifest.columns().enumerate().map(of).collect()
+        manifest.columns().enumerate().map(describe).collect()
     }
 
     /// Row groups, bytes, and the files that are indexed.
@@ -365,7 +365,7 @@ impl OpenedFileIndex {
     /// the row groups that the lookup of an absent value reads, on average.
     fn describe(&self) -> Vec<(String, Vec<String>, [u64; 5], f64)> {
         let manifest = self.index.manifest();
-        let of = |(number, column): (usize, &Column)| {
+        let describe = |(number, column): (usize, &Column)| {
             let (mut indexed, mut absent, mut oversized, mut values) = (0, 0, 0, 0);
             for file in manifest.files() {
                 if file.column_type(number).is_none() {
@@ -381,7 +381,7 @@ impl OpenedFileIndex {
             let counts = [indexed, absent, oversized, values, manifest.column_bytes(number)];
             (column.name().into(), types, counts, manifest.expected_false_row_groups(number))
         };
-        manifest.columns().enumerate().map(of).collect()
+        manifest.columns().enumerate().map(describe).collect()
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -422,11 +422,11 @@ impl OpenedFileIndex {
             }
         }
         let all = all.ok_or_else(|| PyValueError::new_err("no column to look up"))?;
-        let of = |listed: &Listed| match manifest.prune(&all, &listed.identity()) {
+        let row_groups = |listed: &Listed| match manifest.prune(&all, &listed.identity()) {
             Pruned::Empty => Some(Vec::new()),
             Pruned::RowGroups(bits) => Some(bits.hits().collect()),
             _ => None,
         };
-        Ok(py.detach(|| listed.iter().map(of).collect()))
+        Ok(py.detach(|| listed.iter().map(row_groups).collect()))
     }
 }

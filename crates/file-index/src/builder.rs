@@ -259,12 +259,12 @@ impl FileIndexBuilder {
     /// Memory that is held between two calls. The bytes that a call returns are not included: at
     /// most a quarter of the memory of the options.
     pub fn memory_bytes(&self) -> u64 {
-        let of_column = |column: &ColumnBuilder| {
+        let column_bytes = |column: &ColumnBuilder| {
             let planes = column.planes.as_ref().map_or(0, PlanesBuilder::memory_bytes);
             planes + 8 * column.hashes.as_ref().map_or(0, Vec::capacity) as u64
         };
         let manifest = self.chunks.0.capacity() + self.files.0.capacity();
-        self.columns.iter().map(of_column).sum::<u64>() + manifest as u64
+        self.columns.iter().map(column_bytes).sum::<u64>() + manifest as u64
     }
 
     /// Ends the row group of a column, and writes its number of values to `listed`.

@@ -86,9 +86,9 @@ impl<'a> FileIdentity<'a> {
         let modified = self.modified?;
         // As `object_store` makes it: inode, microseconds, bytes.
         let (micros, length) = (modified.max(0) / 1000, self.length);
-        let of_time = |etag: &str| etag.ends_with(&format!("-{micros:x}-{length:x}"));
+        let has_time = |etag: &str| etag.ends_with(&format!("-{micros:x}-{length:x}"));
         let is_strong = |etag: &str| !etag.is_empty() && !etag.starts_with("W/");
-        if self.version.is_some() || self.etag.is_some_and(|e| is_strong(e) && !of_time(e)) {
+        if self.version.is_some() || self.etag.is_some_and(|e| is_strong(e) && !has_time(e)) {
             return None;
         }
         // FAT has even seconds, object stores whole ones; others the ticks of a kernel.

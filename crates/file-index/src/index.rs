@@ -193,8 +193,8 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         let mut builder = manifest.empty_appender(tag);
         let mut stored = Vec::new();
         for (number, column) in manifest.columns.iter().enumerate() {
-            let of_column = |chunk: &&Chunk| chunk.column == number;
-            let chunks: Vec<&Chunk> = manifest.chunks.iter().filter(of_column).collect();
+            let is_in_column = |chunk: &&Chunk| chunk.column == number;
+            let chunks: Vec<&Chunk> = manifest.chunks.iter().filter(is_in_column).collect();
             let rows_per_file = column.owner.len().div_ceil(manifest.files.len().max(1)) as u64;
             let first = first_merged(&chunks, files.saturating_mul(rows_per_file));
             let (kept, merged) = chunks.split_at(first);
@@ -222,10 +222,11 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
     ) -> Result<(), FileIndexError> {
         let known = &self.manifest.columns[number].known;
         let numbers = file.numbers();
-        let of_file = known.partition_point(|group| group.number < numbers.start)
+        let file_groups = known.partition_point(|group| group.number < numbers.start)
             ..known.partition_point(|group| group.number < numbers.end);
         // Its rows follow each other.
-        let (Some(first), Some(last)) = (known[of_file.clone()].first(), known[of_file].last())
+        let (Some(first), Some(last)) =
+            (known[file_groups.clone()].first(), known[file_groups].last())
         else {
             return Ok(());
         };

@@ -318,8 +318,8 @@ impl Manifest {
             let rows = chunk.rows_of(at.group);
             let column = &self.columns[chunk.column];
             let opened = chunk.layout.open(at, mine);
-            let of_column = |(lookup, _): &(&Lookup, _)| lookup.column == chunk.column;
-            for (lookup, found) in located.lookups.iter().zip(&mut found).filter(of_column) {
+            let is_in_column = |(lookup, _): &(&Lookup, _)| lookup.column == chunk.column;
+            for (lookup, found) in located.lookups.iter().zip(&mut found).filter(is_in_column) {
                 for &hash in &lookup.hashes {
                     let looked_up = opened
                         .as_ref()

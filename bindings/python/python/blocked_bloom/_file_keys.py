@@ -156,9 +156,11 @@ def parse_type(own: str) -> Any:
         return getattr(pa, own.split("(")[0].lower())(int(decimal[1]), int(decimal[2]))
     if timed := re.fullmatch(r'(\w+)\((s|ms|µs|ns)(?:, "(.*)")?\)', own):
         unit = timed[2].replace("µ", "u")
-        of = {"Timestamp": pa.timestamp, "Duration": pa.duration, "Time32": pa.time32,
-              "Time64": pa.time64}
+        kinds = {
+            "Timestamp": pa.timestamp, "Duration": pa.duration, "Time32": pa.time32,
+            "Time64": pa.time64,
+        }
         if timed[1] == "Timestamp" and timed[3] is not None:
             return pa.timestamp(unit, timed[3])
-        return of[timed[1]](unit) if timed[1] in of else None
+        return kinds[timed[1]](unit) if timed[1] in kinds else None
     return None

@@ -391,11 +391,11 @@ class FileIndex:
                 lookups[name] = (numbers[0], seed, *found)
         listed = listing.listed()
         groups: list[list[int] | None] = [None] * len(listed)
-        by_columns: dict[tuple[str, ...], list[int]] = {}
+        places_by_columns: dict[tuple[str, ...], list[int]] = {}
         for place, in_path in enumerate(in_paths):
             usable = tuple(name for name in lookups if name.casefold() not in in_path)
-            by_columns.setdefault(usable, []).append(place)
-        for usable, places in by_columns.items():
+            places_by_columns.setdefault(usable, []).append(place)
+        for usable, places in places_by_columns.items():
             if usable:
                 chosen = [lookups[name] for name in usable]
                 found = self._index.row_groups(chosen, [listed[place] for place in places])
