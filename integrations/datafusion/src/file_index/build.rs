@@ -37,7 +37,7 @@ const SAMPLED_FOOTERS: usize = 16;
 /// Number of footers that are read ahead.
 const FOOTERS_AHEAD: usize = 8;
 
-/// ⟪OURS:Progress⟦BASE:What has been built⟦THEIRS:The progress or result⟫ of ⟪OURS:building an⟦BASE:an⟦THEIRS:a⟫ build.
+/// Progress of building an build.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FileIndexReport {
@@ -55,7 +55,7 @@ pub struct FileIndexReport {
 ///
 /// # Errors
 ///
-/// Those of [`KeyType::new`]. ⟪OURS:Structs are⟦BASE:too are⟦THEIRS:cannot⟫ ⟪OURS:also⟦BASE:no columns⟦THEIRS:be columns⟫ ⟪OURS:refused⟦BASE:of an index⟦THEIRS:of an index either⟫.
+/// Those of [`KeyType::new`]. Structs are also refused.
 ///
 /// ```
 /// use blocked_bloom_datafusion::file_index_column;
@@ -140,7 +140,7 @@ async fn row_group_values(store: &Arc<dyn ObjectStore>, files: &[ObjectMeta]) ->
 }
 
 /// Updates an index to the listed files: adds those that are new or have changed (according to
-/// `same_file`), and drops those that are no longer listed. The old index is ⟪OURS:read⟦BASE:in⟦THEIRS:under⟫ into ⟪OURS:memory,⟦BASE:place⟦THEIRS:name⟫ and
+/// `same_file`), and drops those that are no longer listed. The old index is read into memory, and
 /// the new one replaces it.
 ///
 /// Added files are read as by [`build_file_index`], and `progress` is called for them. `tag` is
@@ -201,7 +201,7 @@ pub async fn update_file_index(
     put(&store, new, &columns, builder, kept, index, &mut progress).await
 }
 
-/// Stores an index ⟪OURS:that consists of⟦BASE:of⟦THEIRS:that⟫ ⟪OURS:the⟦BASE:what⟦THEIRS:begins⟫ ⟪OURS:bytes⟦BASE:is⟦THEIRS:with⟫ `kept`, followed by the new files.
+/// Stores an index that consists of the bytes `kept`, followed by the new files.
 async fn put(
     store: &Arc<dyn ObjectStore>,
     files: Vec<ObjectMeta>,
