@@ -37,7 +37,7 @@ const SAMPLED_FOOTERS: usize = 16;
 /// Number of footers that are read ahead.
 const FOOTERS_AHEAD: usize = 8;
 
-/// Progress of building an build.
+/// Progress or result of a build.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FileIndexReport {
