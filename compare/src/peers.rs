@@ -323,7 +323,8 @@ fn small_pages<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     #[cfg(target_os = "linux")]
     map.advise(memmap2::Advice::NoHugePage).expect("advice of Linux");
     map.copy_from_slice(&stored);
-    let filter: BloomFilter<Stored<MmapMut>> = BloomFilter::from_bytes_any_hash(map).expect("just written");
+    let filter: BloomFilter<Stored<MmapMut>> =
+        BloomFilter::from_bytes_any_hash(map).expect("just written");
     peer(filter.memory_bytes() as usize, move |_, items| T::contains(&filter, items))
 }
 

@@ -205,9 +205,10 @@ def main(paths):
         with open(path, "rb") as file:
             reader = Reader(file.read())
         try:
-            if reader.data[:5] not in (b"REDIS", b"VALKE") and reader.data[:1] not in (b"*", b"#", b""):
+            is_rdb = reader.data[:5] in (b"REDIS", b"VALKE")
+            if not is_rdb and reader.data[:1] not in (b"*", b"#", b""):
                 raise ValueError("neither an RDB file nor an AOF")
-            if reader.data[:5] in (b"REDIS", b"VALKE"):
+            if is_rdb:
                 check_rdb(reader, lambda text: found.setdefault(text))
                 if reader.data[reader.at + 8 : reader.at + 9] in (b"*", b"#"):
                     reader.at += 8

@@ -109,8 +109,8 @@ fn strangers_are_refused_and_change_nothing() {
     }
 }
 
-/// An empty receiver must not take the shape of the other filter: that once replaced 1,954 blocks by
-/// one.
+/// An empty receiver must not take the shape of the other filter: that once replaced 1,954 blocks
+/// by one.
 #[test]
 fn a_receiver_keeps_its_shape() {
     let (other, _) = filled(1, 6, 1);

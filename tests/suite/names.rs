@@ -11,8 +11,8 @@ const FORBIDDEN: &str = "\
     about above after again ahead along among around at before behind below beneath beside besides
     between beyond but by down during elsewhere he her his how if in inside it its me my near
     nobody nothing of off on onto out outside over own per said she since so somebody something such
-    that their them then they this those through till toward under until up upon via we what whatever
-    when where which whichever who whoever whom whose why within without you your";
+    that their them then they this those through till toward under until up upon via we what
+    whatever when where which whichever who whoever whom whose why within without you your";
 
 /// Words that only the names of tests, which are sentences, may start with.
 const DETERMINERS: &str = "\

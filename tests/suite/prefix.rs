@@ -388,7 +388,8 @@ fn hashes_have_no_prefix() {
     }
 }
 
-/// The same bytes as a builder that is given keys, and the same answers by hash, opened and in place.
+/// The same bytes as a builder that is given keys, and the same answers by hash, opened and in
+/// place.
 #[test]
 fn keys_and_prefixes_are_added_by_their_hashes() {
     let extractor = PrefixExtractor::fixed(4);

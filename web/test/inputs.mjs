@@ -83,7 +83,8 @@ equal(
 // The first sentence, few blocks, a line for each column.
 await open(build('sentence.bloom', numbers));
 const summary = await page.textContent('#summary');
-check(/^Holds about \d{3} keys; 1 in [\d,]+ absent keys passes; undamaged\.$/.test(summary), summary);
+const holds = /^Holds about \d{3} keys; 1 in [\d,]+ absent keys passes; undamaged\.$/;
+check(holds.test(summary), summary);
 await open(build('few.bloom', Array.from({ length: 1600 }, (_, at) => at).join('\n')));
 const loads = await page.textContent('#found');
 check(/too few blocks to compare/.test(loads) && !/They agree/.test(loads), loads);
@@ -92,9 +93,11 @@ copyFileSync(two, path('two.parquet'));
 await open(path('two.parquet'));
 const columns = await page.locator('#found > div > table tbody tr').allTextContents();
 check(columns.length > 0, 'columns are listed');
-const names = new Set(await page.locator('#found > div > table tbody tr td:first-child').allTextContents());
+const cells = page.locator('#found > div > table tbody tr td:first-child');
+const names = new Set(await cells.allTextContents());
 equal(columns.length, names.size, 'a line for each column');
-check(/^Has filters for \d+ columns/.test(await page.textContent('#summary')), 'the sentence of Parquet');
+const sentence = await page.textContent('#summary');
+check(/^Has filters for \d+ columns/.test(sentence), 'the sentence of Parquet');
 
 // Right to left.
 for (const width of [1280, 360]) {

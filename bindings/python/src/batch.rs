@@ -93,8 +93,8 @@ pub(crate) fn column(
 }
 
 /// A column of pandas as NumPy's array where pyarrow is missing, without which pandas has no Arrow
-/// interface: of objects, with None for NA, unless its type is one of NumPy's. Every other object is
-/// itself.
+/// interface: of objects, with None for NA, unless its type is one of NumPy's. Every other object
+/// is itself.
 fn without_pyarrow<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
     let class = keys.get_type();

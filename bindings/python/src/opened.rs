@@ -518,8 +518,8 @@ pub(crate) fn open(
 /// number that the column stores. A value that the column cannot hold exactly is a ValueError, and
 /// so is None, since filters hold no NULL. The filters never say that a value is there.
 ///
-/// All row groups are returned, with a `UserWarning`, for a file without the column, and a row group
-/// is returned, with a warning, if its filter is damaged.
+/// All row groups are returned, with a `UserWarning`, for a file without the column, and a row
+/// group is returned, with a warning, if its filter is damaged.
 #[pyfunction]
 #[pyo3(signature = (path, column, values))]
 pub(crate) fn parquet_row_groups(

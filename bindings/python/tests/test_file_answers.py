@@ -1,4 +1,4 @@
-"""An index over files never hides a row: iterators, precision, hive columns, times, hidden names."""
+"""An index over files never hides a row: iterators, precision, hive columns, times, names."""
 
 import datetime
 import decimal

@@ -234,8 +234,9 @@ def test_files_and_patterns_of_a_store(tmp_path):
     history = History(random.Random(2), memory, "/p", str(tmp_path / "i"), "memory:///p")
     for name in ("a", "_c", ".d"):
         history.add(name)
+    two = ["memory:///p/a.parquet", "memory:///p/_c.parquet"]
     for url, count in (("memory:///p/*.parquet", None), ("memory:///p/_c.parquet", 1),
-                       ("memory:///p", 3), (["memory:///p/a.parquet", "memory:///p/_c.parquet"], 2)):
+                       ("memory:///p", 3), (two, 2)):
         index = FileIndex.build(url, ["t"], tmp_path / "i")
         assert index.files(t="absent") == [] and index.update() == 0
         assert len(index) == (count or len(memory.glob("/p/*.parquet")))

@@ -286,7 +286,9 @@ def test_golden(tmp_path, monkeypatch):
     identity = ("golden_files.parquet", size, None, 4_000_000_000_123_456_789)
     monkeypatch.setattr(module.Listing, "identity", lambda self, path: identity)
     monkeypatch.setattr(module.time, "time_ns", lambda: 1)
-    index = FileIndex.build(parquet, names, tmp_path / "index", false_row_groups=0.001, part_values=256)
+    index = FileIndex.build(
+        parquet, names, tmp_path / "index", false_row_groups=0.001, part_values=256
+    )
     types = [" ".join((name, str(seed), *types)) for name, seed, types in index._index.columns()]
     found = "\n".join([f"{key_hash((tmp_path / 'index').read_bytes()):#018x}", *types, ""])
     if os.environ.get("BLOCKED_BLOOM_BLESS"):

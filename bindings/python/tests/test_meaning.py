@@ -20,6 +20,7 @@ from blocked_bloom import BloomFilter, ScalableBloomFilter, parquet_row_groups
 
 ID = uuid.UUID("123e4567-e89b-12d3-a456-426614174000")
 NOON = datetime.datetime(2026, 1, 31, 12, 0, 0, 250_000)
+FIVE_HOURS_WEST = datetime.timezone(datetime.timedelta(hours=-5))
 UTC = datetime.timezone.utc
 D = decimal.Decimal
 
@@ -51,7 +52,7 @@ TYPES = {
                   [NOON.replace(tzinfo=UTC), "2026-01-31T12:00Z", "noon", pd.NaT]),
     "instant": (column([NOON.replace(tzinfo=UTC)], pa.timestamp("ms", "UTC")),
                 [NOON.replace(tzinfo=UTC), "2026-01-31T13:00:00.25+01:00",
-                 NOON.replace(tzinfo=UTC).astimezone(datetime.timezone(datetime.timedelta(hours=-5)))],
+                 NOON.replace(tzinfo=UTC).astimezone(FIVE_HOURS_WEST)],
                 ["2026-01-31T12:00:00.25-01:00"], [NOON, "2026-01-31 12:00:00.2501Z"]),
     "float": (column([1 + 2**-24], pa.float32()),
               [1 + 2**-24, 1, "1.0000000596046448", np.float32(1), D(1)], [2.0, 1 + 2**-20],

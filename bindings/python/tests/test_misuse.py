@@ -100,7 +100,9 @@ REFUSED = {
     ),
     "arrow small decimals": (pa.array([decimal.Decimal("1")], pa.decimal32(5, 1)), "decimals"),
     "arrow intervals": (pa.array([(1, 2, 3)], pa.month_day_nano_interval()), "dates or times"),
-    "numpy objects": (np.array([decimal.Decimal("1.5")]), r"key 0: .*Decimal: give str\(\(key \+ 0\)\.normalize"),
+    "numpy objects": (
+        np.array([decimal.Decimal("1.5")]), r"key 0: .*Decimal: give str\(\(key \+ 0\)\.normalize"
+    ),
     "list of periods": (list(PERIODS), r"key 0: .*Period: give str\(key\)"),
     "list of pandas timestamps": (list(pd.date_range("2026", periods=2)), "key 0: .*isoformat"),
     "list of numpy dates": ([np.datetime64("2026-01-01")], "key 0: .*isoformat"),

@@ -95,8 +95,8 @@ pub(crate) struct Args {
     #[arg(long)]
     verify: bool,
 
-    /// Most memory for the list of keys, besides the buffers for reading; suffixes K, M, G, KiB, MiB
-    /// and GiB
+    /// Most memory for the list of keys, besides the buffers for reading; suffixes K, M, G, KiB,
+    /// MiB and GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
     max_memory: u64,
 

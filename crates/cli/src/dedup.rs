@@ -51,8 +51,8 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", default_value = STDIO)]
     files: Vec<PathBuf>,
 
-    /// Bytes of memory for the filter, besides a few megabytes for reading and writing. It is for as
-    /// many lines as this suffices for at --fpr. Suffixes K, M, G, KiB, MiB and GiB
+    /// Bytes of memory for the filter, besides a few megabytes for reading and writing. It is for
+    /// as many lines as this suffices for at --fpr. Suffixes K, M, G, KiB, MiB and GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "keys")]
     memory: Option<u64>,
 

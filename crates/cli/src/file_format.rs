@@ -31,8 +31,8 @@ pub(crate) struct FormatArgs {
     #[arg(long, value_name = "VERSION", value_parser = layout_of_version)]
     pub(crate) cassandra_version: Option<Layout>,
 
-    /// File of the partitions, for the index of a partitioned filter: one after another, from
-    /// the first byte to the last. If a partition is damaged or belongs to another table, all of its
+    /// File of the partitions, for the index of a partitioned filter: one after another, from the
+    /// first byte to the last. If a partition is damaged or belongs to another table, all of its
     /// keys may be present, with a warning
     #[arg(long, value_name = "FILE")]
     pub(crate) partitions: Option<PathBuf>,

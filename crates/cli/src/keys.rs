@@ -50,8 +50,8 @@ pub(crate) fn nul_in_line(items: &str) -> String {
     format!("a NUL byte in a line: give --null if NUL bytes end the {items}, or --raw to keep it")
 }
 
-/// The problem with a file of keys that should end with NUL bytes: how many keys it has, how many of
-/// these have one byte at most, their line feeds, and whether the last one ends with a NUL.
+/// The problem with a file of keys that should end with NUL bytes: how many keys it has, how many
+/// of these have one byte at most, their line feeds, and whether the last one ends with a NUL.
 pub(crate) fn null_list_problem(
     keys: usize,
     short: usize,

@@ -137,8 +137,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Takes the argument after a numeric option as its value even if it begins with a hyphen: the error
-/// is then about the number and its range, and not about an unknown option `-5`.
+/// Takes the argument after a numeric option as its value even if it begins with a hyphen: the
+/// error is then about the number and its range, and not about an unknown option `-5`.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     const NUMBERS: [&str; 5] = ["N", "BITS", "BYTES", "RATE", "READS"];
     let is_number = |arg: &Arg| {

@@ -29,8 +29,8 @@ impl Bytes {
         // writes to a file in place. Whether another one does, no program can rule out (see above);
         // what then happens is bounded. The mapping keeps its length, so that no access leaves it.
         // Readers of the bytes take lengths and counts from them once, check them against the
-        // slice, and continue with the checked values; the kernels' loads are within the slice for all
-        // bytes, since they depend on nothing else of them.
+        // slice, and continue with the checked values; the kernels' loads are within the slice for
+        // all bytes, since they depend on nothing else of them.
         unsafe { Mmap::map(file) }.map(Bytes::Mapped)
     }
 }

@@ -1,13 +1,13 @@
 //! Writing: filters that appear whole or not at all, and text for standard output.
 //!
 //! A new filter is written to a file in the directory of the one that it will replace. On Linux
-//! that file has no name until it is whole and on disk (`O_TMPFILE`): if the tool or the
-//! machine stops, the system frees the written bytes. Then it is linked to its name; or,
-//! where that name is taken, to `.blocked-bloom-` and six letters and digits and renamed, since a
-//! link does not replace a file. A file remains under the second name only if the
-//! tool ends between these two calls; it is whole. Where a file system has no such files, the file has that second name
-//! from the start: an error removes it, a run that is killed leaves it. It is never read, and may
-//! be deleted.
+//! that file has no name until it is whole and on disk (`O_TMPFILE`): if the tool or the machine
+//! stops, the system frees the written bytes. Then it is linked to its name; or, where that name is
+//! taken, to `.blocked-bloom-` and six letters and digits and renamed, since a link does not
+//! replace a file. A file remains under the second name only if the tool ends between these two
+//! calls; it is whole. Where a file system has no such files, the file has that second name from
+//! the start: an error removes it, a run that is killed leaves it. It is never read, and may be
+//! deleted.
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -143,7 +143,8 @@ fn step<T>(operation: &'static str, done: io::Result<T>) -> Step<T> {
     done.map_err(|error| (operation, error))
 }
 
-/// Writes a new file and renames it over the target, so that no reader and no crash sees half a filter.
+/// Writes a new file and renames it over the target, so that no reader and no crash sees half a
+/// filter.
 fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>) -> Step<()> {
     let parent = parent(path);
     // Opened before there is anything to flush: a directory that cannot be flushed gets no new

@@ -160,8 +160,8 @@ impl Manifest {
     /// # Errors
     ///
     /// [`FileIndexError::Tail`] if they do not include all of the manifest;
-    /// [`FileIndexError::Header`], [`FileIndexError::Manifest`], [`FileIndexError::Planes`]. Without a manifest everything is
-    /// unknown.
+    /// [`FileIndexError::Header`], [`FileIndexError::Manifest`], [`FileIndexError::Planes`].
+    /// Without a manifest everything is unknown.
     pub fn from_tail(tail: &[u8], stored_bytes: u64) -> Result<Self, FileIndexError> {
         let trailer = Trailer::read(tail, stored_bytes)?;
         let needed = trailer.length + HEADER_BYTES as u64;

@@ -16,8 +16,8 @@ struct Refusing;
 const MIN_BYTES: usize = 64;
 
 std::thread_local! {
-    /// Allocations of this thread, of [`MIN_BYTES`] bytes or more, until the one that fails; 0 if none
-    /// fails.
+    /// Allocations of this thread, of [`MIN_BYTES`] bytes or more, until the one that fails; 0 if
+    /// none fails.
     static LEFT: Cell<u64> = const { Cell::new(0) };
     /// Bytes of the failed allocation; 0 before it.
     static REFUSED: Cell<usize> = const { Cell::new(0) };
@@ -90,8 +90,9 @@ fn build(
     Ok((partitions, index))
 }
 
-/// Each allocation of [`MIN_BYTES`] bytes or more of a whole build fails in turn: hashes, partitions,
-/// entries, separators, keys and the index. Each failure is an error, without a panic or an abort.
+/// Each allocation of [`MIN_BYTES`] bytes or more of a whole build fails in turn: hashes,
+/// partitions, entries, separators, keys and the index. Each failure is an error, without a panic
+/// or an abort.
 #[test]
 fn every_failed_allocation_is_an_error() {
     let keys = keys();

@@ -153,12 +153,14 @@ impl Display for PlanesError {
             Self::Incomplete { rows } => {
                 write!(
                     f,
-                    "the planes end after {rows} rows without a closing record: not finished, or cut off"
+                    "the planes end after {rows} rows without a closing record: not finished, or \
+                     cut off"
                 )
             }
             Self::OtherRecord { offset } => write!(
                 f,
-                "offset {offset}: the record is damaged, or belongs to another place or other planes"
+                "offset {offset}: the record is damaged, or belongs to another place or other \
+                 planes"
             ),
             Self::PlaneChecksum { group, plane, stored, computed } => write!(
                 f,
@@ -180,7 +182,8 @@ impl Display for PlanesError {
             Self::GroupOutOfRange { group, groups } => {
                 write!(
                     f,
-                    "group {group} does not exist: groups are numbered from 0, and there are {groups}"
+                    "group {group} does not exist: groups are numbered from 0, and there are \
+                     {groups}"
                 )
             }
             Self::RangeOutOfRange { start, end, rows } => {

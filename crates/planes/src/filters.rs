@@ -54,8 +54,9 @@ impl Planes {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::RowShape`] or [`PlanesError::HashMismatch`] for the first filter that differs,
-    /// [`ShapeError::PlanesOutOfRange`] for filters above 8 MiB, and [`PlanesError::Alloc`].
+    /// [`PlanesError::RowShape`] or [`PlanesError::HashMismatch`] for the first filter that
+    /// differs, [`ShapeError::PlanesOutOfRange`] for filters above 8 MiB, and
+    /// [`PlanesError::Alloc`].
     ///
     /// ```
     /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};

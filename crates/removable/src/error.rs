@@ -75,8 +75,8 @@ impl Display for RemovableError {
                 }
                 write!(
                     f,
-                    ": both of its lines are full, and {taken} of {capacity} lanes are in use; build a \
-                     larger filter from the keys"
+                    ": both of its lines are full, and {taken} of {capacity} lanes are in use; \
+                     build a larger filter from the keys"
                 )
             }
         }

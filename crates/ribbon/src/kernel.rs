@@ -30,9 +30,9 @@ use crate::solve::rocksdb::Row;
 /// The functions of one instruction set.
 ///
 /// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, and zeros
-/// after the last hash. The first function prefetches nothing. The others prefetch up to 2, 4, 8 and
-/// 16 cache lines per key, beginning with the first that its equation may use, and the line of its
-/// last byte. `contains_one_64` and `contains_one_128` look up one hash, with the scalar
+/// after the last hash. The first function prefetches nothing. The others prefetch up to 2, 4, 8
+/// and 16 cache lines per key, beginning with the first that its equation may use, and the line of
+/// its last byte. `contains_one_64` and `contains_one_128` look up one hash, with the scalar
 /// definitions where nothing is faster. `contains_one_64` takes the fields of [`Shards`], so that
 /// they are passed in registers. `substitute_64` and `substitute_128` write the solution of rows to
 /// all of the words, and panic if there are too few words.
@@ -41,8 +41,8 @@ use crate::solve::rocksdb::Row;
 ///
 /// For all functions, the CPU must support the instruction set and the features that `is_supported`
 /// of the table's file checks. For `contains_*`, `hits.len() == hashes.len().div_ceil(64)`. For
-/// `contains_64`, there must be a shard and, except for the scalar kernel, at least as many words as
-/// columns.
+/// `contains_64`, there must be a shard and, except for the scalar kernel, at least as many words
+/// as columns.
 struct Table {
     instructions: InstructionSet,
     contains_64: [unsafe fn(&Shards<'_>, hashes: &[u64], hits: &mut [u64]); 5],

@@ -10,8 +10,8 @@ use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;
 use crate::query::{CHUNK_HASHES, SHORT_BATCH, Unanswered, look_up};
 
-/// Up to this many hashes are inserted one by one, which takes less time than allocating the answers
-/// of a batch.
+/// Up to this many hashes are inserted one by one, which takes less time than allocating the
+/// answers of a batch.
 const MAX_SINGLE_INSERTS: usize = 4;
 
 impl ScalableBloomFilter {

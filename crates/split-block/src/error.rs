@@ -110,7 +110,8 @@ impl Display for SplitBlockError {
             Self::NotAMultiple { found, expected } => {
                 write!(
                     f,
-                    "cannot merge {found} blocks into {expected}: give a multiple of {expected} blocks"
+                    "cannot merge {found} blocks into {expected}: give a multiple of {expected} \
+                     blocks"
                 )
             }
             Self::TooManyRows { rows } => {

@@ -130,8 +130,8 @@ pub(crate) fn trace(plan: &Arc<dyn ExecutionPlan>, columns: &[usize]) -> Option<
 }
 
 /// Returns the input in which rows can be dropped by these columns instead of above the operator.
-/// There is none if the plan is a table, or if the operator keeps only its first rows, numbers rows,
-/// or is unknown.
+/// There is none if the plan is a table, or if the operator keeps only its first rows, numbers
+/// rows, or is unknown.
 pub(crate) fn trace_dropping(plan: &Arc<dyn ExecutionPlan>, columns: &[usize]) -> Option<Origin> {
     let drops = !is_scan(plan) && plan.fetch().is_none() && !is_volatile(plan).unwrap_or(true);
     trace(plan, columns).filter(|origin| drops && origin.commutes)

@@ -60,8 +60,9 @@ pub struct BloomProbeExec {
 /// continues.
 pub(crate) type Opening = Shared<BoxFuture<'static, Opened>>;
 
-/// The filter if it can drop rows, and the input with the filter in its scan if the scan accepts it. All partitions
-/// execute the same input, because the partitions of a scan may share a queue of unread files.
+/// The filter if it can drop rows, and the input with the filter in its scan if the scan accepts
+/// it. All partitions execute the same input, because the partitions of a scan may share a queue of
+/// unread files.
 pub(crate) type Opened = (Option<Arc<BloomFilter>>, Option<Arc<dyn ExecutionPlan>>);
 
 impl BloomProbeExec {

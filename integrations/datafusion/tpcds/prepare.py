@@ -8,8 +8,8 @@ DIRECTORY/queries/NN.sql           the 99 queries
 DIRECTORY/answers/NN.parquet       their rows from DuckDB, which sorts NULL as DataFusion does
 
 The generator and the queries come from DuckDB's Python package, which is installed from PyPI into
-DIRECTORY/venv. This needs Python 3 with `venv`. Version 1.1.3 includes them; later versions download
-them. The queries have another licence than this project, so never commit the output.
+DIRECTORY/venv. This needs Python 3 with `venv`. Version 1.1.3 includes them; later versions
+download them. The queries have another licence than this project, so never commit the output.
 """
 
 import os

@@ -1,8 +1,8 @@
 //! Memory from the server, so that `used_memory` and `maxmemory` count what filters take.
 //!
 //! `redis_module::alloc::RedisAlloc` is not used for two reasons: it allocates with
-//! `RedisModule_Alloc`, which ends the server on failure, although a filter that is too large has to
-//! be an error; and it relies on the server's allocator to align sizes that are multiples of the
+//! `RedisModule_Alloc`, which ends the server on failure, although a filter that is too large has
+//! to be an error; and it relies on the server's allocator to align sizes that are multiples of the
 //! alignment, as jemalloc does and others do not.
 
 use std::alloc::{GlobalAlloc, Layout, alloc_zeroed, realloc};
@@ -98,8 +98,8 @@ fn try_take(bytes: usize, zeros: bool) -> *mut u8 {
 /// where `vec!` would end the server.
 pub(crate) fn zeros(length: usize) -> Option<Vec<u8>> {
     let layout = Layout::array::<u8>(length).ok().filter(|_| length > 0)?;
-    // SAFETY: the layout is not empty. A pointer that is not null is an allocation of this layout by
-    // the allocator of all of the module's `Vec`s. Every byte is written, and it is not shared.
+    // SAFETY: the layout is not empty. A pointer that is not null is an allocation of this layout
+    // by the allocator of all of the module's `Vec`s. Every byte is written, and it is not shared.
     unsafe {
         let start = alloc_zeroed(layout);
         (!start.is_null()).then(|| Vec::from_raw_parts(start, length, length))

@@ -55,8 +55,8 @@ fn run(command: Command, context: &Context, arguments: &[Argument]) -> c_int {
     context.reply(result) as c_int
 }
 
-/// Whether the source may have replied this error too, or the key differed before. The server treats
-/// such errors of its own commands alike: it logs them and goes on.
+/// Whether the source may have replied this error too, or the key differed before. The server
+/// treats such errors of its own commands alike: it logs them and goes on.
 fn is_as_there(error: &RedisError) -> bool {
     let known = [
         RedisError::WrongType,

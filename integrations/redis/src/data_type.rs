@@ -398,8 +398,8 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
     // SAFETY: as in `rdb_save`.
     let filter = unsafe { filter(value) };
     let add = |bytes: &[u8]| {
-        // SAFETY: the pointer is set before any callback; `digest` is the callback's, and the server
-        // reads the bytes at once.
+        // SAFETY: the pointer is set before any callback; `digest` is the callback's, and the
+        // server reads the bytes at once.
         unsafe {
             if let Some(add) = raw::RedisModule_DigestAddStringBuffer {
                 add(digest, bytes.as_ptr().cast(), bytes.len());

@@ -52,9 +52,9 @@ impl Filter {
         Some((end, piece))
     }
 
-    /// Whether the dump has these bytes where a piece with this iterator ends: a client then repeats
-    /// a piece whose reply it has lost. The header of a filter that is being loaded does not count,
-    /// since it begins the load again.
+    /// Whether the dump has these bytes where a piece with this iterator ends: a client then
+    /// repeats a piece whose reply it has lost. The header of a filter that is being loaded does
+    /// not count, since it begins the load again.
     pub(crate) fn has_piece(&self, iterator: i64, data: &[u8]) -> bool {
         if iterator == 1 {
             return !matches!(self, Filter::Loading(_)) && self.header() == data;

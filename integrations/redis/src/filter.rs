@@ -176,8 +176,8 @@ impl Filter {
         }
     }
 
-    /// The next link's part of the last link's rate. For own filters, the part of the remaining rate
-    /// that a link leaves.
+    /// The next link's part of the last link's rate. For own filters, the part of the remaining
+    /// rate that a link leaves.
     pub(crate) fn tightening(&self) -> f64 {
         match self {
             Filter::Own(_) => TIGHTENING,

@@ -37,7 +37,8 @@ use crate::allocator::ServerMemory;
 use crate::data_type::{FILTER, VALKEY_BLOOM};
 use crate::start::on_load;
 
-/// The version of the package as `MODULE LIST` has it: 10,000 for a major version, 100 for a minor one.
+/// The version of the package as `MODULE LIST` has it: 10,000 for a major version, 100 for a minor
+/// one.
 const MODULE_VERSION: i32 = 10_000 * number(env!("CARGO_PKG_VERSION_MAJOR"))
     + 100 * number(env!("CARGO_PKG_VERSION_MINOR"))
     + number(env!("CARGO_PKG_VERSION_PATCH"));

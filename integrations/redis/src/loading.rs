@@ -158,8 +158,8 @@ impl Loading {
     }
 
     /// Accepts a piece, which must be the next one. `any_order` accepts a piece of RedisBloom's at
-    /// any place, also one that arrived before, as RedisBloom does. Returns the filter if no byte is
-    /// missing any more. After an error nothing has changed.
+    /// any place, also one that arrived before, as RedisBloom does. Returns the filter if no byte
+    /// is missing any more. After an error nothing has changed.
     pub(crate) fn take(
         &mut self,
         iterator: i64,

@@ -1,5 +1,5 @@
-//! Warnings in the server's log. Texts go to the server as data, never as a format of `printf`: keys
-//! and arguments may contain `%` and zero bytes.
+//! Warnings in the server's log. Texts go to the server as data, never as a format of `printf`:
+//! keys and arguments may contain `%` and zero bytes.
 
 use std::ffi::CString;
 use std::ptr::null_mut;

@@ -39,8 +39,8 @@ pub(crate) fn follows(context: &Context) -> bool {
     context.get_flags().intersects(ContextFlags::REPLICATED | ContextFlags::LOADING)
 }
 
-/// Valkey's flag for the client of another node, which moves slots to this one. Redis 8 uses the bit
-/// for something else.
+/// Valkey's flag for the client of another node, which moves slots to this one. Redis 8 uses the
+/// bit for something else.
 const SLOT_IMPORT_CLIENT: c_int = 1 << 25;
 
 /// Whether the command belongs to a slot that another node moves here. An error reply then fails

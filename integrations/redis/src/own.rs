@@ -494,9 +494,9 @@ impl Own {
 
     /// The headers for the piece of a dump at this offset.
     ///
-    /// The first piece reads the filter. Later ones keep its headers, also if keys were added since,
-    /// or each piece would read the whole filter again. Blocks that change after their header was
-    /// dumped do not match its checksum, which is an error of loading.
+    /// The first piece reads the filter. Later ones keep its headers, also if keys were added
+    /// since, or each piece would read the whole filter again. Blocks that change after their
+    /// header was dumped do not match its checksum, which is an error of loading.
     fn headers_at(&self, offset: u64) -> Option<Box<StoredHeaders>> {
         if let Some(kept) = self.stored_headers.take()
             && kept.list.len() == 1 + self.links().len()

@@ -1,5 +1,5 @@
-//! RedisBloom's filters, which answer, grow and are stored as there. `blocked-bloom-formats` has the
-//! filters; this module adds the memory that they need and their form in RDB files and `DUMP`.
+//! RedisBloom's filters, which answer, grow and are stored as there. `blocked-bloom-formats` has
+//! the filters; this module adds the memory that they need and their form in RDB files and `DUMP`.
 //!
 //! A key has the numbers of the chain, and of each link its numbers and its bits: those of the
 //! header of a dump, in another order.

@@ -22,7 +22,8 @@ struct Settings {
     redisbloom_type: RedisBloomType,
 }
 
-/// Which keys get RedisBloom's module type. Keys of files and payloads keep the type that they have.
+/// Which keys get RedisBloom's module type. Keys of files and payloads keep the type that they
+/// have.
 #[derive(Clone, Copy, PartialEq)]
 enum RedisBloomType {
     No,

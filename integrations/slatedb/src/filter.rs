@@ -11,8 +11,8 @@ use slatedb::{Filter, FilterQuery, FilterTarget};
 
 use crate::extractor::Extractor;
 
-/// A filter shared by its clones. It consists of two pointers, so a lookup reads only one cache line
-/// before that of the filter.
+/// A filter shared by its clones. It consists of two pointers, so a lookup reads only one cache
+/// line before that of the filter.
 #[derive(Clone)]
 pub(crate) struct BlockedBloom {
     /// `None` answers "maybe" to everything.

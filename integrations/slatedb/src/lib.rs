@@ -39,8 +39,8 @@
 //!   `clamp_allocated_size` shares the copy.
 //! - `Filter::might_match` looks up one key in one filter: each table hashes the key again, and
 //!   batches cannot be used.
-//! - Errors cannot be returned to the engine. A filter that is damaged or could not be built answers
-//!   "maybe" to everything, is logged as an error, and is counted by
+//! - Errors cannot be returned to the engine. A filter that is damaged or could not be built
+//!   answers "maybe" to everything, is logged as an error, and is counted by
 //!   [`BlockedBloomPolicy::unusable_filters`].
 mod collect;
 mod extractor;

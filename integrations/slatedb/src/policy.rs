@@ -21,9 +21,9 @@ const TYPICAL_KEYS: u64 = 1 << 20;
 
 /// A filter policy for `DbBuilder::with_filter_policies`.
 ///
-/// Its [name](FilterPolicy::name) identifies the filters that it can read: by the stored format, the
-/// probe scheme, the hash and its seed, the contents and the extractor. The sizing is not part of
-/// the name: it can be changed at any time and applies to new tables.
+/// Its [name](FilterPolicy::name) identifies the filters that it can read: by the stored format,
+/// the probe scheme, the hash and its seed, the contents and the extractor. The sizing is not part
+/// of the name: it can be changed at any time and applies to new tables.
 ///
 /// ```
 /// use blocked_bloom::Sizing;
@@ -76,11 +76,11 @@ impl BlockedBloomPolicy {
         Ok(policy.named())
     }
 
-    /// Also adds the prefixes of keys, so that prefix scans can skip tables. The filter is sized for
-    /// keys and prefixes together.
+    /// Also adds the prefixes of keys, so that prefix scans can skip tables. The filter is sized
+    /// for keys and prefixes together.
     ///
-    /// The extractor's name becomes part of the policy's name, as with SlateDB's own policy: it must
-    /// change whenever the extractor does.
+    /// The extractor's name becomes part of the policy's name, as with SlateDB's own policy: it
+    /// must change whenever the extractor does.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -89,7 +89,8 @@ class Listing:
             paths = [os.fspath(path) for path in data]
             schemes = {urlsplit(path).scheme if "://" in path else "file" for path in paths}
             if len(schemes) > 1:
-                raise ValueError(f"paths of several stores ({', '.join(sorted(schemes))}): give one")
+                stores = ", ".join(sorted(schemes))
+                raise ValueError(f"paths of several stores ({stores}): give one")
             if not paths or "://" not in paths[0] or schemes == {"file"}:
                 return [_local(path) for path in paths]
             self._open_store(paths[0])
@@ -138,7 +139,7 @@ class Listing:
         """The path as a reader opens it."""
         if not self._prefix:
             return path
-        return self._prefix + path if self._prefix != "memory://" else self._prefix + path.lstrip("/")
+        return self._prefix + (path.lstrip("/") if self._prefix == "memory://" else path)
 
     def _name(self, path: str) -> str:
         root = self.root.rstrip("/")

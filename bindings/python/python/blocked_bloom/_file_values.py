@@ -267,7 +267,8 @@ def _cast_times(array: Any, data_type: Any) -> Any:
     except pa.ArrowInvalid:
         if len(array) == 1:
             return pa.array([], data_type)
-        return pa.concat_arrays([_cast_times(array[i : i + 1], data_type) for i in range(len(array))])
+        parts = [array[i : i + 1] for i in range(len(array))]
+        return pa.concat_arrays([_cast_times(part, data_type) for part in parts])
     # A cast to dates cuts the time of day.
     return cast.filter(pc.equal(cast.cast(array.type, safe=False), array))
 

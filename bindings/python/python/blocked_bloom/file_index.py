@@ -1,4 +1,4 @@
-"""One index over the Parquet files of a data set, which returns the row groups that may have a value.
+"""One index over the Parquet files of a data set, which returns row groups that may have a value.
 
 pyarrow reads the files. Keys are those of DataFusion's functions, so that each side reads the
 other's indexes.
@@ -189,8 +189,8 @@ class FileIndex:
     """One index over the Parquet files of a data set, which returns the row groups to read.
 
     `build` writes an index, `open` opens it. Folders, patterns and URLs are listed again at each
-    lookup, while a dataset of pyarrow keeps the files that it found when it was made. A file that is not known as it is now, by name, length, and etag or time, is always
-    returned.
+    lookup, while a dataset of pyarrow keeps the files that it found when it was made. A file that
+    is not known as it is now, by name, length, and etag or time, is always returned.
 
     >>> import os, tempfile
     >>> import pyarrow as pa, pyarrow.parquet as pq

@@ -190,8 +190,8 @@ impl<'a> Group<'a> {
 }
 
 /// The last lines of `--quick`, below a head: for each of five ops that was measured the time of
-/// the kernel that the library takes, in the largest filter, next to the memory-bound baseline. None
-/// if none was measured.
+/// the kernel that the library takes, in the largest filter, next to the memory-bound baseline.
+/// None if none was measured.
 pub(super) fn summary(setting: &Setting, rows: &[Row]) -> Option<String> {
     let kernel = Kernel::default().name();
     let batch = setting.batches.first().copied().unwrap_or(1);

@@ -1,4 +1,5 @@
-//! The lines that were seen: a filter of a fixed size, or one that grows; how it is made, opened and stored.
+//! The lines that were seen: a filter of a fixed size, or one that grows; how it is made, opened
+//! and stored.
 
 use std::io::{self, Write};
 

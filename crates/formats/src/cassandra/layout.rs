@@ -46,7 +46,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`CassandraError::Version`] for versions before `ic`, unknown major versions, and other text.
+    /// [`CassandraError::Version`] for versions before `ic`, unknown major versions, and other
+    /// text.
     pub fn from_version(version: &str) -> Result<Self, CassandraError> {
         match version.as_bytes() {
             [b'i', b'c'..=b'z'] | [b'j'..=b'l', b'a'..=b'z'] => Ok(Layout::Cassandra2),

@@ -232,8 +232,8 @@ fn zeroed(header: &[u8], bytes: u64) -> Result<Vec<u8>, AllocError> {
     let mut file = Vec::new();
     file.try_reserve_exact(total).map_err(|_| error)?;
     if total >= LAZY {
-        // Only `vec!` takes memory that is already zero, but it aborts the program if there is none. So
-        // the memory is first reserved, to check that there is enough, and then released.
+        // Only `vec!` takes memory that is already zero, but it aborts the program if there is
+        // none. So the memory is first reserved, to check that there is enough, and then released.
         drop(file);
         let mut file = vec![0; total];
         file[..header.len()].copy_from_slice(header);
@@ -320,8 +320,8 @@ impl<S: Words> ClassicalFilter<S> {
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Mismatch`] if scheme, probes or words differ; [`ClassicalError::Length`] if
-    /// the length of the other owner's bytes has changed. The filter is unchanged in both cases.
+    /// [`ClassicalError::Mismatch`] if scheme, probes or words differ; [`ClassicalError::Length`]
+    /// if the length of the other owner's bytes has changed. The filter is unchanged in both cases.
     ///
     /// ```
     /// # #[cfg(feature = "guava")] {

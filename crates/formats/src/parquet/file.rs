@@ -57,8 +57,8 @@ impl<'a> ParquetFile<'a> {
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] if the bytes are not a Parquet file, or the footer is encrypted or damaged. It
-    /// has no checksum, so damage that leaves it well formed is not detected.
+    /// [`ParquetError`] if the bytes are not a Parquet file, or the footer is encrypted or damaged.
+    /// It has no checksum, so damage that leaves it well formed is not detected.
     pub fn open(file: &'a [u8]) -> Result<Self, ParquetError> {
         ParquetFile::open_ranges(FileRanges::from(file))
     }
@@ -136,8 +136,8 @@ impl<'a> ParquetFile<'a> {
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] if the column does not exist, is encrypted, in another file or of booleans, or
-    /// if its filter is damaged or overlaps that of another column chunk. If the footer does not
+    /// [`ParquetError`] if the column does not exist, is encrypted, in another file or of booleans,
+    /// or if its filter is damaged or overlaps that of another column chunk. If the footer does not
     /// contain the filter's length, only an overlap with the next filter is detected. Read the row
     /// group in all of these cases. [`ParquetError::NotLoaded`] if the file was opened [by
     /// ranges](Self::open_ranges) and the filter is not loaded. It contains the range to load; for
@@ -377,8 +377,8 @@ fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, Parqu
     Ok(row_groups)
 }
 
-/// Sets the lengths and logical types of values. The schema's leaves and a row group's columns have the
-/// same order. If their numbers or types differ, neither is set. Cost: one step per column, for
+/// Sets the lengths and logical types of values. The schema's leaves and a row group's columns have
+/// the same order. If their numbers or types differ, neither is set. Cost: one step per column, for
 /// any length of a hostile schema.
 fn set_types(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
     let fits = |(column, leaf): (&Column<'_>, &SchemaElement)| {

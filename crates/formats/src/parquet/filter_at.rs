@@ -52,8 +52,8 @@ pub(super) fn read_filter_before<'a>(
     let header = Header::read(rest, start).map_err(|error| {
         let all = end - start;
         let is_cut = matches!(error, SplitBlockError::Thrift(ThriftError::Truncated { .. }));
-        // The column's length, or as many bytes as any writer's header has; twice the loaded bytes if
-        // the header is longer.
+        // The column's length, or as many bytes as any writer's header has; twice the loaded bytes
+        // if the header is longer.
         let given = length.and_then(|length| u64::try_from(length).ok());
         let given = given.filter(|&given| given <= HEADER + u64::from(MAX_BITSET_BYTES));
         let most = given.unwrap_or(0).max(HEADER).max(2 * rest.len() as u64).min(all);

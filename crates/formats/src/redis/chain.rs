@@ -133,9 +133,9 @@ impl RedisFilter {
     ///
     /// # Errors
     ///
-    /// [`RedisError::Full`] if another link is needed but the filter was reserved with `NONSCALING`;
-    /// [`RedisError::OutOfRange`], [`RedisError::Rate`] or [`RedisError::Alloc`] if the link cannot
-    /// be created. Nothing changes in these cases.
+    /// [`RedisError::Full`] if another link is needed but the filter was reserved with
+    /// `NONSCALING`; [`RedisError::OutOfRange`], [`RedisError::Rate`] or [`RedisError::Alloc`] if
+    /// the link cannot be created. Nothing changes in these cases.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, RedisError> {
         self.insert_hash(self.hash_key(key))
     }

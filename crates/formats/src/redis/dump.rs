@@ -29,8 +29,9 @@ impl RedisFilter {
     ///
     /// # Errors
     ///
-    /// [`RedisError`] if RedisBloom would not load the header, if a reply is missing, repeated or out
-    /// of order, or if an allocation fails. A rejected dump must not be used to answer "absent".
+    /// [`RedisError`] if RedisBloom would not load the header, if a reply is missing, repeated or
+    /// out of order, or if an allocation fails. A rejected dump must not be used to answer
+    /// "absent".
     pub fn load<D: AsRef<[u8]>>(
         replies: impl IntoIterator<Item = (i64, D)>,
     ) -> Result<Self, RedisError> {

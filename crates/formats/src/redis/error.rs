@@ -152,7 +152,8 @@ impl Display for RedisError {
             Self::Full { capacity } => {
                 write!(
                     f,
-                    "the filter is full with {capacity} keys and does not scale: reserve a larger one"
+                    "the filter is full with {capacity} keys and does not scale: reserve a larger \
+                     one"
                 )
             }
             Self::Alloc(error) => error.fmt(f),

@@ -215,7 +215,8 @@ impl Display for RocksdbError {
             Self::NotLoaded { offset, length } => {
                 write!(
                     f,
-                    "{length} bytes at offset {offset} are not loaded: load them and open the file again"
+                    "{length} bytes at offset {offset} are not loaded: load them and open the file \
+                     again"
                 )
             }
             Self::Malformed { block, offset, expected } => {

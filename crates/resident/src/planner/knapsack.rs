@@ -15,9 +15,9 @@ use crate::table::ResidentSize;
 const MAX_MISSES: u32 = 1_000;
 
 /// Share of its age for which a filter's traffic is expected to stay the same. Chosen by a
-/// simulation; costs are given as multiples of the offline optimum. Uniform traffic, 16 partitions, 50 % of
-/// the bytes: 1.046 times the smallest levels first with 0.5, 1.055 with 0.75. With 50 % present
-/// and 50 % of the bytes: 1.027 with 0.5, 1.022 with 0.75.
+/// simulation; costs are given as multiples of the offline optimum. Uniform traffic, 16 partitions,
+/// 50 % of the bytes: 1.046 times the smallest levels first with 0.5, 1.055 with 0.75. With 50 %
+/// present and 50 % of the bytes: 1.027 with 0.5, 1.022 with 0.75.
 const STABLE_SHARE: f64 = 0.5;
 
 /// Value of a resident byte in addition to the reads that it saves: a filter stays in memory while

@@ -146,8 +146,8 @@ async fn row_group_values(store: &Arc<dyn ObjectStore>, files: &[ObjectMeta]) ->
 /// Added files are read as by [`build_file_index`], and `progress` is called for them. `tag` is
 /// described at [`FileIndexOptions::new`]. If nothing changes, nothing is written.
 ///
-/// Small updates are merged as an LSM tree merges its runs. Dropping files merges all of them, which
-/// copies the index once in memory.
+/// Small updates are merged as an LSM tree merges its runs. Dropping files merges all of them,
+/// which copies the index once in memory.
 ///
 /// # Errors
 ///

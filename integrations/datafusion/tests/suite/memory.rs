@@ -17,8 +17,8 @@ use datafusion::prelude::SessionContext;
 
 use crate::common::{config, context, register, rows, run, sorted_lines};
 
-/// Creates a session with this memory pool, in which joins get filters. `f` has 100,000 rows. `d` has
-/// 50,000 rows, and the queries select a part of them.
+/// Creates a session with this memory pool, in which joins get filters. `f` has 100,000 rows. `d`
+/// has 50,000 rows, and the queries select a part of them.
 async fn context_with(pool: Arc<dyn MemoryPool>) -> SessionContext {
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap();
     let builder = SessionStateBuilder::new_with_default_features();
@@ -145,8 +145,8 @@ async fn queries_succeed_without_memory_for_filters() {
     assert!(probe.contains("given_up=0"), "the pass-all filter was opened: {probe}");
 }
 
-/// Returns the number of rows that pass a probe of 1,000 keys whose filter is the result of a query,
-/// and the number of filters that it gave up.
+/// Returns the number of rows that pass a probe of 1,000 keys whose filter is the result of a
+/// query, and the number of filters that it gave up.
 async fn probe(filter: &str) -> (usize, usize) {
     let context = context().await;
     let plan = async |sql: &str| context.sql(sql).await.unwrap().create_physical_plan().await;

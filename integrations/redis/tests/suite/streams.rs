@@ -1,5 +1,5 @@
-//! Streams of `BF.LOADCHUNK`, and odd options, that RedisBloom accepts and sends to its replicas and
-//! AOF. Each is compared with a model of what RedisBloom does.
+//! Streams of `BF.LOADCHUNK`, and odd options, that RedisBloom accepts and sends to its replicas
+//! and AOF. Each is compared with a model of what RedisBloom does.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! A policy that wraps another policy and times it. The overhead is the same for every inner policy.
+//! A policy that wraps another policy and times it. The overhead is the same for every inner
+//! policy.
 //!
 //! Keys are not timed one by one while a filter is built: entries are collected and added together.
 //! Times are means of the middle half, or the best of several: a mean of all values would include

@@ -93,7 +93,8 @@ impl<'t, 'a> Table<'t, 'a> {
         let size = u64::from(u32_at(footer, 13));
         self.base_context = u32_at(footer, 9);
         if self.base_context == 0 {
-            // Writers never use 0, with which checksums would not depend on the place of their blocks.
+            // Writers never use 0, with which checksums would not depend on the place of their
+            // blocks.
             let (block, expected) = ("footer", "a base context checksum other than 0");
             return Err(RocksdbError::Malformed { block, offset: self.footer + 9, expected });
         }
