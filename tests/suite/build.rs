@@ -256,7 +256,7 @@ fn a_limit_with_an_estimate_that_is_far_too_small_is_an_error() {
         let error = BuildError::MemoryLimit { limit_bytes: limit, keys: count as u64 };
         assert_eq!(builder.clone().finish_verified().unwrap_err(), error, "{limit} {expected}");
         let text = error.to_string();
-        let advice = format!("give at least {count} expected items or a larger limit");
+        let advice = format!("set {count} or more expected items or a larger limit");
         assert!(text.contains(&advice), "{text}");
         let (filter, found) = builder.clone().finish_verified_or_pass_all().unwrap();
         assert!(filter.is_pass_all() && found == Some(error));

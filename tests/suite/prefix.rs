@@ -1,5 +1,5 @@
-//! Prefixes: the rules against naive readings of what they promise, filters of prefixes against the
-//! keys that went in, and "maybe" wherever something else is looked up than was added.
+//! Prefixes: compares the rules with simple readings of their documentation, and filters of
+//! prefixes with the inserted keys. Lookups of other contents than were inserted return "maybe".
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use blocked_bloom::{
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The first byte, less 97, is the length of what follows and belongs to the prefix.
+/// The first byte minus 97 is the length of the following bytes, which belong to the prefix.
 fn counted(bytes: &[u8]) -> Option<usize> {
     let length = 1 + usize::from(bytes.first()?.checked_sub(b'a')?);
     (length <= bytes.len()).then_some(length)
@@ -34,7 +34,7 @@ fn extractors() -> Vec<PrefixExtractor> {
     ]
 }
 
-/// Few letters and short keys, so that prefixes are shared.
+/// Few letters and short keys, so that keys share prefixes.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(prop_oneof![Just(b'a'), Just(b'b'), Just(b'c'), Just(b'/')], 0..7)
 }
@@ -43,7 +43,7 @@ fn options() -> FilterOptions {
     FilterOptions::new(Sizing::BitsPerKey(10.0))
 }
 
-/// Filters of prefixes by this rule, alone or beside the keys.
+/// Filters of prefixes by this rule, with and without whole keys.
 fn with_prefixes(options: FilterOptions, extractor: &PrefixExtractor, only: bool) -> FilterOptions {
     match only {
         true => options.with_only_prefixes(extractor.clone()),
@@ -61,7 +61,7 @@ fn build<K: AsRef<[u8]>>(
 }
 
 proptest! {
-    /// What a wrong "absent" about a scan would come from: a rule whose two halves disagree.
+    /// Catches a rule whose two functions disagree, which would make a scan "absent" by mistake.
     #[test]
     fn keys_of_a_scan_have_the_prefix_of_the_scan(key in key(), cut in 0_usize..7) {
         let start = &key[..cut.min(key.len())];
@@ -102,7 +102,7 @@ proptest! {
 }
 
 proptest! {
-    /// What a wrong "absent" about a scan would come from in an engine that cuts prefixes itself.
+    /// The same for an engine that extracts prefixes itself.
     #[test]
     fn prefixes_that_the_caller_cut_are_added_as_the_builder_would(
         keys in proptest::collection::vec(key(), 0..40),
@@ -148,9 +148,11 @@ fn a_builder_of_keys_ignores_prefixes_and_cannot_hash_for_the_caller() {
 fn a_prefix_that_the_rule_does_not_cut_is_a_mistake() {
     let rule = PrefixExtractor::fixed(4);
     for prefix in [Some(&b"abc"[..]), Some(b"abcde"), None] {
-        let mut builder = options().with_prefixes(rule.clone()).builder();
-        let insert = || builder.insert_with_prefix("abcd/1", prefix);
-        let inserted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(insert));
+        let rule = rule.clone();
+        let inserted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+            let mut builder = options().with_prefixes(rule).builder();
+            builder.insert_with_prefix("abcd/1", prefix)
+        }));
         let message = inserted.unwrap_err();
         let message = message.downcast_ref::<&str>().expect("a text");
         assert!(message.contains("not the one that the options' extractor cuts"), "{message}");
@@ -160,7 +162,7 @@ fn a_prefix_that_the_rule_does_not_cut_is_a_mistake() {
     builder.insert_with_prefix("abc", None).unwrap();
 }
 
-/// What a builder adds for sorted keys, counted naively.
+/// The number of additions of a builder for sorted keys, counted in a simple way.
 fn added(keys: &BTreeSet<Vec<u8>>, extractor: &PrefixExtractor, only: bool) -> u64 {
     let mut last = None;
     let mut added = 0;
@@ -189,7 +191,8 @@ fn the_rules_cut_what_their_table_says() {
     assert_eq!(second.prefix(b"a//b"), Some(&b"a//"[..]));
     assert_eq!(second.prefix(b"//"), Some(&b"//"[..]));
     assert_eq!((second.prefix(b"a/b"), second.scan_prefix(b"a/b")), (None, None));
-    // A rule that wants more than there is takes a whole key, and no scan.
+    // A rule with a prefix longer than the key uses the whole key, and returns no prefix for a
+    // scan.
     let greedy = PrefixExtractor::custom("greedy", |_| Some(9), |_| Some(9));
     assert_eq!((greedy.prefix(b"abc"), greedy.scan_prefix(b"abc")), (Some(&b"abc"[..]), None));
 }
@@ -254,21 +257,21 @@ fn entries_of_a_kind_not_added_answer_maybe() {
         assert_eq!(counts.len(), 1, "batches and single lookups agree");
         counts.pop_first().unwrap()
     };
-    // Seven of the prefixes are there; about one in a hundred others is a false positive.
+    // Seven of the prefixes are present; about one in a hundred others is a false positive.
     assert!((7..200).contains(&hits(both.prefixes(&extractor))));
     assert!((7..200).contains(&hits(only.prefixes(&extractor))));
     assert!(hits(whole.view()) < 200 && hits(both.view()) < 200);
-    // Keys of a filter of prefixes, prefixes of a filter of keys, another rule.
+    // Keys in a filter of prefixes, prefixes in a filter of keys, another rule.
     assert_eq!(hits(only.view()), others.len());
     assert_eq!(hits(whole.prefixes(&extractor)), others.len());
     let other = PrefixExtractor::capped(4);
     for filter in [&whole, &both, &only] {
         assert_eq!(hits(filter.prefixes(&other)), others.len());
         assert!(filter.contains_prefix(&other, "9999"));
-        // A view of prefixes is of the same filter.
+        // A view for prefixes has the same bits.
         assert_eq!(filter.prefixes(&other).to_bytes(), filter.to_bytes());
     }
-    // A batch of starts is answered as one by one.
+    // The answers of a batch of starts equal those one by one.
     let start = |i: usize| format!("{:01$}{2}", i % 30, 1 + i % 5, ["", "/1"][i / 5 % 2]);
     let starts: Vec<String> = (0..300).map(start).collect();
     let mut hits = Bitmask::new();
@@ -282,19 +285,19 @@ fn entries_of_a_kind_not_added_answer_maybe() {
             }
         }
     }
-    // The caller's hash: the filter cannot hash a prefix either.
+    // With caller-supplied hashes, the filter cannot hash a prefix either.
     let caller = BloomFilter::pass_all(KeyHash::Caller { tag: 1 }).to_filter().unwrap();
     assert!(caller.contains_prefix(&extractor, "9999"));
 }
 
-/// Whose prefixes are not known: a scan would not find them.
+/// Scans would not find keys whose prefixes are not inserted.
 #[test]
 fn keys_cannot_be_added_to_a_filter_that_holds_prefixes() {
     type Insertion = fn(&mut BloomFilter) -> Result<(), KeyError>;
     fn hash(filter: &BloomFilter) -> u64 {
         filter.hasher().unwrap().hash("zzzz/1")
     }
-    /// By a filter that threads share, of which nothing may be lost either.
+    /// The same with a filter that threads share, which must not lose keys either.
     fn shared(
         filter: &mut BloomFilter,
         add: impl Fn(&AtomicBloomFilter) -> Result<(), KeyError>,
@@ -335,7 +338,7 @@ fn keys_cannot_be_added_to_a_filter_that_holds_prefixes() {
             assert_eq!(filter.par_insert_hashes(&[77]), Err(error));
             assert_eq!(filter, before);
         }
-        // Nothing added, nothing changed.
+        // Nothing was inserted or changed.
         _ = filter.insert_batch::<&str>(&[]);
         _ = filter.insert_hashes(&[]);
         assert_eq!(filter, before);
@@ -349,7 +352,7 @@ fn rules_and_contents_have_a_text() {
     assert_eq!(rule.to_string().parse(), Ok(rule.clone()));
     assert_ne!(rule, PrefixExtractor::fixed(2));
     let error = "fixed:four".parse::<PrefixExtractor>().unwrap_err();
-    assert!(error.to_string().starts_with("no prefix rule \"fixed:four\": give fixed:BYTES"));
+    assert!(error.to_string().starts_with("unknown prefix rule \"fixed:four\": use fixed:BYTES"));
     for (contents, text) in [
         (FilterContents::WholeKeys, "whole keys"),
         (FilterContents::Prefixes { extractor: 42 }, "prefixes by extractor 000000000000002a"),
@@ -388,8 +391,8 @@ fn hashes_have_no_prefix() {
     }
 }
 
-/// The same bytes as a builder that is given keys, and the same answers by hash, opened and in
-/// place.
+/// The bytes of a builder that receives keys, and the same answers by hash, in an opened filter and
+/// in place.
 #[test]
 fn keys_and_prefixes_are_added_by_their_hashes() {
     let extractor = PrefixExtractor::fixed(4);
@@ -422,7 +425,7 @@ fn keys_and_prefixes_are_added_by_their_hashes() {
                     BloomFilter::contains_hash_in(&bytes, key_hash, hash),
                     two.contains_hash(hash)
                 );
-                // Another rule, another hash, or no prefixes: maybe.
+                // Another rule, another hash, or no prefixes: "maybe".
                 assert!(in_place(&PrefixExtractor::capped(4), hash));
                 let other = KeyHash::Xxh3 { seed: 1 };
                 assert!(BloomFilter::contains_prefix_hash_in(&bytes, other, &extractor, hash));
@@ -492,8 +495,7 @@ fn threads_collect_what_one_would() {
 #[test]
 fn only_filters_of_the_same_kind_merge() {
     let (four, two) = (PrefixExtractor::fixed(4), PrefixExtractor::fixed(2));
-    // Neighbours have different prefixes, so that every kind has as many additions and as many
-    // blocks.
+    // Neighbours have different prefixes, so that every kind has as many insertions and blocks.
     let key = |i: u32| format!("{:02}{:02}", i % 100, i / 100);
     let of = |options: &FilterOptions, keys: std::ops::Range<u32>| build(options, keys.map(key));
     let options = FilterOptions::new(Sizing::MaxBytes(64 * 9)).with_probes(6);
@@ -517,7 +519,7 @@ fn only_filters_of_the_same_kind_merge() {
                 assert_eq!(merged, Err(MergeError::ContentsMismatch { left, right }));
                 assert_eq!(union, a, "unchanged");
             }
-            // A filter without a key is no exception.
+            // The same applies to a filter without keys.
             let (empty, mut same) = (of(right, 0..0), a.clone());
             assert!(i == j || same.union_with(&empty).is_err());
             assert_eq!(same, a);
@@ -529,7 +531,7 @@ fn only_filters_of_the_same_kind_merge() {
     assert!(folded.contains_prefix(&four, key(12)));
 }
 
-/// A filter of prefixes alone may have no bit, of keys that have no prefix: it is not empty.
+/// A filter of prefixes alone may have no bits, if its keys have no prefix. It is not empty.
 #[test]
 fn no_merge_loses_keys_without_a_prefix() {
     let rule = |bytes| PrefixExtractor::fixed(bytes);
@@ -559,8 +561,7 @@ fn no_merge_loses_keys_without_a_prefix() {
     }
 }
 
-/// Options are complete before a builder has a key, so there is no wrong order: the rule that was
-/// given last is the rule.
+/// Options are complete before a builder has a key, so no order is wrong: the last rule applies.
 #[test]
 fn the_last_rule_is_the_rule() {
     let rule = PrefixExtractor::fixed;
@@ -581,14 +582,14 @@ fn the_last_rule_is_the_rule() {
                 assert!(filter.contains(key) && filter.contains_prefix(&rule(4), key));
             }
         }
-        // A builder keeps the options that it was made of.
+        // A builder keeps its options.
         let builder = expected.builder();
         let changed = expected.clone().with_prefixes(rule(2));
         assert_eq!((builder.options(), builder.options() == &changed), (&expected, false));
     }
 }
 
-/// Sets the flags and the hash of the extractor's name, and makes the checksum fit.
+/// Sets the flags and the hash of the extractor's name, and corrects the checksum.
 fn sealed(stored: &[u8], flags: u8, extractor: u64) -> Vec<u8> {
     let mut bytes = stored.to_vec();
     bytes[13] = flags;
@@ -608,7 +609,7 @@ fn headers_that_contradict_themselves_are_refused() {
     assert_eq!(open(1, 0), Ok(FilterContents::WholeKeys));
     assert_eq!(open(2, 9), Ok(FilterContents::Prefixes { extractor: 9 }));
     assert_eq!(open(3, 9), Ok(FilterContents::WholeKeysAndPrefixes { extractor: 9 }));
-    // The offset of the field at fault, and what was found there.
+    // The offset of the wrong field, and its value.
     let refused = |flags, extractor| match open(flags, extractor) {
         Err(FormatError::Header(HeaderError::Field { offset, found, .. })) => (offset, found),
         other => panic!("{other:?}"),
@@ -617,7 +618,7 @@ fn headers_that_contradict_themselves_are_refused() {
     assert_eq!(refused(1, 9 << 56), (47, 9));
     for flags in [2, 3] {
         assert_eq!(refused(flags, 0), (40, 0));
-        let text = "offset 40: extractor 0 (must not be 0, since prefixes were added)";
+        let text = "offset 40: extractor 0 (must not be 0 in a filter of prefixes)";
         assert_eq!(open(flags, 0).unwrap_err().to_string(), text);
     }
     for flags in [0, 4, 6, 7, 8, 9, 0x80] {
@@ -625,7 +626,7 @@ fn headers_that_contradict_themselves_are_refused() {
     }
 }
 
-/// Pins the bytes, as `golden` does.
+/// Pins the bytes, like `golden`.
 #[test]
 fn filters_with_prefixes_have_the_golden_bytes() {
     let mut random = Random(7);

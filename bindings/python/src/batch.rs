@@ -95,7 +95,7 @@ pub(crate) fn column(
 /// A column of pandas as NumPy's array where pyarrow is missing, without which pandas has no Arrow
 /// interface: of objects, with None for NA, unless its type is one of NumPy's. Every other object
 /// is itself.
-fn without_pyarrow<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn convert_without_pyarrow<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
     let class = keys.get_type();
     if !class.module()?.to_cow()?.starts_with("pandas")
@@ -168,7 +168,7 @@ impl<'py> Batch<'py> {
                  frame.collect()"
             )));
         }
-        let keys = &without_pyarrow(keys)?;
+        let keys = &convert_without_pyarrow(keys)?;
         let items = if let Ok(list) = keys.cast_exact::<PyList>() {
             list.iter().next()
         } else if let Ok(tuple) = keys.cast_exact::<PyTuple>() {
@@ -189,7 +189,7 @@ impl<'py> Batch<'py> {
         }
         let (mut items, mut columns) = (Vec::new(), Vec::new());
         for (i, item) in keys.try_iter()?.enumerate() {
-            let item = without_pyarrow(&item?)?;
+            let item = convert_without_pyarrow(&item?)?;
             let column = if is_column(&item)? { column(&item, Some(hasher))? } else { None };
             let Some(column) = column else {
                 return Err(PyTypeError::new_err(format!(

@@ -195,13 +195,13 @@ pub(crate) fn shape(values: u32, rate: f64) -> Result<Shape, ShapeError> {
 /// wasted on the next row groups if these are smaller.
 const MAX_CHOSEN: u64 = 512;
 /// Row groups of at least so many values fill parts of any size.
-const MANY_VALUES: u64 = 64 * MAX_CHOSEN;
+const VALUES_CAP: u64 = 64 * MAX_CHOSEN;
 
 /// The values of a part with which row groups of these sizes take the fewest bits; `None` for the
 /// default.
 fn cheapest_part_values(row_groups: &[u64], rate: f64) -> Option<u32> {
     let mut sizes: Vec<u64> =
-        row_groups.iter().map(|&values| values.min(MANY_VALUES)).filter(|&v| v > 0).collect();
+        row_groups.iter().map(|&values| values.min(VALUES_CAP)).filter(|&v| v > 0).collect();
     sizes.sort_unstable();
     // A quantile in 64 stands for the sizes around it.
     let quantiles: Vec<u64> =
