@@ -69,7 +69,7 @@ fn check(this: &BloomFilter<&[Block]>, other: &BloomFilter<&[Block]>) -> Result<
 /// assert!(matches!(error, MergeError::ShapeMismatch { left, .. } if left.blocks() == 20));
 /// assert_eq!(
 ///     error.to_string(),
-///     "cannot merge a filter with blocks = 20, probes = 6 with one with blocks = 40, probes = 6: \
+///     "cannot merge a filter of 20 blocks and 6 probes with one of 40 blocks and 6 probes: \
 ///      create both with the same Params"
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -109,8 +109,8 @@ impl_error!(MergeError;
         "cannot merge a filter of {left} with one of {right}: build both with the same contents"
     ),
     Self::ShapeMismatch { left, right } => (
-        "cannot merge a filter with blocks = {}, probes = {} with one with blocks = {}, probes = \
-         {}: create both with the same Params",
+        "cannot merge a filter of {} blocks and {} probes with one of {} blocks and {} probes: \
+         create both with the same Params",
         left.blocks(), left.probes(), right.blocks(), right.probes()
     ),
     Self::PassAll => (

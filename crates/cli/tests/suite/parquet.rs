@@ -138,10 +138,10 @@ fn values_that_are_none_are_located() {
     let dir = Dir::new();
     let query = |column: &str| format!("query {} --column {column}", file(ROW_GROUP_PAIR));
     for (query, stdin, parts) in [
-        (query("i64"), "1\n2\nx\n", ["line 3: found 'x'", "64 bits"]),
-        (query("i32"), "1\n4294967296\n", ["line 2: ", "32 bits"]),
-        (query("i32"), "1.0\n", ["line 1: ", "32 bits"]),
-        (query("i64"), "\n", ["line 1: found ''", "64 bits"]),
+        (query("i64"), "1\n2\nx\n", ["line 3: found 'x'", "9223372036854775807"]),
+        (query("i32"), "1\n4294967296\n", ["line 2: ", "2147483647"]),
+        (query("i32"), "1.5\n", ["line 1: ", "2147483647"]),
+        (query("i64"), "\n", ["line 1: found ''", "9223372036854775807"]),
         (query("f64"), "1\r\n", [r"line 1: found '1\r'", "DOUBLE"]),
         (query("i64") + " --hex", "00\n", ["line 1: found 1 bytes", "INT64"]),
         (query("fsb"), "12345\n123456\n", ["line 2: a value of 6 bytes", "have 5"]),
@@ -353,7 +353,7 @@ fn filters_are_built() {
     }
 
     for (args, parts) in [
-        ("--format parquet-filter --fpr 1", ["false-positive rate 1", "between 0 and 1"]),
+        ("--format parquet-filter --fpr 1", ["false-positive rate 1", "above 0 and below 1"]),
         ("--format parquet-filter --bits-per-key 10", ["--bits-per-key", "not for parquet-filter"]),
         ("--type double", ["--type: not for native", "uuid, int64"]),
     ] {
