@@ -1,7 +1,7 @@
-"""Counts wrong answers, over all forms of keys: `python answers.py [KEYS]`.
+"""Counts wrong answers over all forms of keys: `python answers.py [KEYS]`.
 
-Each key is added in one form and looked up in all others. Prints how many keys were looked up, and
-how many of them were added and not found, which must be 0.
+Each key is added in one form and looked up in all the others. Prints the number of lookups and the
+number of added keys that were not found, which must be 0.
 """
 
 import sys
@@ -38,7 +38,7 @@ FORMS = {
 
 
 def run(total, chunk=200_000):
-    """Looks up about `total` keys. Returns how many, and how many were not found."""
+    """Looks up about `total` keys. Returns the number of lookups and of keys not found."""
     random, looked_up, wrong = np.random.default_rng(1), 0, 0
     while looked_up < total:
         numbers = random.integers(-(2**63), 2**63 - 1, chunk)

@@ -1,9 +1,9 @@
-"""The package beside its peers, interleaved: `python bench.py [KEYS [ROUNDS [CASE,CASE]]]`.
+"""Compares the package with its peers: `python bench.py [KEYS [ROUNDS [CASE,CASE]]]`.
 
-Cases: str, int, arrow, one, slow. Prints CPU nanoseconds per key, the least of the rounds, of
-building, of looking up present keys and of looking up absent ones; the measured rate of false
-positives; and the bits per key where the peer tells its size. One thread, pinned to one core where
-the system can.
+Cases: str, int, arrow, one, slow. Prints CPU nanoseconds per key (the least of the interleaved
+rounds) for building, for lookups of present keys and for lookups of absent keys; the measured false
+positive rate; and bits per key if the peer reports its size. Runs one thread, pinned to one core if
+the system supports it.
 """
 
 import gc
@@ -61,7 +61,7 @@ def contains(filter, keys):
     return int(np.asarray(filter.contains(keys)).sum())
 
 
-# name: (make, add the present, count, of what the keys are made)
+# name: (make, add the present keys, count, form of the keys)
 ROWS = {
     "int": [
         ("ours, int64 NumPy", ours, update, contains, None),

@@ -1,4 +1,4 @@
-"""A picture of a table that `bench.py` printed.
+"""Draws a table printed by `bench.py` as an SVG picture.
 
 `python bench.py 10e6 | tee table.txt; python picture.py table.txt > speed.svg`.
 """
@@ -28,7 +28,7 @@ for i, (name, values) in enumerate(rows):
     weight = ' font-weight="bold"' if name.startswith("ours") else ""
     out.append(f'<text x="{LEFT - 8}" y="{top + BAR + 4}" text-anchor="end"{weight}>{name}</text>')
     for j, (what, colour) in enumerate(COLOURS.items()):
-        # A bar that is far longer than the others ends at the edge.
+        # A bar far longer than the others is cut off at the edge.
         length = min(values[what] / most, 1) * WIDTH
         out.append(
             f'<rect x="{LEFT}" y="{top + j * BAR}" width="{length:.1f}" height="{BAR - 1}" '

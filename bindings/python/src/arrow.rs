@@ -1,9 +1,9 @@
-//! Arrow's C data interface: columns of keys from a producer, and booleans for a consumer.
+//! Arrow's C data interface: imports columns of keys and exports booleans.
 //!
-//! The interface is three structures of C and a page of rules. Ready-made readers would add 50
-//! crates to the 30 of this package, and they trust lengths and offsets once they have an array,
-//! where here each is checked when its row is copied. What the interface cannot tell is trusted:
-//! that buffers are as long as the length and the offsets say.
+//! The interface is three C structures and a page of rules. Existing readers would add 50 crates to
+//! the 30 of this package, and trust the lengths and offsets of an imported array. Here each is
+//! checked when its row is copied. The interface does not report buffer sizes, so buffers are
+//! trusted to be as long as the length and the offsets require.
 
 use std::ffi::{CStr, c_void};
 use std::mem;
@@ -19,14 +19,15 @@ use crate::columns::{Column, Dictionary, Items, Layout, Owner, Width};
 use crate::hash::Hasher;
 use crate::memory;
 
-/// Whether an object has the PyCapsule interface.
+/// Returns whether an object has the PyCapsule interface.
 pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = object.py();
     Ok(object.hasattr(pyo3::intern!(py, "__arrow_c_array__"))?
         || object.hasattr(pyo3::intern!(py, "__arrow_c_stream__"))?)
 }
 
-/// The chunks of an object with the PyCapsule interface; `None` if it has neither of its methods.
+/// Returns the chunks of an object with the PyCapsule interface, or `None` if it has neither
+/// method.
 pub(crate) fn columns(
     object: &Bound<'_, PyAny>,
     hasher: Option<Hasher>,
@@ -44,7 +45,7 @@ pub(crate) fn columns(
     };
     let mut stream = OwnedStream::take(&method.call0()?, c"arrow_array_stream")?;
     let schema = stream.schema()?;
-    // A type that is refused is refused before anything is read.
+    // Check the type before any data is read.
     refuse(&schema.0, hasher)?;
     if let Some(values) = schema.0.dictionary()? {
         refuse(values, hasher)?;
@@ -72,14 +73,14 @@ fn format(schema: &ArrowSchema) -> PyResult<&str> {
         .map_err(|_| PyValueError::new_err("an Arrow format that is not UTF-8"))
 }
 
-/// An error, with advice, for types that cannot be keys.
+/// Returns an error with advice for types that cannot be keys.
 fn refuse(schema: &ArrowSchema, hasher: Option<Hasher>) -> PyResult<()> {
     let format = format(schema)?;
     match schema.extension()?.as_deref() {
         None => {}
-        // As what another system keeps one, text or bytes, it does not say.
+        // Without a hasher, refuse: the other system may store UUIDs as text or as bytes.
         Some("arrow.uuid") if format == "w:16" && hasher.is_some() => return Ok(()),
-        // Its values may be equal where their storage is not, or differ where it is equal.
+        // Equal values may have different storage, and the other way round.
         Some(name) => {
             return Err(PyTypeError::new_err(format!(
                 "keys of Arrow's extension type {name:?} are no strings, bytes or integers: cast \
@@ -128,7 +129,7 @@ fn width_of(format: &str) -> Option<Width> {
     })
 }
 
-/// The numbers of an array, checked.
+/// An array with checked length and offset.
 struct Parts<'a> {
     array: &'a ArrowArray,
     offset: usize,
@@ -143,7 +144,7 @@ impl Parts<'_> {
         ))
     }
 
-    /// The start of a buffer, which may be null if the array is empty.
+    /// Returns a buffer's start, which may be null if the array is empty.
     fn buffer(&self, i: usize) -> PyResult<*const u8> {
         if i as i64 >= self.array.n_buffers || self.array.buffers.is_null() {
             return Err(
@@ -151,12 +152,11 @@ impl Parts<'_> {
             );
         }
         let place = self.array.buffers.wrapping_add(i);
-        // SAFETY: there are `n_buffers` pointers, of which this is one; nothing says that they are
-        // aligned.
+        // SAFETY: `place` is one of `n_buffers` pointers, which may be unaligned.
         Ok(unsafe { place.read_unaligned() }.cast())
     }
 
-    /// The start of a buffer with something for each row.
+    /// Returns the start of a buffer that has an item for each row.
     fn needed(&self, i: usize) -> PyResult<*const u8> {
         let buffer = self.buffer(i)?;
         if buffer.is_null() && self.len > 0 {
@@ -167,7 +167,7 @@ impl Parts<'_> {
     }
 }
 
-/// The column that an array describes, kept by the caller.
+/// Returns the column described by an array, which the caller keeps alive.
 fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Option<Hasher>) -> PyResult<Column> {
     refuse(schema, hasher)?;
     let format = format(schema)?;
@@ -176,8 +176,8 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Option<Hasher>) -> PyR
     else {
         return Err(parts.wrong("negative"));
     };
-    // Every position, in bytes, fits: no width is greater than 16 but those of "w:", which are
-    // multiplied below.
+    // No byte position overflows: widths are at most 16, except those of "w:", which are checked
+    // below.
     let Some(end) = offset.checked_add(len).filter(|end| *end < isize::MAX as usize / 16) else {
         return Err(parts.wrong("too large"));
     };
@@ -207,7 +207,8 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Option<Hasher>) -> PyR
                         ));
                     };
                     let values = view(of_values, values, hasher)?;
-                    // Few rows of a large dictionary are hashed one by one.
+                    // If the dictionary is much larger than the column, values are hashed row by
+                    // row instead.
                     let hashes = match hasher {
                         Some(hasher) if values.len <= 2 * len => values.hash_all(hasher)?,
                         _ => Vec::new(),
@@ -239,7 +240,7 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Option<Hasher>) -> PyR
     Ok(Column { validity, ..of(layout) })
 }
 
-/// Strings one behind the other. The last offset says how many bytes there are.
+/// Reads strings stored one after another. The last offset is the number of bytes.
 fn offsets(parts: &Parts<'_>, width: Width) -> PyResult<Layout> {
     let (offsets, data) = (parts.needed(1)?, parts.buffer(2)?);
     if parts.len == 0 {
@@ -247,8 +248,8 @@ fn offsets(parts: &Parts<'_>, width: Width) -> PyResult<Layout> {
     }
     let last = offsets.wrapping_add(width.bytes() * (parts.offset + parts.len));
     let mut bytes = [0; 8];
-    // SAFETY: the producer keeps one offset more than rows, those before `offset` included, and
-    // there are rows, so that the buffer is not null.
+    // SAFETY: the producer keeps one more offset than rows, counting the rows before `offset`.
+    // There are rows, so the buffer is not null.
     unsafe { memory::copy(last, &mut bytes[..width.bytes()]) };
     let bytes = match width {
         Width::W64 => i64::from_ne_bytes(bytes),
@@ -265,7 +266,7 @@ fn offsets(parts: &Parts<'_>, width: Width) -> PyResult<Layout> {
     }
 }
 
-/// Views: the last buffer has the lengths of those from the third to itself.
+/// Reads views: the last buffer holds the lengths of the data buffers.
 fn views(parts: &Parts<'_>) -> PyResult<Layout> {
     let views = parts.needed(1)?;
     let count = usize::try_from(parts.array.n_buffers).ok().and_then(|count| count.checked_sub(3));
@@ -278,20 +279,20 @@ fn views(parts: &Parts<'_>) -> PyResult<Layout> {
     }
     let mut found = vec![0; count];
     // SAFETY: the producer keeps Arrow's layout of views until the array is released, which is not
-    // before `parts` ends: behind validity and views are `count` buffers of data, and then one of
-    // `count` numbers of 64 bits, their lengths. It is not null if there are any, as was checked;
-    // with none, nothing is read.
+    // before `parts` ends. After validity and views there are `count` data buffers, then one buffer
+    // with their lengths: `count` numbers of 64 bits. It is checked to be non-null if `count` is
+    // not 0; otherwise nothing is read.
     unsafe { memory::copy_words(lengths, &mut found) };
     let buffers = found.iter().enumerate().map(|(i, &bytes)| {
         let data = parts.buffer(2 + i)?;
-        // A negative length is none.
+        // A negative length counts as 0.
         let bytes = if data.is_null() { 0 } else { usize::try_from(bytes as i64).unwrap_or(0) };
         Ok((data, bytes))
     });
     Ok(Layout::Views { views, buffers: buffers.collect::<PyResult<_>>()? })
 }
 
-/// Booleans for Arrow libraries, which take them without a copy.
+/// Booleans that Arrow libraries import without a copy.
 #[pyclass(frozen)]
 #[derive(Debug)]
 pub(crate) struct BooleanColumn {
@@ -300,7 +301,7 @@ pub(crate) struct BooleanColumn {
     pub(crate) len: usize,
 }
 
-/// What a consumer of [`BooleanColumn`] keeps alive.
+/// Memory that a consumer of [`BooleanColumn`] keeps alive.
 struct Exported {
     _bits: Arc<Vec<u64>>,
     _valid: Option<Arc<Vec<u64>>>,
@@ -309,28 +310,28 @@ struct Exported {
 
 /// # Safety
 ///
-/// `array` is one that [`BooleanColumn`] made, was not released, and is used by nobody else.
+/// `array` was made by [`BooleanColumn`], has not been released, and is not used elsewhere.
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     // SAFETY: the caller's promise: a live structure that nothing else refers to.
     let array = unsafe { &mut *array };
     array.release = None;
-    // SAFETY: from `Box::into_raw`, and given back once, since a released array is not released
-    // again.
+    // SAFETY: the pointer is from `Box::into_raw` and is freed once, because a released array is
+    // not released again.
     drop(unsafe { Box::from_raw(array.private_data.cast::<Exported>()) });
 }
 
 /// # Safety
 ///
-/// `schema` is one that [`BooleanColumn`] made, was not released, and is used by nobody else.
+/// `schema` was made by [`BooleanColumn`], has not been released, and is not used elsewhere.
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     // SAFETY: the caller's promise: a live structure that nothing else refers to.
     unsafe { (*schema).release = None };
 }
 
-/// A structure on its way to a consumer.
+/// A structure to hand to a consumer.
 struct Capsule<T>(T);
-// SAFETY: it holds an array or a schema of this file, whose parts belong to no thread: `Arc`s of
-// words, and static strings.
+// SAFETY: it holds an array or a schema of this file. Their parts, `Arc`s of words and static
+// strings, are not tied to a thread.
 unsafe impl<T> Send for Capsule<T> {}
 
 #[pymethods]
@@ -341,7 +342,7 @@ impl BooleanColumn {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // There is one type.
+        // Only one type can be exported.
         let _ = requested_schema;
         let (bits, valid) = (Arc::clone(&self.bits), self.valid.clone());
         let start = valid.as_ref().map_or(ptr::null(), |valid| valid.as_ptr().cast());
@@ -359,7 +360,7 @@ impl BooleanColumn {
             n_buffers: 2,
             ..ArrowArray::RELEASED
         };
-        // The box does not move.
+        // The box keeps its address, so the pointer stays valid.
         array.buffers = exported.buffers.as_ptr();
         array.private_data = Box::into_raw(exported).cast();
         array.release = Some(release_array);
@@ -372,8 +373,8 @@ impl BooleanColumn {
             release: Some(release_schema),
             ..ArrowSchema::RELEASED
         };
-        // What the consumer did not take is released with the capsule: its `release` is then still
-        // there.
+        // If the consumer did not take the structure, `release` is still set and the capsule calls
+        // it.
         let schema = PyCapsule::new_with_value_and_destructor(
             py,
             Capsule(OwnedSchema(schema)),

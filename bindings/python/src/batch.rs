@@ -1,5 +1,5 @@
-//! Turns a batch of keys of any kind into chunks that a filter takes, and answers into booleans of
-//! the caller's library.
+//! Converts batches of keys into chunks for a filter, and answers into booleans of the caller's
+//! library.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::memory_error;
 use crate::objects::{KeyBatch, Objects};
 use crate::{arrow, buffer};
 
-/// Keys for a filter, without NULL: at most [`CHUNK`], which nobody changes.
+/// Keys for a filter, without NULL: at most [`CHUNK`], and not shared with other threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Keys<'a> {
     Numbers(&'a [u64]),
@@ -33,13 +33,13 @@ impl Keys<'_> {
     }
 }
 
-/// The keys that a method was given.
+/// The keys passed to a method.
 #[derive(Debug)]
 pub(crate) enum Batch<'py> {
-    /// Columns, each in chunks, whose rows are the keys.
+    /// Columns in chunks, whose rows are the keys.
     Columns {
         columns: Vec<Vec<Column>>,
-        /// Whether the keys are tuples, as those of a list of columns are, also of one.
+        /// Whether the keys are tuples, as for a list of columns (even of one).
         are_tuples: bool,
         len: usize,
         hasher: Hasher,
@@ -50,9 +50,9 @@ pub(crate) enum Batch<'py> {
     },
 }
 
-/// Whether an item of a list is a column rather than a key.
+/// Returns whether an item of a list is a column rather than a key.
 fn is_column(item: &Bound<'_, PyAny>) -> PyResult<bool> {
-    // Other objects that lend a buffer, such as pyarrow's scalars and bytearray, are single keys.
+    // Other objects with a buffer, such as pyarrow's scalars and bytearray, are single keys.
     if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
         return Ok(false);
     }
@@ -61,13 +61,13 @@ fn is_column(item: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(arrow::is_column(item)? || item.is_instance(&class)?)
 }
 
-/// The chunks of one column; `None` if the object is none. Without a hasher, for [`Rows`] that have
-/// none.
+/// Returns the chunks of one column, or `None` if the object is not a column. Pass no hasher for
+/// [`Rows`] without one.
 pub(crate) fn column(
     keys: &Bound<'_, PyAny>,
     hasher: Option<Hasher>,
 ) -> PyResult<Option<Vec<Column>>> {
-    // Polars exports objects as the places where it keeps them, without saying so.
+    // For objects, Polars exports memory addresses without saying so.
     if library_of(keys)? == Library::Polars
         && let Some(dtype) = keys.getattr_opt(pyo3::intern!(keys.py(), "dtype"))?
         && dtype.str()?.to_cow()? == "Object"
@@ -92,9 +92,9 @@ pub(crate) fn column(
     }
 }
 
-/// A column of pandas as NumPy's array where pyarrow is missing, without which pandas has no Arrow
-/// interface: of objects, with None for NA, unless its type is one of NumPy's. Every other object
-/// is itself.
+/// Converts a pandas column to a NumPy array if pyarrow is missing, because pandas then has no
+/// Arrow interface. Types that NumPy lacks become objects, with None for NA. Returns every other
+/// object unchanged.
 fn convert_without_pyarrow<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
     let class = keys.get_type();
@@ -116,8 +116,8 @@ fn convert_without_pyarrow<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py,
     keys.call_method(to_numpy, (), Some(&options))
 }
 
-/// Refuses columns that are equally spaced parts of one NumPy array, such as the rows of one of two
-/// dimensions: whether its rows or its columns are meant does not show.
+/// Refuses columns that are equally spaced parts of one NumPy array, such as the rows of a
+/// two-dimensional array: the caller may mean its rows or its columns.
 fn refuse_parts(items: &[Bound<'_, PyAny>], columns: &[Vec<Column>]) -> PyResult<()> {
     let mut places = Vec::new();
     let mut owner: Option<Bound<'_, PyAny>> = None;
@@ -125,7 +125,7 @@ fn refuse_parts(items: &[Bound<'_, PyAny>], columns: &[Vec<Column>]) -> PyResult
         let base = item.getattr_opt(pyo3::intern!(item.py(), "base"))?;
         let (Some(base), [column]) = (base, &column[..]) else { return Ok(()) };
         let Some(place) = column.place() else { return Ok(()) };
-        // A field of records is a column.
+        // A field of a record array is a column.
         let names = base.getattr_opt(pyo3::intern!(item.py(), "dtype"))?;
         let names = names.map(|dtype| dtype.getattr("names")).transpose()?;
         if base.is_none() || names.is_none_or(|names| !names.is_none()) {
@@ -221,7 +221,7 @@ fn column_unless_bytes(keys: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Opti
     }
 }
 
-/// Bits that are appended.
+/// A growing bitmap.
 #[derive(Debug, Default)]
 pub(crate) struct Bits {
     pub(crate) words: Vec<u64>,
@@ -229,7 +229,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// Appends the first `count` bits of words, the rest of which are 0.
+    /// Appends the first `count` bits of words; the remaining bits must be 0.
     fn extend(&mut self, words: &[u64], count: usize) {
         let shift = self.len % 64;
         self.len += count;
@@ -255,7 +255,7 @@ impl Bits {
     }
 }
 
-/// A bit for each key: the answer, 0 for NULL; and, if any key is NULL, which are not.
+/// One answer bit per key (0 for NULL), and validity bits if any key is NULL.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) bits: Bits,
@@ -263,7 +263,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Appends the answers for a chunk of `rows`, of which those that are valid have one each.
+    /// Appends the answers for a chunk of `rows`; each valid row has one.
     pub(crate) fn extend(&mut self, answers: &[u64], valid: &[u64], rows: usize) {
         if valid.is_empty() {
             self.bits.extend(answers, rows);
@@ -292,8 +292,8 @@ impl Answers {
         all.extend(valid, rows);
     }
 
-    /// Gives the hashes of the keys to `op` again, [`CHUNK`] rows at a time: those of the rows, the
-    /// bits of the rows that have one (none if all have), and the number of rows.
+    /// Calls `op` with the hashes of [`CHUNK`] rows at a time, the validity bits of the rows (empty
+    /// if all are valid), and the number of rows.
     pub(crate) fn for_chunks(
         &self,
         mut hashes: &[u64],
@@ -331,7 +331,7 @@ impl Answers {
     }
 }
 
-/// Memory for the chunks of one thread.
+/// Scratch memory of one thread.
 #[derive(Debug, Default)]
 struct Scratch {
     stages: Vec<Stage>,
@@ -340,7 +340,7 @@ struct Scratch {
     slices: Vec<&'static [u8]>,
 }
 
-/// Where in a column a row is: which chunk, which row of it.
+/// The position of a row in a column: its chunk, and its row within the chunk.
 type Place = (usize, usize);
 
 fn place(column: &[Column], mut row: usize) -> Place {
@@ -353,32 +353,32 @@ fn place(column: &[Column], mut row: usize) -> Place {
     (column.len(), 0)
 }
 
-/// The rows of the keys that an operation is given.
+/// The rows whose keys one call of an operation receives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunk<'a> {
     pub(crate) first: usize,
-    /// As [`Stage::valid`].
+    /// See [`Stage::valid`].
     pub(crate) valid: &'a [u64],
 }
 
 impl Chunk<'_> {
-    /// The row of a key.
+    /// Returns the row of a key.
     pub(crate) fn row(&self, key: usize) -> usize {
         let mut rows = (0..64 * self.valid.len()).filter(|&row| bit(self.valid, row));
         self.first + rows.nth(key).unwrap_or(key)
     }
 }
 
-/// The time after which a long operation looks whether there was a signal, such as Ctrl-C. That
-/// takes the interpreter's lock, for which other threads may let it wait 5 ms.
+/// Interval at which a long operation checks for signals such as Ctrl-C. The check takes the
+/// interpreter's lock, and may wait 5 ms for it.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Rows of columns whose keys are given to an operation, a chunk after the other.
+/// Rows of columns, passed to an operation chunk by chunk.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     columns: &'a [Vec<Column>],
     are_tuples: bool,
-    /// Without one, the rows are of one column, and its keys are numbers or bytes.
+    /// If `None`, there is only one column, and its keys are numbers or bytes.
     hasher: Option<Hasher>,
     places: Vec<Place>,
     next: usize,
@@ -396,8 +396,8 @@ impl<'a> Rows<'a> {
         Rows { columns, are_tuples, hasher, places, next: rows.start, end: rows.end }
     }
 
-    /// Gives all keys to `op`, which writes a bit for each. The interpreter's lock is released, and
-    /// Ctrl-C is answered.
+    /// Calls `op` with all keys; it writes a bit for each. Releases the interpreter's lock and
+    /// answers Ctrl-C.
     pub(crate) fn run_detached<E: Into<PyErr> + From<BadKey> + Send>(
         mut self,
         py: Python<'_>,
@@ -421,7 +421,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Gives all keys to `op`, with space for the answers.
+    /// Calls `op` with all keys and space for the answers.
     fn run<E: From<BadKey>>(
         mut self,
         scratch: &mut Scratch,
@@ -486,7 +486,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The hashes of the rows of several columns. A row with a NULL has none.
+/// Hashes the rows of several columns. A row with a NULL has no hash.
 fn hash_rows(hasher: Hasher, count: usize, Scratch { stages, hashes, valid, .. }: &mut Scratch) {
     valid.clear();
     for stage in &mut *stages {
@@ -507,7 +507,7 @@ fn hash_rows(hasher: Hasher, count: usize, Scratch { stages, hashes, valid, .. }
     }
 }
 
-/// Rows whose answers one thread gives at a time.
+/// Number of rows that one thread looks up at a time.
 pub(crate) const PIECE: usize = 16 * CHUNK;
 
 impl Batch<'_> {
@@ -515,8 +515,8 @@ impl Batch<'_> {
         matches!(self, Batch::Columns { .. })
     }
 
-    /// Gives all keys to `op`, which writes a bit for each. The interpreter's lock is released for
-    /// columns; `op` of objects has it. The answers before an error stay.
+    /// Calls `op` with all keys; it writes a bit for each. Releases the interpreter's lock for
+    /// columns and holds it for objects. Answers before an error are kept.
     pub(crate) fn run<E: Into<PyErr> + From<BadKey> + Send>(
         self,
         py: Python<'_>,
@@ -536,7 +536,7 @@ impl Batch<'_> {
         let mut taken = KeyBatch::default();
         let mut room = Box::new([[0; 8]; CHUNK]);
         loop {
-            // Ctrl-C ends a long batch.
+            // Ctrl-C can end a long batch.
             py.check_signals()?;
             if let Some(count) = taken.hash_list(&objects, hasher) {
                 let mut words = [0; CHUNK / 64];
@@ -564,8 +564,8 @@ impl Batch<'_> {
         }
     }
 
-    /// As [`run`](Self::run), of some rows of columns by the threads of a pool, for operations that
-    /// change nothing.
+    /// Like [`run`](Self::run), for some rows of columns on the threads of a pool. The operation
+    /// must not change the filter.
     pub(crate) fn run_shared(
         columns: &[Vec<Column>],
         are_tuples: bool,
@@ -588,7 +588,7 @@ impl Batch<'_> {
         Ok(all)
     }
 
-    /// The hashes of some rows, by the threads of a pool, without those of NULL.
+    /// Hashes some rows on the threads of a pool, leaving out NULL.
     pub(crate) fn hashes(
         columns: &[Vec<Column>],
         are_tuples: bool,
@@ -609,7 +609,7 @@ impl Batch<'_> {
     }
 }
 
-/// Rows in pieces for the threads of a pool.
+/// Splits rows into pieces for the threads of a pool.
 fn pieces(rows: Range<usize>) -> impl IndexedParallelIterator<Item = Range<usize>> {
     let starts: Vec<usize> = rows.clone().step_by(PIECE).collect();
     starts.into_par_iter().map(move |start| start..rows.end.min(start + PIECE))
@@ -626,7 +626,7 @@ pub(crate) fn hash_onto(hasher: Hasher, keys: Keys<'_>, hashes: &mut Vec<u64>) {
     }
 }
 
-/// The library whose booleans the answers are.
+/// The library whose booleans are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Library {
     Numpy,
@@ -635,7 +635,7 @@ enum Library {
 }
 
 fn library(keys: &Bound<'_, PyAny>) -> PyResult<Library> {
-    // Of a list of columns, the first one's.
+    // A list of columns takes the library of its first column.
     let first = match keys.cast_exact::<PyList>() {
         Ok(list) => list.iter().next(),
         Err(_) => keys.cast_exact::<PyTuple>().ok().and_then(|tuple| tuple.iter().next()),
@@ -643,7 +643,7 @@ fn library(keys: &Bound<'_, PyAny>) -> PyResult<Library> {
     library_of(first.as_ref().unwrap_or(keys))
 }
 
-/// The library of one object.
+/// Returns the library of one object.
 fn library_of(object: &Bound<'_, PyAny>) -> PyResult<Library> {
     let module = object.get_type().module()?;
     Ok(match module.to_cow()?.split('.').next() {
@@ -654,8 +654,8 @@ fn library_of(object: &Bound<'_, PyAny>) -> PyResult<Library> {
 }
 
 impl Answers {
-    /// The answers in the kind that the keys came in: pyarrow's or Polars' booleans, else NumPy's,
-    /// where NULL is False.
+    /// Converts the answers to booleans of the keys' library: pyarrow, Polars, or else NumPy, where
+    /// NULL becomes False.
     pub(crate) fn into_python<'py>(self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         let library = library(keys)?;
@@ -675,17 +675,17 @@ impl Answers {
     }
 }
 
-/// NumPy's booleans: a byte for each bit.
+/// Converts bits to NumPy's booleans, one byte each.
 fn numpy<'py>(py: Python<'py>, bits: &Bits) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import(pyo3::intern!(py, "numpy"))?;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(bits.len.next_multiple_of(64)).map_err(memory_error)?;
     for word in &bits.words {
         for byte in word.to_le_bytes() {
-            // Bit i of the byte to bit 0 of byte i.
+            // Keep only bit `i` in byte `i`.
             let spread =
                 u64::from(byte).wrapping_mul(0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
-            // And to bit 0 of it: 0x7f carries into bit 7 if there is one, and not further.
+            // Move it to bit 0: adding 0x7f carries into bit 7 if a bit is set, and no further.
             let ones = (spread + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101;
             bytes.extend_from_slice(&ones.to_le_bytes());
         }

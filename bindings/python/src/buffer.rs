@@ -1,4 +1,4 @@
-//! NumPy's arrays, and whatever else lends its memory by Python's buffer protocol.
+//! Imports NumPy arrays and other objects with Python's buffer protocol.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 
 use crate::columns::{Column, Items, Layout, Owner, Width};
 
-/// The keys of an object with a buffer; `None` if it has none, or one of objects.
+/// Returns the keys of an object with a buffer, or `None` if it has no buffer or a buffer of
+/// objects.
 pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
     refuse(object)?;
     let Ok(buffer) = PyUntypedBuffer::get(object) else { return Ok(None) };
@@ -68,7 +69,7 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
     }))
 }
 
-/// Errors for NumPy's arrays that lend no buffer, or one that does not say everything.
+/// Refuses NumPy arrays without a buffer, or whose buffer does not describe them fully.
 fn refuse(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     let Some(dtype) = object.getattr_opt(pyo3::intern!(py, "dtype"))? else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The bytes that filters are opened from.
+//! Bytes from which filters are opened.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -14,12 +14,12 @@ use pyo3::prelude::*;
 use crate::error::Error;
 use crate::memory;
 
-/// The bytes that a filter was opened from.
+/// The bytes of an opened filter.
 #[derive(Debug)]
 pub(crate) enum Bytes {
     Mapped(Mmap),
-    /// In blocks of 64 bytes, so that each block of a filter is one cache line; the last may be
-    /// used in part.
+    /// Blocks of 64 bytes, so that each block of the filter is one cache line, and the length in
+    /// bytes. The last block may be used in part.
     Read(BlockBuffer, usize),
 }
 
@@ -34,14 +34,14 @@ impl AsRef<[u8]> for Bytes {
 }
 
 impl Bytes {
-    /// How many blocks so many bytes take.
+    /// Returns the number of blocks for `len` bytes.
     fn blocks(len: u64) -> Result<u32, Error> {
         let blocks = u32::try_from(len.div_ceil(64))
             .map_err(|_| Error::Value(format!("{len} bytes are no filter: too large")))?;
         Ok(blocks.max(1))
     }
 
-    /// Space for this many bytes, and no more.
+    /// Allocates exactly `len` bytes, rounded up to blocks.
     fn room(len: u64) -> Result<Self, Error> {
         Ok(Bytes::Read(BlockBuffer::zeroed(Bytes::blocks(len)?, true)?, len as usize))
     }
@@ -53,14 +53,14 @@ impl Bytes {
         }
     }
 
-    /// A header and the blocks behind it.
+    /// Joins a header and its blocks.
     pub(crate) fn joined(header: [u8; HEADER_BYTES], blocks: BlockBuffer) -> Result<Self, Error> {
         let mut joined = Bytes::room((HEADER_BYTES + size_of_val(&*blocks)) as u64)?;
         joined.fill(header.as_slice().chain(blocks.as_flattened()))?;
         Ok(joined)
     }
 
-    /// A copy of the bytes that an object lends, which another thread may change meanwhile.
+    /// Copies the bytes of a buffer, which another thread may change meanwhile.
     pub(crate) fn copy_of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let buffer = PyUntypedBuffer::get(object)?;
         if !buffer.is_c_contiguous() {
@@ -69,13 +69,13 @@ impl Bytes {
         let (from, len) = (buffer.buf_ptr().cast_const().cast(), buffer.len_bytes());
         let mut copy =
             BlockBuffer::zeroed(Bytes::blocks(len as u64)?, true).map_err(Error::from)?;
-        // SAFETY: a buffer without gaps has so many bytes from its start on, and is held.
+        // SAFETY: the contiguous buffer has `len` bytes from its start and is held.
         unsafe { memory::copy(from, &mut copy.as_flattened_mut()[..len]) };
         Ok(Bytes::Read(copy, len))
     }
 
-    /// Reads a file into memory, once, if `check` finds no error in its first bytes, at most
-    /// [`HEADER_BYTES`], and its length: what is no filter may be of any size.
+    /// Reads a file into memory if `check` accepts its first bytes, at most [`HEADER_BYTES`], and
+    /// its length. The check comes first because a file that is not a filter may have any size.
     pub(crate) fn read(
         path: &Path,
         check: impl FnOnce(&[u8], u64) -> Result<(), Error>,
@@ -94,18 +94,18 @@ impl Bytes {
         Ok(bytes)
     }
 
-    /// Maps a file.
+    /// Memory-maps a file.
     pub(crate) fn map(path: &Path) -> Result<(Self, File), Error> {
         let file = File::open(path)?;
-        // SAFETY: a file that another process shortens or changes is what `mmap` documents as the
-        // price of mapping: the first ends the process, the second changes answers. No type relies
-        // on the bytes: each is valid, whatever it is.
+        // SAFETY: another process may shorten the file, which kills this process, or change it,
+        // which changes answers; `mmap` documents both. Every byte value is valid, so no type
+        // relies on the contents.
         let map = unsafe { Mmap::map(&file) }?;
         Ok((Bytes::Mapped(map), file))
     }
 }
 
-/// Bytes that the links of a growing filter share.
+/// Bytes shared by the parts of a growing filter.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedBytes(Arc<Bytes>);
 

@@ -1,4 +1,4 @@
-//! The structures of Arrow's C data interface, and their release.
+//! The structures of Arrow's C data interface and their release.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -61,12 +61,12 @@ impl ArrowSchema {
     };
 }
 
-/// The bytes behind a length of four bytes, and what follows them.
+/// Returns the bytes after a four-byte length, and a pointer past them.
 ///
 /// # Safety
 ///
-/// Four bytes from `at` on are allocated and, unless they are a negative number, as many more as
-/// they say; nobody changes them as long as the result is used.
+/// Four bytes are allocated at `at`, then as many more as they say unless they are a negative
+/// number. The bytes do not change while the result is used.
 unsafe fn sized<'a>(at: *const u8) -> PyResult<(&'a [u8], *const u8)> {
     // SAFETY: as the caller promises.
     let len = i32::from_ne_bytes(unsafe { at.cast::<[u8; 4]>().read() });
@@ -78,18 +78,18 @@ unsafe fn sized<'a>(at: *const u8) -> PyResult<(&'a [u8], *const u8)> {
 }
 
 impl ArrowSchema {
-    /// The name of the extension type that the metadata gives to the values.
+    /// Returns the extension type named in the metadata.
     pub(crate) fn extension(&self) -> PyResult<Option<Cow<'_, str>>> {
         let mut at = self.metadata.cast::<u8>();
         if at.is_null() {
             return Ok(None);
         }
-        // SAFETY: metadata begins with the number of its pairs, in four bytes of any alignment.
+        // SAFETY: metadata begins with the number of its pairs, four bytes of any alignment.
         let pairs = i32::from_ne_bytes(unsafe { at.cast::<[u8; 4]>().read() });
         at = at.wrapping_add(4);
         for _ in 0..pairs {
-            // SAFETY: so many pairs of a key and a value, each behind its length, follow one
-            // another. They live as long as the schema, and nobody changes them.
+            // SAFETY: the pairs of a length-prefixed key and a length-prefixed value follow one
+            // another. They live as long as the schema and do not change.
             let (key, value) = unsafe { sized(at) }?;
             // SAFETY: as above.
             let (value, next) = unsafe { sized(value) }?;
@@ -127,11 +127,11 @@ impl ArrowArrayStream {
     };
 }
 
-/// The structure behind the field `dictionary`.
+/// Adds a method that returns the structure in the field `dictionary`.
 macro_rules! with_dictionary {
     ($structure:ident) => {
         impl $structure {
-            /// The type of the values, or the values, of an array of indices.
+            /// Returns the type of the dictionary's values, or the values, for an array of indices.
             pub(crate) fn dictionary(&self) -> PyResult<Option<&Self>> {
                 let Some(dictionary) = NonNull::new(self.dictionary) else { return Ok(None) };
                 if !dictionary.is_aligned() {
@@ -139,11 +139,10 @@ macro_rules! with_dictionary {
                         "an Arrow dictionary at an address that is not aligned",
                     ));
                 }
-                // SAFETY: not null, and aligned. A structure that a producer filled in has here, by
-                // the interface, another one of the same type, which belongs to it: that is there,
-                // and nobody changes it, until this one is released. Only dropping its owner
-                // releases it, which cannot happen while `self` is borrowed. Those that are made
-                // here have null.
+                // SAFETY: not null, and aligned. By the interface, a structure filled in by a
+                // producer has here another one of the same type, which belongs to it: it exists
+                // and does not change until this one is released. Only dropping the owner releases
+                // it, which cannot happen while `self` is borrowed. Structures made here have null.
                 Ok(Some(unsafe { dictionary.as_ref() }))
             }
         }
@@ -153,7 +152,7 @@ macro_rules! with_dictionary {
 with_dictionary!(ArrowSchema);
 with_dictionary!(ArrowArray);
 
-/// A structure that was moved here and is released when dropped.
+/// Defines a structure that was moved here and is released when dropped.
 macro_rules! owned {
     ($(#[$doc:meta])* $name:ident, $structure:ident) => {
         $(#[$doc])*
@@ -161,12 +160,12 @@ macro_rules! owned {
         pub(crate) struct $name(pub(crate) $structure);
 
         impl $name {
-            /// Moves the structure out of a capsule, which is left with a released one, as the
-            /// interface says.
+            /// Moves the structure out of a capsule and leaves a released one in it, as the
+            /// interface requires.
             pub(crate) fn take(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<Self> {
                 let pointer: NonNull<$structure> = pointer(capsule, name)?;
-                // SAFETY: a capsule of this name has such a structure, which nobody else uses while
-                // the interpreter is attached.
+                // SAFETY: a capsule of this name has such a structure, which has no other user
+                // while the interpreter is attached.
                 let taken = unsafe { pointer.replace($structure::RELEASED) };
                 match taken.release {
                     Some(_) => Ok($name(taken)),
@@ -181,8 +180,8 @@ macro_rules! owned {
         impl Drop for $name {
             fn drop(&mut self) {
                 if let Some(release) = self.0.release {
-                    // SAFETY: the producer's function for its own structure, which is used no more.
-                    // It is called once: it was not null.
+                    // SAFETY: the producer's function for its own structure, which is not used
+                    // afterwards. It is called once: it was not null.
                     unsafe { release(&mut self.0) }
                 }
             }
@@ -191,20 +190,19 @@ macro_rules! owned {
 }
 
 owned!(
-    /// An array of a producer.
+    /// An array from a producer.
     OwnedArray, ArrowArray
 );
 owned!(
-    /// What type an array has.
+    /// The type of an array.
     OwnedSchema, ArrowSchema
 );
 owned!(
-    /// Arrays of one type.
+    /// A stream of arrays of one type.
     OwnedStream, ArrowArrayStream
 );
 
-// SAFETY: the interface allows to use and to release an array on any thread; nothing here changes
-// it.
+// SAFETY: the interface allows any thread to use and release an array, and nothing here changes it.
 unsafe impl Send for OwnedArray {}
 // SAFETY: as above.
 unsafe impl Sync for OwnedArray {}

@@ -1,4 +1,4 @@
-//! The public classes: `single` makes them, and whatever returns a filter needs them.
+//! The public classes, which `single` creates.
 
 use std::ffi::c_int;
 
@@ -7,14 +7,14 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// `in`, as the interpreter calls it: 1, 0, or -1 with an exception.
+/// The interpreter's slot for `in`: returns 1, 0, or -1 with an exception.
 pub(crate) type Contains = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
 
 #[derive(Debug)]
 pub(crate) struct Classes {
     pub(crate) known: Py<PyType>,
     pub(crate) growing: Py<PyType>,
-    /// PyO3's functions, for what those of `single` leave to them.
+    /// PyO3's functions, called for the cases that `single` does not handle.
     pub(crate) contains: Contains,
     pub(crate) add: Py<PyAny>,
 }

@@ -1,4 +1,4 @@
-//! Columns of keys in memory of other owners, copied and checked some rows at a time.
+//! Columns of keys in memory of other owners. Some rows at a time are copied and checked.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -11,13 +11,13 @@ use crate::c_data::OwnedArray;
 use crate::hash::Hasher;
 use crate::memory;
 
-/// Rows that are copied and hashed at a time: their keys stay in the first-level cache.
+/// Rows copied and hashed at a time; their keys stay in the first-level cache.
 pub(crate) const CHUNK: usize = 1_024;
 
-/// Most bytes of keys that are copied at a time, unless one key is longer.
+/// Maximum bytes of keys copied at a time, unless a single key is longer.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What is wrong with the key of a row.
+/// An error in the key of a row.
 #[derive(Debug)]
 pub(crate) struct BadKey {
     pub(crate) row: usize,
@@ -36,7 +36,7 @@ impl From<BadKey> for PyErr {
     }
 }
 
-/// An integer's type, as it lies in memory.
+/// The in-memory type of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     I8,
@@ -78,7 +78,7 @@ pub(crate) struct Items {
     pub(crate) data: *const u8,
     pub(crate) size: usize,
     pub(crate) stride: isize,
-    /// Numbers in them have the other byte order than the machine's.
+    /// Whether numbers have the opposite byte order to the machine's.
     pub(crate) swapped: bool,
 }
 
@@ -92,39 +92,38 @@ impl Items {
     }
 }
 
-/// How the keys of a column lie in memory. The pointers are those that the column's owner lent.
+/// Memory layout of a column's keys. The column's owner lent the pointers.
 #[derive(Debug)]
 pub(crate) enum Layout {
-    /// Nothing but NULL.
+    /// Only NULL.
     Nulls,
-    /// Arrow's booleans: a bit each.
+    /// Arrow's booleans, one bit each.
     Bits(*const u8),
-    /// Every integer is a key of eight bytes: the number 7 is one key in all types.
+    /// Integers of any type are keys of eight bytes: the number 7 is one key in all types.
     Integers(Items, Width),
-    /// Arrow's strings: one offset more than rows, of four or eight bytes, none of which may be
-    /// beyond `bytes`.
+    /// Arrow's strings: one more offset than rows, of four or eight bytes each and at most `bytes`.
     Offsets { offsets: *const u8, width: Width, data: *const u8, bytes: usize },
     /// Arrow's views: a short string is in the view itself, a long one in one of the buffers.
     Views { views: *const u8, buffers: Vec<(*const u8, usize)> },
-    /// Arrow's binary values of one width.
+    /// Arrow's fixed-size binary values.
     Fixed(Items),
-    /// NumPy's `S`: zeros at the end are no part of the key.
+    /// NumPy's `S`: trailing zeros do not belong to the key.
     Padded(Items),
-    /// NumPy's `U`: code points of four bytes; zeros at the end are no part of the key.
+    /// NumPy's `U`: code points of four bytes; trailing zeros do not belong to the key.
     Utf32(Items),
-    /// Rows are indices of `values`.
+    /// Each row is an index into `values`.
     Dictionary { indices: Items, width: Width, values: Box<Dictionary> },
 }
 
-/// The distinct values of a dictionary, hashed if there are not many more than rows.
+/// The distinct values of a dictionary, hashed unless there are many more values than rows.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     pub(crate) values: Column,
-    /// `None` for NULL.
+    /// `None` for NULL. Empty if the values are not hashed.
     pub(crate) hashes: Vec<Option<u64>>,
 }
 
-/// Keeps the memory of a column.
+/// Keeps a column's memory alive.
 #[derive(Debug)]
 pub(crate) enum Owner {
     Arrow {
@@ -133,7 +132,7 @@ pub(crate) enum Owner {
     Buffer {
         _buffer: PyUntypedBuffer,
     },
-    /// The column of which this is a part.
+    /// The memory belongs to the enclosing column.
     Parent,
 }
 
@@ -141,21 +140,21 @@ pub(crate) enum Owner {
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) layout: Layout,
-    /// The first row of the layout that is of the column.
+    /// Row of the layout at which the column starts.
     pub(crate) offset: usize,
     pub(crate) len: usize,
-    /// A bit for each row of the layout: 0 is NULL.
+    /// One bit per row of the layout; 0 means NULL.
     pub(crate) validity: Option<*const u8>,
     pub(crate) _owner: Owner,
 }
 
-// SAFETY: what the pointers lead to is read by atomic loads alone, from any thread; the owners may
-// be dropped by any thread.
+// SAFETY: memory under the pointers is only read by atomic loads, which any thread may do. Any
+// thread may drop the owners.
 unsafe impl Send for Column {}
 // SAFETY: as above.
 unsafe impl Sync for Column {}
 
-/// What the keys of a chunk are.
+/// The representation of a chunk's keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     #[default]
@@ -164,22 +163,22 @@ pub(crate) enum Kind {
     Hashes,
 }
 
-/// Some rows of a column, copied: nobody else changes them.
+/// A copy of some rows of a column, which other threads cannot change.
 #[derive(Debug, Default)]
 pub(crate) struct Stage {
     pub(crate) kind: Kind,
     /// Numbers or hashes.
     pub(crate) numbers: Vec<u64>,
     ranges: Vec<Range<usize>>,
-    /// The bytes of the keys, `used` of which are those of this chunk.
+    /// Bytes of the keys; the first `used` belong to this chunk.
     data: Vec<u8>,
     used: usize,
-    /// Bit `i % 64` of word `i / 64`: row `i` has a key. Empty if all have.
+    /// Bit `i % 64` of word `i / 64` is set if row `i` has a key. Empty if all rows have.
     pub(crate) valid: Vec<u64>,
     raw: Vec<u8>,
 }
 
-/// Bit `i` of words.
+/// Returns bit `i` of words.
 #[inline]
 pub(crate) fn bit(words: &[u64], i: usize) -> bool {
     words[i / 64] >> (i % 64) & 1 == 1
@@ -200,7 +199,7 @@ fn keep<T: Clone>(items: &mut Vec<T>, valid: &[u64]) {
     items.truncate(kept);
 }
 
-/// An empty list in the memory of another.
+/// Reuses the allocation of a list for an empty one with another lifetime.
 pub(crate) fn reused<'a>(mut list: Vec<&[u8]>) -> Vec<&'a [u8]> {
     list.clear();
     list.into_iter().map(|_| [].as_slice()).collect()
@@ -224,7 +223,7 @@ impl Stage {
         }
     }
 
-    /// Leaves out the rows without a key.
+    /// Removes the rows without a key.
     pub(crate) fn leave_out_nulls(&mut self) {
         match self.kind {
             _ if self.valid.is_empty() => {}
@@ -233,7 +232,7 @@ impl Stage {
         }
     }
 
-    /// The bytes of row `i`, given space for those of a number.
+    /// Returns the key of row `i` as bytes. `number` is space for the bytes of a number.
     pub(crate) fn bytes<'a>(&'a self, i: usize, number: &'a mut [u8; 8]) -> &'a [u8] {
         if self.kind == Kind::Bytes {
             return &self.data[self.ranges[i].clone()];
@@ -242,16 +241,16 @@ impl Stage {
         number
     }
 
-    /// The keys as slices, in a list whose memory is reused. If its 16 KiB were freed, the system
-    /// would take them back and clear them for the next list, which takes as long as hashing the
-    /// keys.
+    /// Returns the keys as slices in `list`, whose allocation is reused. If its 16 KiB were freed,
+    /// the system would take them back and clear them for the next list, which takes as long as
+    /// hashing the keys.
     pub(crate) fn slices<'s>(&'s self, list: &mut Vec<&'static [u8]>) -> Vec<&'s [u8]> {
         let mut slices = reused(std::mem::take(list));
         slices.extend(self.ranges.iter().map(|range| &self.data[range.start..range.end]));
         slices
     }
 
-    /// Clears the views of NULL from row `first` on, whose contents are undefined.
+    /// Clears the views of NULL, whose contents are undefined, starting at row `first`.
     fn forget_nulls(&self, first: usize, views: &mut [[u8; 16]]) {
         if !self.valid.is_empty() {
             let all = views.iter_mut().enumerate();
@@ -259,8 +258,8 @@ impl Stage {
         }
     }
 
-    /// Space for further bytes of keys, and where it begins. It is not cleared, which would take as
-    /// long as the copy.
+    /// Reserves space for more key bytes and returns it with its start. The space is not cleared,
+    /// which would take as long as the copy.
     fn room(&mut self, bytes: usize) -> (usize, &mut [u8]) {
         let start = self.used;
         self.used += bytes;
@@ -274,11 +273,12 @@ impl Stage {
         self.numbers.push(number);
     }
 
-    /// Copies items to `raw`, one after the other, numbers of `unit` bytes in the machine's order.
+    /// Copies items to `raw` one after another, converting numbers of `unit` bytes to the machine's
+    /// byte order.
     ///
     /// # Safety
     ///
-    /// The items `first..first + count` are allocated, and stay so during the call.
+    /// The items `first..first + count` are allocated and stay allocated during the call.
     unsafe fn copy_items(&mut self, items: &Items, unit: usize, first: usize, count: usize) {
         self.raw.resize(items.size * count, 0);
         if items.stride == items.size as isize {
@@ -299,7 +299,7 @@ impl Stage {
     ///
     /// # Safety
     ///
-    /// As `copy_items`.
+    /// See `copy_items`.
     unsafe fn copy_integers(&mut self, items: &Items, width: Width, first: usize, count: usize) {
         if width == Width::W64 && items.stride == 8 && !items.swapped {
             let start = self.numbers.len();
@@ -324,11 +324,11 @@ impl Stage {
         }
     }
 
-    /// Appends `count` bits of a bitmap, from bit `first` on, to words.
+    /// Appends `count` bits of a bitmap to words, starting at bit `first`.
     ///
     /// # Safety
     ///
-    /// The bytes of these bits are allocated, and stay so during the call.
+    /// The bytes of these bits are allocated and stay allocated during the call.
     unsafe fn copy_bits(&mut self, bits: *const u8, first: usize, count: usize) -> Vec<u64> {
         self.raw.clear();
         self.raw.resize((first % 8 + count).div_ceil(8), 0);
@@ -347,10 +347,10 @@ impl Stage {
 }
 
 impl Column {
-    /// Copies rows from `start` on, `want` at most and one at least, and returns how many. For rows
-    /// without a key the stage has any.
+    /// Copies at least one and at most `want` rows, starting at `start`, and returns their number.
+    /// The values in the stage are arbitrary for rows without a key.
     ///
-    /// With a hasher, the chunk may be of hashes.
+    /// With a hasher, the chunk may contain hashes.
     pub(crate) fn stage(
         &self,
         start: usize,
@@ -362,8 +362,8 @@ impl Column {
             want <= CHUNK && 0 < want && start + want <= self.len,
             "rows outside of the column"
         );
-        // Numbers of earlier chunks are overwritten without being cleared, which would take as long
-        // as the copy.
+        // Numbers of earlier chunks are overwritten but not cleared, which would take as long as
+        // the copy.
         let mut before = std::mem::take(&mut stage.numbers);
         stage.clear(self.kind(hashes.is_some()));
         if let Layout::Integers(items, Width::W64) = &self.layout
@@ -371,7 +371,7 @@ impl Column {
             && !items.swapped
         {
             before.resize(want, 0);
-            // SAFETY: the rows are of the column, whose owner lent an item for each.
+            // SAFETY: the rows belong to the column, whose owner lent an item for each.
             unsafe { memory::copy_words(items.address(self.offset + start), &mut before) };
             stage.numbers = before;
             self.stage_validity(start, want, stage);
@@ -384,7 +384,7 @@ impl Column {
         match (&self.layout, hashes) {
             (Layout::Views { views, buffers }, Some(hasher)) => {
                 let views = views.wrapping_add(16 * first);
-                // SAFETY: the rows are of the column, whose owner lent a view for each.
+                // SAFETY: the rows belong to the column, whose owner lent a view for each.
                 unsafe { hash_views(views, want, buffers, start, hasher, stage) }?;
                 return Ok(want);
             }
@@ -394,8 +394,8 @@ impl Column {
                     Width::W64 => hash_offsets::<8>,
                     _ => hash_offsets::<4>,
                 };
-                // SAFETY: the rows are of the column, whose owner lent an offset more than there
-                // are rows.
+                // SAFETY: the rows belong to the column, whose owner lent one more offset than
+                // rows.
                 unsafe { hash(offsets, want, (*data, *bytes), start, hasher, stage) }?;
                 return Ok(want);
             }
@@ -406,10 +406,10 @@ impl Column {
         Ok(rows)
     }
 
-    /// Which of the rows have a key.
+    /// Records which of the rows have a key.
     fn stage_validity(&self, start: usize, want: usize, stage: &mut Stage) {
         if let Some(bits) = self.validity {
-            // SAFETY: the rows are of the column, whose owner lent a bit for each.
+            // SAFETY: the rows belong to the column, whose owner lent a bit for each.
             let valid = unsafe { stage.copy_bits(bits, self.offset + start, want) };
             if valid.iter().map(|word| word.count_ones() as usize).sum::<usize>() < want {
                 stage.valid = valid;
@@ -419,7 +419,7 @@ impl Column {
         }
     }
 
-    /// Where the first item of a NumPy array is, and the bytes from one item to the next.
+    /// Returns the address of a NumPy array's first item and the distance in bytes between items.
     pub(crate) fn place(&self) -> Option<(*const u8, isize)> {
         match &self.layout {
             Layout::Integers(items, _) | Layout::Padded(items) | Layout::Utf32(items) => {
@@ -441,7 +441,7 @@ impl Column {
         }
     }
 
-    /// Copies rows behind those that the stage has.
+    /// Appends a copy of rows to the stage.
     fn push(
         &self,
         start: usize,
@@ -450,28 +450,28 @@ impl Column {
         stage: &mut Stage,
     ) -> Result<usize, BadKey> {
         let first = self.offset + start;
-        // For items of one width.
+        // Rows of fixed-width items that fit.
         let fit = |width: usize| want.min((CHUNK_BYTES / width.max(1)).max(1));
         match &self.layout {
             Layout::Nulls => stage.numbers.resize(stage.numbers.len() + want, 0),
             Layout::Bits(bits) => {
-                // SAFETY: the rows are of the column, whose owner lent a bit for each.
+                // SAFETY: the rows belong to the column, whose owner lent a bit for each.
                 let words = unsafe { stage.copy_bits(*bits, first, want) };
                 stage.numbers.extend((0..want).map(|i| u64::from(bit(&words, i))));
             }
             Layout::Integers(items, width) => {
-                // SAFETY: the rows are of the column, whose owner lent an item for each.
+                // SAFETY: the rows belong to the column, whose owner lent an item for each.
                 unsafe { stage.copy_integers(items, *width, first, want) };
             }
             Layout::Offsets { offsets, width, data, bytes } => {
                 let offsets = Items::adjacent(*offsets, width.bytes());
                 let before = std::mem::take(&mut stage.numbers);
-                // SAFETY: the rows are of the column, whose owner lent an offset more than there
-                // are rows.
+                // SAFETY: the rows belong to the column, whose owner lent one more offset than
+                // rows.
                 unsafe { stage.copy_integers(&offsets, *width, first, want + 1) };
                 let offsets = std::mem::replace(&mut stage.numbers, before);
                 let rows = push_offsets(&offsets, *data, *bytes, start, stage);
-                // Keeps the allocation for the next chunk.
+                // Keep the allocation for the next chunk.
                 if stage.numbers.is_empty() {
                     stage.numbers = offsets;
                     stage.numbers.clear();
@@ -483,7 +483,7 @@ impl Column {
                 for done in (0..want).step_by(64) {
                     let copied = &mut copied[..(want - done).min(64)];
                     let views = views.wrapping_add(16 * (first + done));
-                    // SAFETY: the rows are of the column, whose owner lent a view for each.
+                    // SAFETY: the rows belong to the column, whose owner lent a view for each.
                     unsafe { memory::copy(views, copied.as_flattened_mut()) };
                     stage.forget_nulls(done, copied);
                     push_views(copied, buffers, start + done, stage)?;
@@ -495,7 +495,7 @@ impl Column {
             Layout::Fixed(items) => {
                 let rows = fit(items.size);
                 let (before, out) = stage.room(items.size * rows);
-                // SAFETY: the rows are of the column, whose owner lent an item for each, without
+                // SAFETY: the rows belong to the column, whose owner lent an item for each, without
                 // gaps.
                 unsafe { memory::copy(items.address(first), out) };
                 let ranges = (0..rows).map(|i| before + items.size * i);
@@ -504,7 +504,7 @@ impl Column {
             }
             Layout::Padded(items) => {
                 let rows = fit(items.size);
-                // SAFETY: the rows are of the column, whose owner lent an item for each.
+                // SAFETY: the rows belong to the column, whose owner lent an item for each.
                 unsafe { stage.copy_items(items, 1, first, rows) };
                 let raw = std::mem::take(&mut stage.raw);
                 let (before, out) = stage.room(raw.len());
@@ -520,7 +520,7 @@ impl Column {
             }
             Layout::Utf32(items) => {
                 let rows = fit(items.size);
-                // SAFETY: the rows are of the column, whose owner lent an item for each.
+                // SAFETY: the rows belong to the column, whose owner lent an item for each.
                 unsafe { stage.copy_items(items, 4, first, rows) };
                 let raw = std::mem::take(&mut stage.raw);
                 for i in 0..rows {
@@ -549,12 +549,12 @@ impl Column {
         stage: &mut Stage,
     ) -> Result<usize, BadKey> {
         let mut places = Stage::default();
-        // SAFETY: the rows are of the column, whose owner lent an index for each.
+        // SAFETY: the rows belong to the column, whose owner lent an index for each.
         unsafe { places.copy_integers(indices, width, self.offset + start, want) };
         let mut value = Stage::default();
         for (i, &place) in places.numbers.iter().enumerate() {
             if !stage.valid.is_empty() && !bit(&stage.valid, i) {
-                // The index of a NULL may be any.
+                // The index of a NULL is arbitrary.
                 match stage.kind {
                     Kind::Bytes => stage.ranges.push(0..0),
                     _ => stage.push_number(0),
@@ -605,7 +605,7 @@ impl Column {
         Ok(want)
     }
 
-    /// The hash of each row, `None` for NULL.
+    /// Returns the hash of each row, `None` for NULL.
     pub(crate) fn hash_all(&self, hasher: Hasher) -> Result<Vec<Option<u64>>, BadKey> {
         let (mut stage, mut all, mut hashes) =
             (Stage::default(), Vec::with_capacity(self.len), Vec::new());
@@ -625,7 +625,7 @@ impl Column {
     }
 }
 
-/// Checks that offsets ascend, none of them beyond the bytes.
+/// Checks that offsets ascend and do not exceed the number of bytes.
 #[inline]
 fn check_offsets(offsets: &[u64], bytes: usize, start: usize) -> Result<(), BadKey> {
     let ascend = offsets.windows(2).fold(true, |ascend, pair| ascend & (pair[0] <= pair[1]));
@@ -648,11 +648,11 @@ fn push_offsets(
 ) -> Result<usize, BadKey> {
     check_offsets(offsets, bytes, start)?;
     let first = offsets[0];
-    // As many rows as are copied at a time, and one at least.
+    // As many rows as fit in one copy, but at least one.
     let fit = offsets[1..].partition_point(|&end| end - first <= CHUNK_BYTES as u64).max(1);
     let offsets = &offsets[..fit + 1];
     let (before, out) = stage.room((offsets[fit] - first) as usize);
-    // SAFETY: offsets ascend to at most `bytes`, as compared above. The column's owner lent as
+    // SAFETY: offsets ascend to at most `bytes`, as checked above. The column's owner lent that
     // many.
     unsafe { memory::copy(data.wrapping_add(first as usize), out) };
     let at = |offset: u64| before + (offset - first) as usize;
@@ -660,8 +660,8 @@ fn push_offsets(
     Ok(fit)
 }
 
-/// A view, in four numbers: its length, and if that is more than 12, its buffer, and where it
-/// begins there.
+/// A decoded view: the length of the key and, if that is more than 12, its buffer and its start
+/// there.
 #[derive(Clone, Copy)]
 struct View {
     len: u32,
@@ -680,8 +680,8 @@ impl View {
         self.len <= 12
     }
 
-    /// Where a long key is, if that is within its buffer; for a short one a null pointer. Lengths
-    /// and offsets are signed.
+    /// Returns the address of a long key if it lies within its buffer, and a null pointer for a
+    /// short key. Lengths and offsets are signed.
     #[inline(always)]
     fn place(self, buffers: &[(*const u8, usize)]) -> Option<*const u8> {
         if self.is_short() {
@@ -705,15 +705,15 @@ impl View {
     }
 }
 
-/// Keys that are hashed at a time: their offsets or views are copied, and compared with the lengths
-/// of the buffers, before any key is read.
+/// Keys hashed at a time. Their offsets or views are copied and compared with the buffers' lengths
+/// before any key is read.
 const GROUP: usize = 64;
 
 /// Hashes the keys between offsets of `N` bytes.
 ///
 /// # Safety
 ///
-/// One offset more than `count` is allocated, and `bytes` from `data` on are; both stay so during
+/// One more offset than `count` and the `bytes` at `data` are allocated and stay allocated during
 /// the call.
 unsafe fn hash_offsets<const N: usize>(
     offsets: *const u8,
@@ -744,10 +744,10 @@ unsafe fn hash_offsets<const N: usize>(
         let (first, last) = (ends[0] as usize, ends[hashes.len()] as usize);
         let total = last - first;
         if total <= 16 * hashes.len() {
-            // Short keys, nearly all: copied together, and hashed there.
+            // Nearly all groups have only short keys: copy them together and hash the copy.
             scratch.resize(total.max(scratch.len()), 0);
             let scratch = &mut scratch[..total];
-            // SAFETY: offsets ascend to at most `bytes`, as compared above. The caller promises as
+            // SAFETY: offsets ascend to at most `bytes`, as checked above. The caller promises that
             // many.
             unsafe { memory::copy(data.wrapping_add(first), scratch) };
             for (hash, pair) in hashes.iter_mut().zip(ends.windows(2)) {
@@ -760,7 +760,7 @@ unsafe fn hash_offsets<const N: usize>(
         }
         for (hash, pair) in hashes.iter_mut().zip(ends.windows(2)) {
             let (key, len) = (data.wrapping_add(pair[0] as usize), (pair[1] - pair[0]) as usize);
-            // SAFETY: offsets ascend to at most `bytes`, as compared above. The caller promises as
+            // SAFETY: offsets ascend to at most `bytes`, as checked above. The caller promises that
             // many.
             *hash = unsafe { slice_hasher.hash(key, len, scratch) };
         }
@@ -768,15 +768,15 @@ unsafe fn hash_offsets<const N: usize>(
     Ok(())
 }
 
-/// Up to this many bytes from the first key of a group to its last, the processor prefetches by
-/// itself.
+/// The processor prefetches by itself if the first and last key of a group are at most this many
+/// bytes apart.
 const FAR: usize = 16 << 10;
 
 /// Hashes the keys of views.
 ///
 /// # Safety
 ///
-/// So many views are allocated, and the buffers are; all stay so during the call.
+/// `count` views and all buffers are allocated and stay allocated during the call.
 unsafe fn hash_views(
     views: *const u8,
     count: usize,
@@ -795,7 +795,7 @@ unsafe fn hash_views(
         // SAFETY: as the caller promises.
         unsafe { memory::copy(views.wrapping_add(16 * first), copied.as_flattened_mut()) };
         stage.forget_nulls(first, copied);
-        // All keys are found first and hashed then, so that no hash waits for where its buffer is.
+        // First find all keys, then hash them, so that no hash waits for the address of its buffer.
         let mut all_short = true;
         for (i, (key, bytes)) in keys.iter_mut().zip(&*copied).enumerate() {
             let view = View::decode(bytes);
@@ -816,12 +816,12 @@ unsafe fn hash_views(
         }
         let span = (keys[keys.len() - 1].0.addr()).wrapping_sub(keys[0].0.addr());
         if span > FAR {
-            // Not one behind the other: all are prefetched.
+            // The keys are not adjacent: prefetch all.
             keys.iter().for_each(|&(data, _)| memory::prefetch(data));
         }
         for (hash, &(data, len)) in hashes.iter_mut().zip(keys) {
-            // SAFETY: a short key is in the copy of its view, a long one where `place` found its
-            // buffer to have it. The caller promises that.
+            // SAFETY: a short key is in the copy of its view. `place` found a long one within its
+            // buffer, which the caller promises.
             *hash = unsafe { slice_hasher.hash(data, len, &mut stage.data) };
         }
     }
@@ -846,8 +846,8 @@ fn push_views(
         };
         let (at, out) = stage.room(len as usize);
         match data {
-            // SAFETY: the view ends within the buffer, as `place` compared, whose length its owner
-            // said.
+            // SAFETY: `place` checked that the view ends within its buffer, whose length the owner
+            // reported.
             Some(data) => unsafe { memory::copy(data, out) },
             None => out.copy_from_slice(&bytes[4..4 + len as usize]),
         }
@@ -858,7 +858,7 @@ fn push_views(
 
 fn push_utf32(points: &[[u8; 4]], row: usize, stage: &mut Stage) -> Result<(), BadKey> {
     let len = points.iter().rposition(|point| *point != [0; 4]).map_or(0, |last| last + 1);
-    // UTF-8 takes no more.
+    // UTF-8 takes at most four bytes per code point.
     let (start, out) = stage.room(4 * len);
     let mut end = 0;
     for point in &points[..len] {

@@ -1,4 +1,4 @@
-//! The errors of the package.
+//! The package's errors.
 
 use std::fmt::Display;
 use std::io;
@@ -15,18 +15,18 @@ pyo3::create_exception!(
     blocked_bloom,
     FormatError,
     PyValueError,
-    "Bytes that are no filter, or damaged, or of another kind."
+    "The bytes are not a filter, are damaged, or hold a filter of another kind."
 );
 
 pub(crate) fn memory_error(error: impl Display) -> PyErr {
     PyMemoryError::new_err(error.to_string())
 }
 
-/// Why something cannot be done, until it becomes a Python exception.
+/// The reason of a failure, before it becomes a Python exception.
 #[derive(Debug)]
 pub(crate) enum Error {
     Value(String),
-    /// Bytes that are no filter.
+    /// The bytes are not a valid filter.
     Format(String),
     Memory(String),
     ReadOnly,
@@ -106,7 +106,7 @@ impl From<Error> for PyErr {
 }
 
 impl Error {
-    /// The error of an operation on a file, as Python's own have it: with number, text and path.
+    /// Returns the error of a file operation as Python's own, with number, text and path.
     pub(crate) fn for_file(self, path: &Path) -> PyErr {
         let shown = path.display();
         match self {

@@ -37,7 +37,7 @@ fn error(error: FileIndexError) -> PyErr {
     Error::from(error).into()
 }
 
-/// A file as it is listed: name, bytes, etag, nanoseconds of the last change.
+/// A listed file: name, size in bytes, etag, time of the last change in nanoseconds.
 #[derive(Debug, FromPyObject)]
 struct Listed(String, u64, Option<String>, Option<i64>);
 
@@ -54,8 +54,8 @@ impl Listed {
         identity
     }
 
-    /// The file as it was indexed. Where neither the store nor the index knows an etag or a time,
-    /// name and length decide: nothing would change if it were read again.
+    /// Returns the file's entry in the index. If the store or the index has neither an etag nor a
+    /// time, name and length decide, because indexing the file again would change nothing.
     fn entry<'m>(&self, manifest: &'m Manifest) -> Option<FileEntry<'m>> {
         let identity = self.identity();
         match manifest.file(&identity) {
@@ -68,7 +68,7 @@ impl Listed {
     }
 }
 
-/// Gives the hashes of an Arrow array, but for NULL, to an operation.
+/// Calls `op` with the hashes of an Arrow array, leaving out NULL.
 fn hash(
     py: Python<'_>,
     array: &Bound<'_, PyAny>,
@@ -95,15 +95,15 @@ fn hash(
     })
 }
 
-/// Writes an index to a temporary file, which then replaces the old one.
+/// Writes an index to a temporary file that replaces the old one when finished.
 #[pyclass(module = "blocked_bloom._native")]
 #[derive(Debug)]
 pub(crate) struct FileIndexWriter {
     path: PathBuf,
     seeds: Vec<u64>,
-    /// `None` once it is finished.
+    /// `None` once the index is finished.
     parts: Option<(FileIndexBuilder, Replacement)>,
-    /// Writing failed, so the index cannot be finished.
+    /// Whether writing failed, so that the index cannot be finished.
     #[pyo3(get)]
     failed: bool,
 }
@@ -130,7 +130,7 @@ impl FileIndexWriter {
     }
 }
 
-/// The seed of the hashes of a column.
+/// Returns the seed of a column's hashes.
 fn seed(key_hash: KeyHash) -> PyResult<u64> {
     match key_hash {
         KeyHash::Xxh3 { seed } => Ok(seed),
@@ -141,8 +141,8 @@ fn seed(key_hash: KeyHash) -> PyResult<u64> {
     }
 }
 
-/// Gives the values of a file to its builder. `batches` has lists of columns, each a number and its
-/// array; a number where a column ends, and None where a row group ends.
+/// Passes the values of a file to its builder. Each item of `batches` is a list of (column number,
+/// array) pairs, a column number where that column ends, or None where a row group ends.
 fn add(
     py: Python<'_>,
     seeds: &[u64],
@@ -176,7 +176,7 @@ fn add(
 
 #[pymethods]
 impl FileIndexWriter {
-    /// A new index of columns, each a name and the seed of its hashes.
+    /// Starts a new index of columns, each a name and the seed of its hashes.
     #[new]
     #[pyo3(signature = (
         path, columns, tag, false_row_groups=None, part_values=None, memory=None, counts=None
@@ -207,8 +207,8 @@ impl FileIndexWriter {
         FileIndexWriter::begin(path, &columns, options.builder().map_err(error)?)
     }
 
-    /// An index of those files of another index that are listed, to which files are added. It is
-    /// compacted if others are in it, or if nothing is listed.
+    /// Starts an index that keeps the listed files of another index and can be extended. It is
+    /// compacted if the other index has further files, or if no listing is passed.
     #[staticmethod]
     #[pyo3(signature = (path, index, listed, files, tag, memory=None))]
     fn from_index(
@@ -222,7 +222,8 @@ impl FileIndexWriter {
     ) -> PyResult<Self> {
         let begin = || {
             let compacted = index.compacted(listed.as_deref(), tag)?;
-            // Another tag than that of the compacted index, whose checksum is part of it.
+            // The resulting tag includes the old index's checksum, so it differs from the compacted
+            // index's.
             compacted.as_ref().unwrap_or(&index.index).merging_appender(tag, files)
         };
         let (mut builder, kept) = py.detach(begin).map_err(error)?;
@@ -237,26 +238,26 @@ impl FileIndexWriter {
         Ok(writer)
     }
 
-    /// The time from which each change of a file changes its etag or time too.
+    /// Returns the time after which any change of the file also changes its etag or time.
     #[staticmethod]
     fn settle_time(listed: Listed) -> Option<i64> {
         listed.identity().settle_time()
     }
 
-    /// Most values that the columns of a row group may hold together.
+    /// Maximum total number of values in the columns of a row group.
     #[getter]
     fn max_values(&mut self) -> PyResult<u64> {
         Ok(self.parts()?.0.max_values())
     }
 
-    /// Row groups of columns with more values than that.
+    /// Number of columns of row groups that exceed this maximum.
     #[getter]
     fn oversized(&mut self) -> PyResult<u64> {
         Ok(self.parts()?.0.oversized())
     }
 
-    /// Adds a file whose columns have these types. If an exception comes, it is left out; if
-    /// `failed` is set then, so is everything else.
+    /// Adds a file whose columns have these types. If this raises an exception, the file is left
+    /// out; if `failed` is then set, the whole index is lost.
     fn add(
         &mut self,
         py: Python<'_>,
@@ -277,13 +278,13 @@ impl FileIndexWriter {
         self.written(added)
     }
 
-    /// Different values of the row groups so far, added up.
+    /// Total number of distinct values of the row groups so far.
     #[getter]
     fn values(&mut self) -> PyResult<u64> {
         Ok(self.parts()?.0.values())
     }
 
-    /// Gives the index its name.
+    /// Completes the file and moves it to the index's path.
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         self.parts()?;
         let Some((builder, mut new)) = self.parts.take() else { return Ok(()) };
@@ -301,8 +302,8 @@ pub(crate) struct OpenedFileIndex {
 }
 
 impl OpenedFileIndex {
-    /// The index of the listed files in one piece, or of all without a listing; `None` if all are
-    /// listed.
+    /// Returns a compacted index of the listed files, or of all files without a listing; `None` if
+    /// every file is listed.
     fn compacted(
         &self,
         listed: Option<&[Listed]>,
@@ -325,14 +326,14 @@ impl OpenedFileIndex {
     }
 }
 
-/// A lookup: a column, the seed of the hashes of the values, the types in which files may
-/// have them, and the values as arrays.
+/// A lookup: the column, the seed of its hashes, the types that files may have, and the values as
+/// arrays.
 type Lookup<'py> = (usize, u64, HashSet<String>, Vec<Bound<'py, PyAny>>);
 
 #[pymethods]
 impl OpenedFileIndex {
-    /// Reads an index, and verifies it. With `name_suffices` a file of an indexed name and length
-    /// is the one that was indexed.
+    /// Reads and verifies an index. With `name_suffices`, a file with the same name and length as
+    /// an indexed one counts as unchanged.
     #[new]
     fn new(py: Python<'_>, path: PathBuf, name_suffices: bool) -> PyResult<Self> {
         let read = || {
@@ -344,7 +345,7 @@ impl OpenedFileIndex {
         Ok(OpenedFileIndex { index })
     }
 
-    /// The columns: names, seeds, types that files have them in.
+    /// Returns name, seed and types of each column.
     fn columns(&self) -> PyResult<Vec<(String, u64, Vec<String>)>> {
         let manifest = self.index.manifest();
         let describe = |(number, column): (usize, &Column)| {
@@ -354,15 +355,15 @@ impl OpenedFileIndex {
         manifest.columns().enumerate().map(describe).collect()
     }
 
-    /// Row groups, bytes, and the files that are indexed.
+    /// Number of row groups, bytes and indexed files.
     fn counts(&self) -> (u64, u64, usize) {
         let manifest = self.index.manifest();
         (manifest.row_groups(), manifest.stored_bytes(), manifest.files().len())
     }
 
-    /// For each column, its name and types; its row groups that are indexed, those of files without
-    /// the column or with other keys, and those with too many values; its values, and bytes; and
-    /// the row groups that the lookup of an absent value reads, on average.
+    /// Returns for each column its name and types; five counts: indexed row groups, row groups of
+    /// files without the column or with other keys, row groups with too many values, values, and
+    /// bytes; and the average number of row groups read to look up an absent value.
     fn describe(&self) -> Vec<(String, Vec<String>, [u64; 5], f64)> {
         let manifest = self.index.manifest();
         let describe = |(number, column): (usize, &Column)| {
@@ -388,15 +389,15 @@ impl OpenedFileIndex {
         PyBytes::new(py, self.index.as_bytes())
     }
 
-    /// Which listed files are in the index as they are listed.
+    /// Returns which listed files are unchanged since they were indexed.
     fn known(&self, py: Python<'_>, listed: Vec<Listed>) -> Vec<bool> {
         let manifest = self.index.manifest();
         let is_known = |listed: &Listed| listed.entry(manifest).is_some();
         py.detach(|| listed.iter().map(is_known).collect())
     }
 
-    /// The row groups of each listed file that may have a row which satisfies all lookups; None
-    /// for a file that is not known.
+    /// Returns for each listed file the row groups that may have a row matching all lookups, or
+    /// None for an unknown file.
     fn row_groups(
         &self,
         py: Python<'_>,

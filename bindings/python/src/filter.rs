@@ -1,4 +1,4 @@
-//! The classes.
+//! The filter classes.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -23,41 +23,41 @@ use crate::store::Store;
 use crate::stored::Target;
 use crate::{objects, stored};
 
-/// Rows that several threads take at a time, whose hashes are made before they are added: 64 MiB.
-/// Between them Ctrl-C is answered.
+/// Rows that several threads hash before the hashes are added (64 MiB of hashes). Ctrl-C is checked
+/// between such slices.
 const ROWS_OF_HASHES: usize = 8 << 20;
 
-/// What both filters have: keys are added, looked up, stored.
+/// Base class of `BloomFilter` and `ScalableBloomFilter`.
 ///
-/// Keys are str, bytes, int and tuples of these. A batch of keys is a NumPy array; a column of
-/// pyarrow, Polars, pandas or another library with Arrow's PyCapsule interface; a list or an
-/// iterable of keys; or a list of arrays, whose rows are the keys. None and NULL are not added, and
-/// the answer for them is NULL, or False where that does not exist.
+/// Keys are str, bytes, int, UUID and tuples of these. A batch of keys is a NumPy array; a column
+/// of pyarrow, Polars, pandas or another library with Arrow's PyCapsule interface; a list or other
+/// iterable of keys; or a list of arrays, whose rows are the keys. None and NULL are not added.
+/// Their answer is NULL, or False if the library has no NULL.
 #[pyclass(frozen, subclass, weakref, module = "blocked_bloom")]
 #[derive(Debug)]
 pub(crate) struct Filter {
     pub(crate) store: Shared<Store>,
     pub(crate) hasher: Hasher,
-    /// Of a filter that was made for a number of keys.
+    /// `None` for filters without an intended rate.
     full: Option<CapacityCheck>,
 }
 
-/// When to look whether a filter has more keys than it was made for.
+/// Decides when to check whether a filter holds too many keys.
 #[derive(Debug)]
 struct CapacityCheck {
     keys: u64,
     fpr: f64,
-    /// The number of keys added at which the bits are counted next.
+    /// Number of added keys at which the bits are counted next.
     next: AtomicU64,
 }
 
-/// A Bloom filter for a number of keys that is known, at least roughly.
+/// A Bloom filter for a number of keys known at least roughly.
 ///
-/// `keys` is the number of distinct keys; `fpr` the share of absent keys that are found
-/// nevertheless once that many were added; `bits_per_key` gives the size instead. Twice as many
-/// keys make the rate twelve times as high at 1 %: a `RuntimeWarning`, once for a filter, says so
-/// when its rate is more than four times the intended one, and it goes on. Copies, merged and
-/// loaded filters do not know the intended rate.
+/// `keys` is the expected number of distinct keys, and `fpr` the false positive rate once that many
+/// were added. `bits_per_key` sets the size instead of `fpr`. More keys than expected can be added,
+/// but twice as many make the rate twelve times as high at 1 %. A `RuntimeWarning` is raised once
+/// per filter when its rate exceeds four times the intended one. Copies, merged filters and loaded
+/// filters do not know the intended rate and never warn.
 ///
 /// >>> seen = BloomFilter(1_000_000, fpr=0.001)
 /// >>> seen.add("apple")
@@ -79,11 +79,11 @@ struct CapacityCheck {
 #[derive(Debug)]
 pub(crate) struct KnownFilter;
 
-/// A Bloom filter for an unknown number of keys: it grows, and keeps its rate.
+/// A Bloom filter for an unknown number of keys: it grows and keeps its rate.
 ///
-/// `fpr` is never exceeded, however many keys come. The first part is for `first_keys`; each
-/// further one is twice as large, and a key is looked up in all of them: if the number is known, a
-/// `BloomFilter` is smaller and faster.
+/// The false positive rate never exceeds `fpr`. The first part holds `first_keys` keys; each
+/// further part is twice as large, and a lookup searches all parts. If you know the number of keys,
+/// a `BloomFilter` is smaller and faster.
 ///
 /// >>> seen = ScalableBloomFilter(0.001)
 /// >>> seen.add_new(["apple", "banana", "apple"])
@@ -99,7 +99,7 @@ pub(crate) struct KnownFilter;
 pub(crate) struct GrowingFilter;
 
 impl Filter {
-    /// The number of keys added at which a filter may be too full.
+    /// Number of added keys at which the filter may be too full.
     #[inline]
     pub(crate) fn warns_at(&self) -> u64 {
         self.full.as_ref().map_or(u64::MAX, |full| full.next.load(Ordering::Relaxed))
@@ -111,9 +111,9 @@ impl Filter {
         Ok(Filter { store: Shared::new(store), hasher, full: None })
     }
 
-    /// Warns, once, if the rate of false positives is more than four times the intended one. The
-    /// rate is estimated from the bits, since repeated keys count as added; they are read when
-    /// twice the intended number of keys was added, and again at each doubling.
+    /// Warns once if the false positive rate exceeds four times the intended one. The rate is
+    /// estimated from the bits, because repeated keys count as added. The bits are read after twice
+    /// the intended number of keys, and again at each doubling.
     fn warn_if_full(&self, py: Python<'_>) -> PyResult<()> {
         let Some(CapacityCheck { keys, fpr, next }) = &self.full else { return Ok(()) };
         let added = self.store.read(py, Store::keys);
@@ -142,7 +142,7 @@ impl Filter {
     }
 }
 
-/// The Python object of the class that a filter is of.
+/// Wraps a filter in its Python class.
 fn into_python(py: Python<'_>, store: Store) -> PyResult<Py<PyAny>> {
     let growing = store.is_growing();
     let (base, classes) = (PyClassInitializer::from(Filter::from_store(store)?), Classes::get(py));
@@ -151,12 +151,12 @@ fn into_python(py: Python<'_>, store: Store) -> PyResult<Py<PyAny>> {
     } else {
         (Bound::new(py, base.add_subclass(KnownFilter))?.into_any(), &classes.known)
     };
-    // Becomes one of the public class, which differs in its functions alone.
+    // The public class has the same layout and differs only in its methods.
     object.setattr(pyo3::intern!(py, "__class__"), class)?;
     Ok(object.unbind())
 }
 
-/// The Python object of a filter in a file.
+/// Opens a filter in a file and wraps it in its Python class.
 pub(crate) fn open_file(
     py: Python<'_>,
     path: &Path,
@@ -165,9 +165,9 @@ pub(crate) fn open_file(
     into_python(py, py.detach(open).map_err(|error| error.for_file(path))?)
 }
 
-/// A pool for one call, if the batch is of columns and worth more than one thread: at most one for
-/// each core, and for each piece of rows. The threads of a pool that lived longer would be missing
-/// in the children of a fork, which would wait for them.
+/// Creates a pool for one call if the batch is columns and worth more than one thread: at most one
+/// thread per core and per piece of rows. A longer-lived pool would have no threads in a forked
+/// child, which would wait for them forever.
 fn pool(threads: i64, batch: &Batch<'_>) -> PyResult<Option<rayon::ThreadPool>> {
     let threads = usize::try_from(threads).unwrap_or(0);
     if threads == 0 {
@@ -182,14 +182,14 @@ fn pool(threads: i64, batch: &Batch<'_>) -> PyResult<Option<rayon::ThreadPool>> 
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().map(Some).map_err(memory_error)
 }
 
-/// The rows of a batch, some at a time.
+/// Splits the rows of a batch into slices.
 fn slices(len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(ROWS_OF_HASHES).map(move |start| start..len.min(start + ROWS_OF_HASHES))
 }
 
 #[pymethods]
 impl Filter {
-    /// Adds a key. Returns True if it was certainly not there before.
+    /// Adds a key and returns True if it was certainly not in the filter before.
     ///
     /// >>> seen = BloomFilter(100)
     /// >>> seen.add("apple"), seen.add("apple")
@@ -207,10 +207,9 @@ impl Filter {
         Ok(self.store.read(py, |store| store.contains_hash(hash)))
     }
 
-    /// Adds every key of a batch; up to `threads` are used for columns, and for each core one.
+    /// Adds every key of a batch. Columns use up to `threads` threads, at most one per core.
     ///
-    /// If a key is refused, those before it may have been added: adding the batch again does no
-    /// harm.
+    /// If a key is refused, earlier keys may have been added. Adding the batch again does no harm.
     ///
     /// >>> import numpy as np
     /// >>> seen = BloomFilter(1000)
@@ -239,9 +238,11 @@ impl Filter {
         self.warn_if_full(py)
     }
 
-    /// Which keys of a batch may be there: False is certainly absent. `threads` as for `update`.
+    /// Returns for each key of a batch whether it may be in the filter; False means certainly
+    /// absent.
     ///
-    /// Returns pyarrow's or Polars' booleans if the keys are theirs, else NumPy's.
+    /// The answers are booleans of pyarrow or Polars for their keys, else of NumPy. `threads` works
+    /// as in `update`.
     ///
     /// >>> import pyarrow as pa
     /// >>> seen = BloomFilter(100)
@@ -285,12 +286,12 @@ impl Filter {
         answers.into_python(keys)
     }
 
-    /// Adds every key of a batch. Returns which were certainly not there before: a key that occurs
-    /// twice in the batch is new once.
+    /// Adds every key of a batch and returns which were certainly not in the filter before. A key
+    /// that occurs twice in the batch is new only once.
     ///
-    /// A list is hashed before its first key is added, so that a key that is refused leaves the
-    /// filter as it was. An exception has the attribute `answers`: those for the keys that were
-    /// added before it, such as before Ctrl-C. Continue with the key after them.
+    /// A list is hashed before its first key is added, so a refused key leaves the filter
+    /// unchanged. If the call is interrupted, for example by Ctrl-C, the exception's attribute
+    /// `answers` holds the answers for the keys added so far. Continue with the next key.
     ///
     /// >>> seen = BloomFilter(100)
     /// >>> seen.add_new(["apple", "banana", "apple"])
@@ -333,31 +334,31 @@ impl Filter {
         match done.and_then(|()| self.warn_if_full(py)) {
             Ok(()) => answers.into_python(keys),
             Err(error) => {
-                // An exception may take no attributes.
+                // Some exceptions accept no attributes.
                 let _ = error.value(py).setattr("answers", answers.into_python(keys)?);
                 Err(error)
             }
         }
     }
 
-    /// The number of keys that were added; of a `BloomFilter` with those that were there before, of
-    /// a `ScalableBloomFilter` without.
+    /// The number of keys added. A `BloomFilter` counts repeated keys too; a `ScalableBloomFilter`
+    /// does not.
     fn __len__(&self, py: Python<'_>) -> usize {
         self.store.read(py, |store| usize::try_from(store.keys()).unwrap_or(usize::MAX))
     }
 
-    /// True, also without keys.
+    /// Always True, even for an empty filter.
     fn __bool__(&self) -> bool {
         true
     }
 
-    /// The rate of false positives to expect now, by the number of keys: reads nothing.
+    /// The false positive rate to expect now, computed from the number of keys. Reads no bits.
     #[getter]
     fn fpr(&self, py: Python<'_>) -> f64 {
         self.store.read(py, Store::expected_fpr)
     }
 
-    /// The rate of false positives that the filter's bits give: reads all of it.
+    /// Estimates the false positive rate from the filter's bits. Reads the whole filter.
     ///
     /// >>> seen = BloomFilter(1000, fpr=0.01)
     /// >>> seen.update(range(1000))
@@ -368,8 +369,8 @@ impl Filter {
         py.detach(|| store.read(Store::estimated_fpr))
     }
 
-    /// The number of distinct keys that the filter's bits give, None if they are full: reads all of
-    /// it.
+    /// Estimates the number of distinct keys from the filter's bits, or returns None if all bits
+    /// are set. Reads the whole filter. A `ScalableBloomFilter` returns `len` instead.
     ///
     /// >>> seen = BloomFilter(1000)
     /// >>> seen.update([1, 2, 2, 2])
@@ -380,7 +381,7 @@ impl Filter {
         py.detach(|| store.read(Store::estimated_keys))
     }
 
-    /// Bytes of the filter's blocks.
+    /// Size of the filter's blocks in bytes.
     #[getter]
     fn memory(&self, py: Python<'_>) -> u64 {
         self.store.read(py, Store::memory)
@@ -391,18 +392,18 @@ impl Filter {
     fn seed(&self, py: Python<'_>) -> u64 {
         self.store.read(py, |store| match store.key_hash() {
             KeyHash::Xxh3 { seed } => seed,
-            // `of` took no other.
+            // `from_store` accepts no other hash.
             _ => 0,
         })
     }
 
-    /// Whether the filter is mapped, and cannot be changed.
+    /// Whether the filter is memory-mapped and thus cannot be changed.
     #[getter]
     fn read_only(&self, py: Python<'_>) -> bool {
         self.store.read(py, Store::is_read_only)
     }
 
-    /// A copy that can be changed, also of a mapped filter.
+    /// Returns a copy that can be changed, even of a mapped filter.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         into_python(py, self.copied(py)?)
     }
@@ -423,8 +424,8 @@ impl Filter {
         equal.unwrap_or(true).into_py_any(py)
     }
 
-    /// The keys of both. Filters for a known number of keys must have one shape, or sizes that
-    /// divide each other.
+    /// Returns a filter with the keys of both. Two `BloomFilter`s must have the same shape, or
+    /// sizes that divide each other.
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Ok(other) = other.cast::<Filter>() else { return Ok(py.NotImplemented()) };
         let mut union = self.copied(py)?;
@@ -438,7 +439,8 @@ impl Filter {
         Ok(())
     }
 
-    /// The keys that may be in both; for filters for a known number of keys, of one shape.
+    /// Returns a filter of the keys that may be in both. Both must be `BloomFilter`s of the same
+    /// shape.
     fn __and__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Ok(other) = other.cast::<Filter>() else { return Ok(py.NotImplemented()) };
         let both = self.store.read_both(&other.get().store, py, Store::intersection);
@@ -449,8 +451,8 @@ impl Filter {
         into_python(py, store)
     }
 
-    /// The stored form: the same bytes on every machine, which the Rust crates and the command-line
-    /// tool of the project read, too.
+    /// Returns the stored form. It is the same on every machine, and the project's Rust crates and
+    /// command-line tool read it.
     ///
     /// >>> seen = BloomFilter(100)
     /// >>> BloomFilter.from_bytes(seen.to_bytes()) == seen
@@ -468,26 +470,26 @@ impl Filter {
                 });
                 Ok(())
             })?;
-            // A growing filter may have grown meanwhile.
+            // A growing filter may have grown between the two reads.
             if fits {
                 return Ok(bytes);
             }
         }
     }
 
-    /// Writes the stored form to a file, and returns its size.
+    /// Writes the stored form to a file and returns its size in bytes.
     ///
-    /// The file is replaced as a whole: until the new one is on the disk, the path has the old one,
-    /// also after a crash. The new one has the mode of the old one. A FIFO or a device is written
-    /// into.
+    /// The file is replaced as a whole: the path keeps the old file until the new one is on disk,
+    /// even after a crash. The new file has the mode of the old one. FIFOs and devices are written
+    /// to directly.
     #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<u64> {
         let Target::File(file, old) = Target::from_path(&path) else {
-            // By Python's own file, which answers Ctrl-C while it waits for a reader.
+            // Python's own file object answers Ctrl-C while it waits for a reader.
             let bytes = self.to_bytes(py)?;
             let file = py.import(pyo3::intern!(py, "io"))?.call_method1("open", (path, "wb"))?;
             if let Err(error) = file.call_method1("write", (&bytes,)) {
-                // What is left is not tried again, which might wait again.
+                // Closing the raw file discards the rest: flushing it might block again.
                 file.getattr("raw")?.call_method0("close")?;
                 return Err(error);
             }
@@ -515,14 +517,14 @@ impl Filter {
         Ok(format!(
             "<{}: {keys} keys added, {memory} bytes, {} % false positives>",
             slf.get_type().name()?,
-            // Three digits, as Python writes them.
+            // Three digits, formatted by Python.
             slf.py().import("builtins")?.call_method1("format", (100.0 * filter.fpr(py), ".3g"))?
         ))
     }
 }
 
 impl Filter {
-    /// Gives each chunk of keys to a change of the filter.
+    /// Calls `change` for each chunk of keys.
     fn run_changing<'py>(
         &self,
         py: Python<'py>,
@@ -540,7 +542,7 @@ impl Filter {
     }
 }
 
-/// An argument that is a number from 0, which is the default.
+/// Reads a nonnegative integer argument; 0 if it is missing.
 fn count(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
     let Some(value) = value else { return Ok(0) };
     value.extract().map_err(|error: PyErr| {
@@ -549,7 +551,7 @@ fn count(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
     })
 }
 
-/// A rate of false positives, which must be at least `least`.
+/// Checks a false positive rate, which must be at least `least`.
 fn rate(fpr: f64, least: f64) -> PyResult<f64> {
     if (least..1.0).contains(&fpr) {
         return Ok(fpr);
@@ -581,7 +583,7 @@ impl KnownFilter {
             (Some(_), Some(_)) => {
                 return Err(PyTypeError::new_err("fpr or bits_per_key, not both"));
             }
-            // With fewer, most absent keys pass.
+            // Below one bit per key, most absent keys pass.
             (None, Some(bits)) if bits < 1.0 => {
                 return Err(PyValueError::new_err(format!(
                     "bits_per_key is {bits}: must be at least 1 (10 give 1 % false positives)"
@@ -599,30 +601,30 @@ impl KnownFilter {
         Ok(PyClassInitializer::from(base).add_subclass(KnownFilter))
     }
 
-    /// Opens the stored form, bytes or any buffer of them, which is copied and verified.
-    /// `FormatError` is raised if it is damaged.
+    /// Opens the stored form from bytes or any buffer, which is copied and verified. Raises
+    /// `FormatError` if it is damaged.
     #[classmethod]
     #[pyo3(signature = (data, /))]
     fn from_bytes(class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         into_python(class.py(), Store::open(Bytes::copy_of(data)?)?)
     }
 
-    /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
+    /// Reads a file into memory and verifies it. Raises `FormatError` if it is damaged.
     ///
-    /// The first key that is added copies the filter, which takes its size once more for that
-    /// moment.
+    /// Adding the first key copies the filter, so it takes twice its size for a moment.
     #[classmethod]
     #[pyo3(signature = (path, /))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
         open_file(class.py(), &path, || stored::load(&path))
     }
 
-    /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a
-    /// filter cannot be changed.
+    /// Memory-maps a file. This takes the same time for any size, and processes share the memory.
+    /// The filter is read-only.
     ///
-    /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the
-    /// header is. If the file changes meanwhile, answers change; if it becomes shorter, this
-    /// process ends when it reads there. `save` does neither.
+    /// `verify=True` first reads and verifies the whole file without keeping it in memory; by
+    /// default only the header is verified. Do not change the file while it is mapped: changed
+    /// bytes change answers, and reading past the end of a shortened file kills the process. `save`
+    /// replaces files safely.
     #[classmethod]
     #[pyo3(signature = (path, /, *, verify=false))]
     fn mmap(class: &Bound<'_, PyType>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
@@ -651,30 +653,30 @@ impl GrowingFilter {
             .add_subclass(GrowingFilter))
     }
 
-    /// Opens the stored form, bytes or any buffer of them, which is copied and verified.
-    /// `FormatError` is raised if it is damaged.
+    /// Opens the stored form from bytes or any buffer, which is copied and verified. Raises
+    /// `FormatError` if it is damaged.
     #[classmethod]
     #[pyo3(signature = (data, /))]
     fn from_bytes(class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         into_python(class.py(), Store::open_growing(Bytes::copy_of(data)?)?)
     }
 
-    /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
+    /// Reads a file into memory and verifies it. Raises `FormatError` if it is damaged.
     ///
-    /// The first key that is added copies the filter, which takes its size once more for that
-    /// moment.
+    /// Adding the first key copies the filter, so it takes twice its size for a moment.
     #[classmethod]
     #[pyo3(signature = (path, /))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
         open_file(class.py(), &path, || stored::load_growing(&path))
     }
 
-    /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a
-    /// filter cannot be changed.
+    /// Memory-maps a file. This takes the same time for any size, and processes share the memory.
+    /// The filter is read-only.
     ///
-    /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the
-    /// headers are, one for each part. If the file changes meanwhile, answers change; if it becomes
-    /// shorter, this process ends when it reads there. `save` does neither.
+    /// `verify=True` first reads and verifies the whole file without keeping it in memory; by
+    /// default only the header of each part is verified. Do not change the file while it is mapped:
+    /// changed bytes change answers, and reading past the end of a shortened file kills the
+    /// process. `save` replaces files safely.
     #[classmethod]
     #[pyo3(signature = (path, /, *, verify=false))]
     fn mmap(class: &Bound<'_, PyType>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
@@ -682,7 +684,7 @@ impl GrowingFilter {
     }
 }
 
-/// The hash of a key, 64 bits, as a filter of this seed has it: the same in every process, on every
+/// Returns the 64-bit hash of a key under this seed. It is the same in every process, on every
 /// machine, and in Rust.
 ///
 /// >>> hex(key_hash("apple"))

@@ -1,4 +1,4 @@
-//! The hash of keys, also of keys in memory that another thread may change meanwhile.
+//! Hashes keys, including keys in memory that another thread may change meanwhile.
 
 use std::ops::Deref;
 
@@ -6,7 +6,7 @@ use blocked_bloom::{KeyError, KeyHash, KeyHasher};
 
 use crate::memory;
 
-/// A [`KeyHasher`] whose seed is known.
+/// A [`KeyHasher`] with a known seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hasher {
     hasher: KeyHasher,
@@ -36,7 +36,7 @@ impl Hasher {
 
     pub(crate) fn slice_hasher(self) -> SliceHasher {
         let seed = self.seed;
-        // As the specification has it: one word more, the next less.
+        // The specification adds the seed to even words and subtracts it from odd ones.
         let words = std::array::from_fn(|i| match i % 2 {
             0 => SECRET[i].wrapping_add(seed),
             _ => SECRET[i].wrapping_sub(seed),
@@ -74,13 +74,13 @@ const SECRET: [u64; 16] = [
     0x6473_78d9_c97e_9fc8,
 ];
 
-/// XXH3-64 of bytes where they lie: the loads are those of [`memory`], each byte that decides is
-/// loaded once, and no reference is made. If bytes change meanwhile, the hash is that of some old
-/// and some new ones, hence any.
+/// Computes XXH3-64 of bytes in place. All loads are those of [`memory`], each byte that affects
+/// control flow is loaded once, and no reference is made. If the bytes change meanwhile, the hash
+/// mixes old and new bytes and may have any value.
 ///
-/// It serves keys of 4 to 128 bytes, for which XXH3 is a formula; others are copied and given to
-/// [`KeyHasher`]. Copying all first, 64 keys at a time, and hashing slices of the copy took 1.1
-/// times as long for Arrow's strings of 21 bytes, and 1.7 for views.
+/// Keys of 4 to 128 bytes, for which XXH3 is a formula, are hashed in place; others are copied for
+/// [`KeyHasher`]. Copying 64 keys at a time and hashing the copies took 1.1 times the time of
+/// hashing in place for Arrow strings of 21 bytes, and 1.7 times for views.
 #[derive(Debug)]
 pub(crate) struct SliceHasher {
     hasher: KeyHasher,
@@ -100,15 +100,15 @@ fn avalanche(sum: u64) -> u64 {
 }
 
 impl SliceHasher {
-    /// The hash of a key; `scratch` is space for a copy.
+    /// Returns the hash of a key; `scratch` is space for a copy.
     ///
     /// # Safety
     ///
-    /// `len` bytes from `key` on are allocated, and stay so during the call.
+    /// `len` bytes at `key` are allocated and stay allocated during the call.
     #[inline(always)]
     pub(crate) unsafe fn hash(&self, key: *const u8, len: usize, scratch: &mut Vec<u8>) -> u64 {
-        // SAFETY: of the bytes that the caller promises: each call below ends at `len` at the
-        // latest.
+        // SAFETY: the bytes are among those the caller promises: each call below ends at `len` or
+        // before.
         let eight =
             |at: usize| u64::from_le_bytes(unsafe { memory::load_eight(key.wrapping_add(at)) });
         // SAFETY: as above.
@@ -119,7 +119,7 @@ impl SliceHasher {
                 let mix = |at: usize, i: usize| {
                     fold(eight(at) ^ self.words[i], eight(at + 8) ^ self.words[i + 1])
                 };
-                // 16 bytes from each end, and inwards.
+                // 16 bytes at a time from both ends inwards.
                 let ends = |i: usize| {
                     let (first, last) = (mix(16 * i, 4 * i), mix(len - 16 * (i + 1), 4 * i + 2));
                     first.wrapping_add(last)
@@ -155,7 +155,7 @@ impl SliceHasher {
 
     /// # Safety
     ///
-    /// As `hash`.
+    /// See `hash`.
     #[cold]
     #[inline(never)]
     unsafe fn hash_copy(&self, key: *const u8, len: usize, scratch: &mut Vec<u8>) -> u64 {

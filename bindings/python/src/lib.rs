@@ -1,4 +1,4 @@
-//! The Python package `blocked_bloom`: filters for whole columns of keys, and key by key.
+//! The Python package `blocked_bloom`: Bloom filters for columns of keys and single keys.
 
 mod arrow;
 mod batch;
@@ -39,7 +39,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let (py, classes) = (module.py(), classes(module.py())?);
-        // Not where processes are not forked.
+        // Missing on systems without fork.
         if let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? {
             let hooks = PyDict::new(py);
             hooks.set_item("before", wrap_pyfunction!(shared::before_fork, py)?)?;

@@ -1,4 +1,4 @@
-//! Filters of other systems, in their own files: `blocked-bloom-inspect` for Python.
+//! Filters of other systems in their own files: `blocked-bloom-inspect` for Python.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::objects::{self, KeyBatch, Objects, Part};
 use crate::{filter, stored};
 
 self_cell::self_cell!(
-    /// A mapped file and what was found in it.
+    /// A mapped file and the filter found in it.
     struct OpenedFile {
         owner: Mmap,
         #[covariant]
@@ -31,8 +31,7 @@ self_cell::self_cell!(
 );
 
 fn map(path: &Path) -> PyResult<Mmap> {
-    // SAFETY: as in `stored.rs`: what happens if the file is changed or shortened meanwhile is
-    // documented.
+    // SAFETY: as in `stored.rs`: the effect of changing or shortening the file is documented.
     let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
     map.map_err(|error| Error::Io(error).for_file(path))
 }
@@ -64,8 +63,8 @@ fn opened(path: &Path, format: Format, layout: Option<Layout>, map: Mmap) -> PyR
     .map_err(|error| format_error(path, text(&error.message())))
 }
 
-/// A filter of another system, in its own file: RocksDB, Parquet, Cassandra, Guava, Spark,
-/// RedisBloom. Made by `open`.
+/// A filter of another system (RocksDB, Parquet, Cassandra, Guava, Spark, RedisBloom) in its own
+/// file. `open` returns it.
 #[pyclass(frozen, weakref, module = "blocked_bloom")]
 pub(crate) struct StoredFilter {
     file: OpenedFile,
@@ -73,15 +72,15 @@ pub(crate) struct StoredFilter {
     values: Option<ColumnType>,
 }
 
-/// Whether keys of such values are given to the library as stored bytes: integers, which need no
-/// text, and values that have none.
+/// Returns whether the library takes keys of such values as stored bytes. It does for integers,
+/// where this saves the text, and for values without a text form.
 fn is_encoded(values: &ColumnType) -> bool {
     values.integer_bytes().is_some()
         || values.is_opaque()
         || values.physical_type == PhysicalType::Int96
 }
 
-/// The bytes of a key for a filter of this format: text, or [stored bytes](is_encoded).
+/// Returns the bytes of a key for a filter of this format: text, or [stored bytes](is_encoded).
 fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<ColumnType>) -> PyResult<Vec<u8>> {
     let key = &objects::plain(key.clone())?;
     if key.is_none() {
@@ -114,7 +113,7 @@ fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<ColumnType>) -> Py
     Ok(if is_encoded(&values) { encoded.bytes.into_owned() } else { text.into_bytes() })
 }
 
-/// A key of a filter of text or bytes.
+/// Reads a key for a filter of text or bytes.
 fn bytes_key(
     key: &Bound<'_, PyAny>,
     format: Format,
@@ -139,7 +138,7 @@ fn bytes_key(
     )))
 }
 
-/// The text of a number, a date, a time or a UUID, as the library reads it.
+/// Formats a number, date, time or UUID as text that the library reads.
 fn value_text(key: &Bound<'_, PyAny>, values: &ColumnType) -> PyResult<String> {
     let (py, class) = (key.py(), key.get_type());
     let name = class.name()?;
@@ -147,7 +146,7 @@ fn value_text(key: &Bound<'_, PyAny>, values: &ColumnType) -> PyResult<String> {
         "bool" | "bool_" => return Ok(key.str()?.to_str()?.to_ascii_lowercase()),
         "float16" | "float32" | "float64" | "float" => {
             let float: f64 = key.extract()?;
-            // Every digit of it, of which a decimal has few.
+            // Convert exactly: a float with more digits than the DECIMAL is refused.
             match values.logical_type {
                 Some(LogicalType::Decimal { .. }) => {
                     py.import("decimal")?.call_method1("Decimal", (float,))?.str()?
@@ -172,7 +171,7 @@ fn value_text(key: &Bound<'_, PyAny>, values: &ColumnType) -> PyResult<String> {
     Ok(text.to_str()?.to_owned())
 }
 
-/// The keys of a batch, with the index in errors.
+/// Reads the keys of a batch. Errors name the index of the key.
 fn keys(keys: &Bound<'_, PyAny>, format: Format, values: ColumnType) -> PyResult<Vec<Vec<u8>>> {
     let of = |(i, item): (usize, PyResult<Bound<'_, PyAny>>)| {
         let key = key(&item?, format, Some(values));
@@ -182,7 +181,7 @@ fn keys(keys: &Bound<'_, PyAny>, format: Format, values: ColumnType) -> PyResult
     listed(keys)?.try_iter()?.enumerate().map(of).collect()
 }
 
-/// An error for one key where a batch is taken.
+/// Refuses a single key where a batch is expected.
 fn refuse_one_key(keys: &Bound<'_, PyAny>) -> PyResult<()> {
     match keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
@@ -193,7 +192,7 @@ fn refuse_one_key(keys: &Bound<'_, PyAny>) -> PyResult<()> {
     }
 }
 
-/// A batch as Python objects. The items of Arrow's columns are no Python values.
+/// Converts a batch to Python objects. Items of Arrow columns are not Python values.
 fn listed<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match keys.getattr_opt(pyo3::intern!(keys.py(), "to_pylist"))? {
         Some(to_list) => to_list.call0(),
@@ -201,7 +200,7 @@ fn listed<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// A text of the library with the names of this package.
+/// Formats a message of the library with the names of this package.
 fn text(message: &Message) -> String {
     message.with_names(|option| match option {
         LookupOption::Column => "column".to_owned(),
@@ -216,8 +215,8 @@ fn value_error(message: &Message) -> PyErr {
     PyValueError::new_err(text(message))
 }
 
-/// A number as the values of a filter are encoded, if they can be this number. Unsigned values are
-/// stored as the bits of signed ones. Numbers of a column are the bits of either.
+/// Encodes a number as a value of the filter, or returns `None` if it is out of range. Unsigned
+/// values are stored as signed ones with the same bits. A number from a column may be either.
 fn encoded(number: u64, values: &ColumnType, is_signed: bool) -> Option<[u8; 8]> {
     let fits_signed = |bits: u8| number as i64 >> (bits - 1) == number as i64 >> 63;
     let is_negative = is_signed && (number as i64) < 0;
@@ -230,7 +229,7 @@ fn encoded(number: u64, values: &ColumnType, is_signed: bool) -> Option<[u8; 8]>
     fits.then(|| number.to_le_bytes())
 }
 
-/// Looks up the keys of a batch, a chunk after the other.
+/// Looks up the keys of a batch, chunk by chunk.
 struct Lookups<'o> {
     filter: &'o StoredFilter,
     lookup: Lookup<'o>,
@@ -240,7 +239,7 @@ struct Lookups<'o> {
 
 impl Lookups<'_> {
     fn look_up(&mut self, keys: Keys<'_>, rows: Chunk<'_>, words: &mut [u64]) -> Result<(), Error> {
-        // `column` takes no column that is hashed, and numbers only of integers.
+        // `column` accepts no hashed column, and numbers only for integers.
         let (Keys::Numbers(numbers) | Keys::Hashes(numbers), Some((values, width))) =
             (keys, self.filter.integers())
         else {
@@ -272,7 +271,7 @@ impl Lookups<'_> {
         })?;
         words.copy_from_slice(self.hits.words());
         for doubt in self.lookup.doubts(keys, &self.hits) {
-            // One of a kind is enough.
+            // Show each kind of warning once.
             let is_shown = |shown: &Warning| shown.message().option() == doubt.message().option();
             if !self.warnings.iter().any(is_shown) {
                 self.warnings.push(doubt);
@@ -295,13 +294,13 @@ impl StoredFilter {
         self.file.borrow_dependent().format()
     }
 
-    /// The type of integers, and their bytes. `None` if values are of another type.
+    /// Returns the type and width of integer values, or `None` for other values.
     fn integers(&self) -> Option<(&ColumnType, usize)> {
         let values = self.values.as_ref()?;
         Some((values, values.integer_bytes()?))
     }
 
-    /// Whether keys are text or bytes as they are.
+    /// Returns whether keys are taken as plain text or bytes.
     fn takes_bytes(&self) -> bool {
         self.values.is_none_or(|values| values.is_bytes())
     }
@@ -313,18 +312,18 @@ impl StoredFilter {
         Ok(Lookups { filter: self, lookup, hits: Bitmask::new(), warnings })
     }
 
-    /// A key that is not of the types that nearly all keys have.
+    /// Reads a key that is not of one of the common types.
     fn key(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
         self::key(key, self.format(), self.values)
     }
 
-    /// The batch as a column, if it is one of bytes, or of numbers where the filter has these.
+    /// Returns the batch as a column if it is one of bytes, or of numbers for a filter of integers.
     fn column(&self, keys: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Column>>> {
         if keys.is_instance_of::<PyList>() || keys.is_instance_of::<PyTuple>() {
             return Ok(None);
         }
         let column = match batch::column(keys, None) {
-            // Values such as dates, which are looked up one by one.
+            // Values such as dates are looked up one by one.
             Err(error) if error.is_instance_of::<PyTypeError>(keys.py()) => None,
             column => column?,
         };
@@ -345,7 +344,7 @@ impl StoredFilter {
         let (mut objects, mut taken) = (Objects::new(&listed(keys)?)?, KeyBatch::default());
         let (mut answers, integers) = (Answers::default(), self.integers());
         loop {
-            // Ctrl-C ends a long batch.
+            // Ctrl-C can end a long batch.
             py.check_signals()?;
             let count = objects.take(&mut taken)?;
             if count == 0 {
@@ -389,12 +388,13 @@ impl StoredFilter {
 
 #[pymethods]
 impl StoredFilter {
-    /// Which keys of a batch may be there: False is certainly absent. Keys are a column or a list,
-    /// and the answers come, as those of a `BloomFilter` do: pyarrow's or Polars' booleans if the
-    /// keys are theirs, else NumPy's; NULL for NULL, or False where that does not exist.
+    /// Returns for each key of a batch whether it may be in the filter; False means certainly
+    /// absent.
     ///
-    /// A `UserWarning` says what the answers are worth if that is less than is expected: all are
-    /// "maybe", or the keys look like numbers where the system stores their bytes.
+    /// Keys are a column or a list. The answers are booleans of pyarrow or Polars for their keys,
+    /// else of NumPy. The answer for NULL is NULL, or False in NumPy. A `UserWarning` is raised if
+    /// the answers are less useful than expected: all of them are "maybe", or the keys look like
+    /// numbers but the system stores their bytes.
     fn contains<'py>(
         &self,
         py: Python<'py>,
@@ -426,13 +426,13 @@ impl StoredFilter {
         Ok(word[0] == 1)
     }
 
-    /// The name of the format, as the command-line tool has it.
+    /// The name of the format, as in the command-line tool.
     #[getter]
     fn format_name(&self) -> &'static str {
         self.format().name()
     }
 
-    /// What is known of the filter: the fields that `blocked-bloom inspect --json` prints.
+    /// Describes the filter with the fields of `blocked-bloom inspect --json`.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let json = py.detach(|| self.file.borrow_dependent().describe().json().to_string());
         py.import(pyo3::intern!(py, "json"))?.call_method1(pyo3::intern!(py, "loads"), (json,))
@@ -443,17 +443,21 @@ impl StoredFilter {
     }
 }
 
-/// Opens a file that holds a filter, of this project or of another system: RocksDB's SST files,
-/// Parquet, Cassandra, Guava, Spark, RedisBloom. The file is mapped, and verified as far as its
-/// format has checksums. If it is made shorter while the filter is in use, this process ends when
-/// it reads there.
+/// Opens a file with a filter of this project or of another system: RocksDB (SST), Parquet,
+/// Cassandra, Guava, Spark or RedisBloom.
 ///
-/// A filter of this project becomes a `BloomFilter` or `ScalableBloomFilter`, as `mmap` opens it.
-/// The other arguments are the options of the command-line tool. `format` is for what cannot be
-/// recognised, such as "compact"; `column` is that of a Parquet file whose filters are meant;
-/// `type` is that of the values of a Parquet filter without its file, such as "int64", and says
-/// that a Spark filter holds integers and not strings; `cassandra_version`, such as "nb", is for a
-/// Filter.db whose name has none or a wrong one.
+/// The file is memory-mapped, and verified as far as its format has checksums. Do not shorten it
+/// while the filter is in use: reading past its end kills the process. For a filter of this
+/// project, `open` returns a `BloomFilter` or `ScalableBloomFilter`, mapped as by `mmap`.
+///
+/// The other arguments are the options of the command-line tool:
+///
+/// - `format` names a format that cannot be recognised, such as "compact".
+/// - `column` selects the column of a Parquet file.
+/// - `type` is the type of the values, such as "int64", in a Parquet filter without its file. It
+///   also tells that a Spark filter holds integers instead of strings.
+/// - `cassandra_version`, such as "nb", is for a Filter.db whose name has no version or a wrong
+///   one.
 #[pyfunction]
 #[pyo3(signature = (path, /, *, format=None, column=None, r#type=None, cassandra_version=None))]
 pub(crate) fn open(
@@ -509,17 +513,18 @@ pub(crate) fn open(
     Ok(Py::new(py, StoredFilter { file, options, values })?.into_any())
 }
 
-/// The row groups of a Parquet file that must be read for any of the values of a column, by the
-/// column's Bloom filters: those without a filter, too.
+/// Returns the row groups of a Parquet file that must be read to find any of the values of a
+/// column, according to the column's Bloom filters. Row groups without a filter are included.
 ///
-/// Values are read by the column's type in the file's schema: int, float and `Decimal` for numbers
-/// (5 is 5.00 in a DECIMAL), `date`, `time` and `datetime` for dates and times, `uuid.UUID` or its
-/// text for a UUID, str and bytes, and str for all of them. An int for a date or a time is the
-/// number that the column stores. A value that the column cannot hold exactly is a ValueError, and
-/// so is None, since filters hold no NULL. The filters never say that a value is there.
+/// The column's type in the file's schema decides how values are read: int, float and `Decimal` for
+/// numbers (5 is 5.00 in a DECIMAL); `date`, `time` and `datetime` for dates and times; `uuid.UUID`
+/// or its text for UUIDs; str and bytes; and str for all of these types. An int for a date or a
+/// time is the number stored in the column. A value that the column cannot hold exactly raises
+/// ValueError, and so does None, because filters hold no NULL. A returned row group may still lack
+/// the value.
 ///
-/// All row groups are returned, with a `UserWarning`, for a file without the column, and a row
-/// group is returned, with a warning, if its filter is damaged.
+/// If the file does not have the column, all row groups are returned with a `UserWarning`. A row
+/// group with a damaged filter is returned with a warning.
 #[pyfunction]
 #[pyo3(signature = (path, column, values))]
 pub(crate) fn parquet_row_groups(

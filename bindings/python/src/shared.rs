@@ -1,5 +1,5 @@
-//! A value that Python threads share: a thread that holds the interpreter's lock uses it without
-//! another one, others use it under a lock of its own.
+//! A value shared by Python threads. A thread that holds the interpreter's lock can use it without
+//! another lock; other threads use it under a lock of its own.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,21 +9,22 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// A value, a lock, and the number of threads that may use it without the interpreter's lock.
+/// A value, a lock, and the number of threads that may use the value without the interpreter's
+/// lock.
 ///
-/// Two rules keep changes apart from everything else:
+/// Two rules keep changes apart from all other uses:
 ///
-/// 1. A thread that uses the value without the interpreter's lock (the GIL) has a [`Detached`], and
-///    takes `lock` for each use. A `Detached` is only made by a thread that holds the GIL.
-/// 2. A thread that holds the GIL uses the value without `lock` if `detached` is 0, since nobody
-///    else can then use it, nor get a `Detached`, as long as the GIL is held; otherwise it takes
-///    `lock`. What is done with the value cannot give up the GIL in between: closures that do it
-///    are `Send` and hence have no `Python` token, and none of this package attaches.
+/// 1. A thread that uses the value without the interpreter's lock (the GIL) has a [`Detached`] and
+///    takes `lock` for each use. Only a thread that holds the GIL can make a `Detached`.
+/// 2. A thread that holds the GIL uses the value without `lock` if `detached` is 0, because no
+///    other thread can then use the value or get a `Detached` while the GIL is held; otherwise it
+///    takes `lock`. The GIL is not released in between: closures that use the value are `Send`,
+///    hence have no `Python` token, and no code of this package attaches.
 ///
-/// `lock` is never held while waiting for the GIL, nor the GIL while waiting for `lock`. In an
-/// interpreter without a GIL the second rule is not used.
+/// No thread holds `lock` while it waits for the GIL, nor the GIL while it waits for `lock`. An
+/// interpreter without a GIL does not use the second rule.
 ///
-/// A fork waits until no thread has `lock`, and meanwhile none takes it: see [`Fork`].
+/// A fork waits until no thread has `lock`, and meanwhile no thread takes it; see [`Fork`].
 #[derive(Debug)]
 pub(crate) struct Shared<T> {
     detached: AtomicUsize,
@@ -31,8 +32,8 @@ pub(crate) struct Shared<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: by the two rules there are several `&T` at a time on several threads, or one `&mut T`:
-// what `RwLock<T>` requires of `T`.
+// SAFETY: the two rules allow several `&T` at a time on several threads, or one `&mut T`.
+// `RwLock<T>` has the same requirements for `T`.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 /// Permission to use a value without the GIL.
@@ -41,7 +42,7 @@ pub(crate) struct Detached<'a, T>(&'a Shared<T>);
 
 impl<T> Drop for Detached<'_, T> {
     fn drop(&mut self) {
-        // Release: who sees the lower number with Acquire sees all that was done.
+        // Release: a thread that reads the lower number with Acquire sees everything done before.
         self.0.detached.fetch_sub(1, Ordering::Release);
     }
 }
@@ -58,7 +59,7 @@ impl<T: Send + Sync> Shared<T> {
         }
     }
 
-    /// Permission for this and other threads to use the value without the GIL.
+    /// Permits this and other threads to use the value without the GIL.
     pub(crate) fn detach(&self, _: Python<'_>) -> Detached<'_, T> {
         self.detached.fetch_add(1, Ordering::Relaxed);
         Detached(self)
@@ -69,7 +70,7 @@ impl<T: Send + Sync> Shared<T> {
         HAS_GIL && self.detached.load(Ordering::Acquire) == 0
     }
 
-    /// Reads the value, or gives `op` back if that would have to wait.
+    /// Reads the value, or returns `op` if it would have to wait.
     #[inline]
     pub(crate) fn try_read<R, F: FnOnce(&T) -> R + Send>(
         &self,
@@ -77,7 +78,7 @@ impl<T: Send + Sync> Shared<T> {
         op: F,
     ) -> Result<R, F> {
         if self.is_exclusive() {
-            // SAFETY: rule 2: nobody changes the value while the GIL is held.
+            // SAFETY: rule 2: no other thread changes the value while the GIL is held.
             return Ok(op(unsafe { &*self.value.get() }));
         }
         match self.lock.try_read() {
@@ -87,7 +88,7 @@ impl<T: Send + Sync> Shared<T> {
         }
     }
 
-    /// Changes the value, or gives `op` back if that would have to wait.
+    /// Changes the value, or returns `op` if it would have to wait.
     #[inline]
     pub(crate) fn try_write<R, F: FnOnce(&mut T) -> R + Send>(
         &self,
@@ -95,7 +96,7 @@ impl<T: Send + Sync> Shared<T> {
         op: F,
     ) -> Result<R, F> {
         if self.is_exclusive() {
-            // SAFETY: rule 2: nobody else uses the value while the GIL is held.
+            // SAFETY: rule 2: no other thread uses the value while the GIL is held.
             return Ok(op(unsafe { &mut *self.value.get() }));
         }
         match self.lock.try_write() {
@@ -105,7 +106,7 @@ impl<T: Send + Sync> Shared<T> {
         }
     }
 
-    /// Reads the value. Waits for a change to end, without the GIL.
+    /// Reads the value. Releases the GIL to wait for a change to end.
     #[inline]
     pub(crate) fn read<R: Send>(&self, py: Python<'_>, op: impl FnOnce(&T) -> R + Send) -> R {
         self.try_read(py, op).unwrap_or_else(|op| {
@@ -114,7 +115,7 @@ impl<T: Send + Sync> Shared<T> {
         })
     }
 
-    /// Changes the value. Waits for others to end, without the GIL.
+    /// Changes the value. Releases the GIL to wait for other uses to end.
     #[inline]
     pub(crate) fn write<R: Send>(&self, py: Python<'_>, op: impl FnOnce(&mut T) -> R + Send) -> R {
         self.try_write(py, op).unwrap_or_else(|op| {
@@ -123,7 +124,7 @@ impl<T: Send + Sync> Shared<T> {
         })
     }
 
-    /// Reads two values, if they are two.
+    /// Reads two values; returns `None` if they are the same one.
     pub(crate) fn read_both<R: Send>(
         &self,
         other: &Self,
@@ -144,7 +145,7 @@ impl<T: Send + Sync> Shared<T> {
         }))
     }
 
-    /// Changes this value by another, which may be the same: then `op` is not called.
+    /// Changes this value using another. If both are the same value, `op` is not called.
     pub(crate) fn write_from<R: Send>(
         &self,
         other: &Self,
@@ -157,8 +158,8 @@ impl<T: Send + Sync> Shared<T> {
         let (to, from) = (self.detach(py), other.detach(py));
         Some(py.detach(|| {
             let _inside = FORK.enter();
-            // In the order of addresses: two threads that merge two values into each other do not
-            // wait for each other.
+            // Lock in the order of addresses, so that two threads merging two values into each
+            // other cannot deadlock.
             if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
                 to.write_inside(|to| from.read_inside(|from| op(to, from)))
             } else {
@@ -179,9 +180,9 @@ impl<T> Detached<'_, T> {
         self.write_inside(op)
     }
 
-    /// As `read`, of a thread that is inside already.
+    /// Like `read`, for a thread that already holds a [`ForkGuard`].
     fn read_inside<R>(&self, op: impl FnOnce(&T) -> R) -> R {
-        // A panic leaves a filter with some keys of a batch and without others, never a broken one.
+        // After a panic, a filter may have only some keys of a batch, but it is never broken.
         let _guard = self.0.lock.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         // SAFETY: rule 1: the lock is held for reading.
         op(unsafe { &*self.0.value.get() })
@@ -194,12 +195,12 @@ impl<T> Detached<'_, T> {
     }
 }
 
-/// Keeps `lock`s and forks apart. The child of a fork has the memory, and of the threads only the
-/// one that forked: it would wait for ever for a lock that another had, and find the filter half
+/// Keeps `lock`s and forks apart. The child of a fork has the parent's memory but only the thread
+/// that forked. It would wait forever for a lock held by another thread, and find the filter half
 /// changed.
 #[derive(Debug)]
 struct Fork {
-    /// Threads that have a lock or wait for one.
+    /// Threads that hold a lock or wait for one.
     holders: AtomicUsize,
     /// Threads that are about to fork.
     coming: AtomicUsize,
@@ -207,7 +208,7 @@ struct Fork {
 
 static FORK: Fork = Fork { holders: AtomicUsize::new(0), coming: AtomicUsize::new(0) };
 
-/// A thread that has a lock, or waits for one.
+/// A thread that holds a lock or waits for one.
 struct ForkGuard<'a>(&'a Fork);
 
 impl Drop for ForkGuard<'_> {
@@ -219,8 +220,8 @@ impl Drop for ForkGuard<'_> {
 impl Fork {
     const WAIT: Duration = Duration::from_micros(50);
 
-    /// Waits for forks to end. Each of both sides first writes its own number and then reads that
-    /// of the other: one of them sees the other.
+    /// Waits for forks to end. Each side first writes its own number, then reads the other's, so at
+    /// least one of them sees the other.
     fn enter(&self) -> ForkGuard<'_> {
         loop {
             self.holders.fetch_add(1, Ordering::SeqCst);
@@ -234,7 +235,7 @@ impl Fork {
     }
 }
 
-/// Waits with the GIL, which no thread that has a lock waits for.
+/// Waits with the GIL held: no thread with a lock waits for the GIL.
 #[pyfunction]
 pub(crate) fn before_fork() {
     FORK.coming.fetch_add(1, Ordering::SeqCst);
@@ -248,7 +249,7 @@ pub(crate) fn after_fork_in_parent() {
     FORK.coming.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// Here there is no other thread that could be inside or about to fork.
+/// The child has no other thread that could hold a lock or be about to fork.
 #[pyfunction]
 pub(crate) fn after_fork_in_child() {
     FORK.holders.store(0, Ordering::SeqCst);

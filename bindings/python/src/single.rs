@@ -1,11 +1,11 @@
-//! One key at a time: the public classes, whose `in` and `add` are functions of C.
+//! One key at a time: the public classes, whose `in` and `add` are C functions.
 //!
-//! PyO3 counts for each call that the thread is attached, catches panics, and compares the type of
-//! the filter with its class, which takes longer than hashing the key and looking it up. So the
-//! public classes are made by `PyType_FromSpecWithBases` from those of PyO3 and add two functions
-//! to them. These serve a `str` or an `int` of no subclass, in a filter that can be had without
-//! waiting, and call those of PyO3 for everything else: other keys, errors, and filters that
-//! another thread uses.
+//! For each call, PyO3 counts that the thread is attached, catches panics, and compares the
+//! filter's type with its class, which takes longer than hashing and looking up the key. So
+//! `PyType_FromSpecWithBases` derives the public classes from PyO3's and adds two functions. They
+//! serve keys that are exactly `str` or `int` in a filter that can be used without waiting, and
+//! call PyO3's functions for everything else: other keys, errors, and filters in use by another
+//! thread.
 
 use std::ffi::{CStr, CString, c_int, c_uint};
 use std::{mem, ptr};
@@ -18,7 +18,7 @@ use crate::classes::{Classes, Contains};
 use crate::filter::{Filter, GrowingFilter, KnownFilter};
 use crate::objects;
 
-/// The public classes, which are made when the package is imported.
+/// Creates the public classes when the package is imported.
 pub(crate) fn classes(py: Python<'_>) -> PyResult<&Classes> {
     Classes::get_or_make(py, || {
         let filter = py.get_type::<Filter>();
@@ -28,14 +28,14 @@ pub(crate) fn classes(py: Python<'_>) -> PyResult<&Classes> {
         Ok(Classes {
             known: class(&py.get_type::<KnownFilter>(), c"blocked_bloom.BloomFilter")?,
             growing: class(&py.get_type::<GrowingFilter>(), c"blocked_bloom.ScalableBloomFilter")?,
-            // SAFETY: what this slot holds is such a function.
+            // SAFETY: this slot holds a function of this type.
             contains: unsafe { mem::transmute::<*mut std::ffi::c_void, Contains>(contains) },
             add: filter.getattr("add")?.unbind(),
         })
     })
 }
 
-/// Derives the public class from one of PyO3. It lives as long as the process, as that does.
+/// Derives a public class from one of PyO3's. Both live as long as the process.
 fn class(base: &Bound<'_, PyType>, name: &'static CStr) -> PyResult<Py<PyType>> {
     let text = |of: &Bound<'_, PyAny>, name| -> PyResult<String> {
         of.getattr(name)?.cast::<PyString>()?.extract()
@@ -46,7 +46,7 @@ fn class(base: &Bound<'_, PyType>, name: &'static CStr) -> PyResult<Py<PyType>> 
     let add = base.getattr("add")?;
     let add_doc =
         format!("add{}\n--\n\n{}", text(&add, "__text_signature__")?, text(&add, "__doc__")?);
-    // The interpreter keeps pointers to the methods and to their texts.
+    // The interpreter keeps pointers to the methods and their texts.
     let methods = Box::leak(Box::new([
         ffi::PyMethodDef {
             ml_name: c"add".as_ptr(),
@@ -66,25 +66,25 @@ fn class(base: &Bound<'_, PyType>, name: &'static CStr) -> PyResult<Py<PyType>> 
     ];
     let mut spec = ffi::PyType_Spec {
         name: name.as_ptr(),
-        // That of the base.
+        // Inherited from the base.
         basicsize: 0,
         itemsize: 0,
         flags: ffi::Py_TPFLAGS_DEFAULT as c_uint,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the slots are of the types that their numbers say, and end with 0; the type is
-    // copied, but for what was leaked above.
+    // SAFETY: each slot has the type that its number requires, and the last is 0. The interpreter
+    // copies everything except the methods leaked above.
     let class = unsafe { ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr()) };
     // SAFETY: a new reference, or null with an exception.
     let class = unsafe { Bound::from_owned_ptr_or_err(base.py(), class) }?;
     Ok(class.cast_into::<PyType>()?.unbind())
 }
 
-/// The hash of a key that is served here, and the filter.
+/// Returns the filter and the hash of the key if this module can serve the call.
 ///
 /// # Safety
 ///
-/// A filter and an object, both live as long as the result is used.
+/// `filter` is a filter and `key` an object; both live as long as the result is used.
 #[inline(always)]
 unsafe fn served<'a>(
     py: Python<'a>,
@@ -105,18 +105,18 @@ unsafe fn served<'a>(
 ///
 /// # Safety
 ///
-/// As the interpreter calls the slot: attached, with a filter and a live object.
+/// Must be called as the interpreter calls the slot: attached, with a filter and a live object.
 unsafe extern "C" fn contains(filter: *mut ffi::PyObject, key: *mut ffi::PyObject) -> c_int {
     // SAFETY: attached until this function returns.
     let py = unsafe { Python::assume_attached() };
-    // SAFETY: the slot is of classes derived from `Filter`, and the caller keeps both objects.
+    // SAFETY: only classes derived from `Filter` have this slot, and the caller keeps both objects.
     if let Some((this, hash)) = unsafe { served(py, filter, key) }
         && let Ok(found) = this.store.try_read(py, |store| store.contains_hash(hash))
     {
         return found.into();
     }
     let classes = Classes::get(py);
-    // SAFETY: PyO3's function for the same slot, which is called as this one is.
+    // SAFETY: PyO3's function for the same slot, called with the same arguments.
     unsafe { (classes.contains)(filter, key) }
 }
 
@@ -124,18 +124,18 @@ unsafe extern "C" fn contains(filter: *mut ffi::PyObject, key: *mut ffi::PyObjec
 ///
 /// # Safety
 ///
-/// As the interpreter calls a method: attached, with a filter and a live object.
+/// Must be called as the interpreter calls a method: attached, with a filter and a live object.
 unsafe extern "C" fn add_key(
     filter: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
     // SAFETY: attached until this function returns.
     let py = unsafe { Python::assume_attached() };
-    // SAFETY: the method is of classes derived from `Filter`, which the interpreter checks, and the
-    // caller keeps both objects.
+    // SAFETY: only classes derived from `Filter` have this method, which the interpreter checks,
+    // and the caller keeps both objects.
     if let Some((this, hash)) = unsafe { served(py, filter, key) }
         && let Ok(Some(new)) = this.store.try_write(py, |store| {
-            // The key after which there may be a warning is left to PyO3's function.
+            // PyO3's function adds the key after which a warning may be due.
             let limit = this.warns_at();
             let warns = limit != u64::MAX && store.keys() + 1 >= limit;
             if warns { None } else { store.insert_hash(hash).ok() }
@@ -146,6 +146,6 @@ unsafe extern "C" fn add_key(
     }
     let classes = Classes::get(py);
     let add = classes.add.as_ptr();
-    // SAFETY: live objects, and null behind the last.
+    // SAFETY: live objects, and a null pointer after the last.
     unsafe { ffi::PyObject_CallFunctionObjArgs(add, filter, key, ptr::null_mut::<ffi::PyObject>()) }
 }

@@ -1,4 +1,4 @@
-//! What a Python filter holds: one of the project's filters, made here or opened.
+//! The filter of a Python object: one of the project's filters, built here or opened.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::bytes::{Bytes, SharedBytes};
 use crate::columns::CHUNK;
 use crate::error::Error;
 
-/// One of the filters.
+/// One of the project's filters.
 #[derive(Debug)]
 pub(crate) enum Store {
     Owned(BloomFilter),
@@ -22,7 +22,7 @@ pub(crate) enum Store {
     OpenedGrowing { filter: ScalableBloomFilter<Stored<LinkBytes<SharedBytes>>>, mapped: bool },
 }
 
-/// The same expression for each kind of filter, all of which have the same methods.
+/// Evaluates the same expression for each kind of filter, all of which have the same methods.
 macro_rules! each {
     ($store:expr, $filter:ident => $value:expr) => {
         match $store {
@@ -34,7 +34,7 @@ macro_rules! each {
     };
 }
 
-/// The same call for each kind of keys.
+/// Makes the matching call for each kind of keys.
 macro_rules! look_up {
     ($filter:expr, $keys:expr, $words:expr) => {{
         let done: Result<(), LengthError> = match $keys {
@@ -47,13 +47,13 @@ macro_rules! look_up {
 }
 
 impl Store {
-    /// Opens a filter for a known number of keys, and verifies it.
+    /// Opens and verifies a filter for a known number of keys.
     pub(crate) fn open(bytes: Bytes) -> Result<Self, Error> {
         let mapped = matches!(bytes, Bytes::Mapped(_));
         Ok(Store::Opened { filter: BloomFilter::from_bytes_any_hash(bytes)?, mapped })
     }
 
-    /// Opens a growing filter, and verifies it.
+    /// Opens and verifies a growing filter.
     pub(crate) fn open_growing(bytes: Bytes) -> Result<Self, Error> {
         let mapped = matches!(bytes, Bytes::Mapped(_));
         let filter = ScalableBloomFilter::from_bytes_any_hash(SharedBytes::from(bytes))?;
@@ -113,7 +113,7 @@ impl Store {
         self.memory() + (headers * HEADER_BYTES) as u64
     }
 
-    /// A copy that can be changed.
+    /// Returns a copy that can be changed.
     pub(crate) fn copy(&self) -> Result<Store, Error> {
         Ok(match self {
             Store::Owned(filter) => Store::Owned(filter.to_filter()?),
@@ -123,8 +123,7 @@ impl Store {
         })
     }
 
-    /// Makes what was loaded a filter that can be changed, which takes its size once more for the
-    /// moment.
+    /// Copies a loaded filter so that it can be changed, which takes twice its size for a moment.
     fn make_owned(&mut self) -> Result<(), Error> {
         if self.is_read_only() {
             return Err(Error::ReadOnly);
@@ -176,7 +175,7 @@ impl Store {
         }
     }
 
-    /// As `insert_hashes`, by the threads of the caller's pool where the filter can.
+    /// Like `insert_hashes`, on the threads of the caller's pool if the filter supports it.
     pub(crate) fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Error> {
         self.make_owned()?;
         match self {
@@ -205,7 +204,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds everything that is in another filter of the same kind.
+    /// Adds the keys of another filter of the same kind.
     pub(crate) fn union(&mut self, other: &Store) -> Result<(), Error> {
         self.make_owned()?;
         match (self, other) {
@@ -233,12 +232,12 @@ impl Store {
         }
     }
 
-    /// The number of keys, estimated from the bits where the filter can.
+    /// Estimates the number of keys from the bits. Growing filters return their count.
     pub(crate) fn estimated_keys(&self) -> Option<u64> {
         self.view().map_or(Some(self.keys()), |filter| filter.estimated_keys())
     }
 
-    /// The filter of the keys that may be in both: the bits that both have.
+    /// Returns a filter of the keys that may be in both: the bits set in both.
     pub(crate) fn intersection(&self, other: &Store) -> Result<Store, Error> {
         let (Some(left), Some(right)) = (self.view(), other.view()) else {
             return Err(Error::Value(
@@ -268,8 +267,8 @@ impl Store {
         let keys = BloomFilter::from_blocks(&blocks, shape.probes(), left.key_hash())?
             .estimated_keys()
             .unwrap_or_else(|| left.keys_inserted().min(right.keys_inserted()));
-        // A filter of given blocks that can be changed comes from stored bytes: the header of this
-        // one, but for the keys and the blocks.
+        // Only stored bytes make a mutable filter of given blocks, so take this filter's header and
+        // replace the number of keys and the blocks.
         let mut bytes = vec![0; HEADER_BYTES];
         left.stored_header().clone_into(bytes.first_chunk_mut().expect("as long as a header"));
         let magic = std::array::from_fn(|i| bytes[i]);

@@ -16,7 +16,7 @@ use crate::bytes::{Bytes, SharedBytes};
 use crate::error::Error;
 use crate::store::Store;
 
-/// Reads a filter for a known number of keys, and verifies it.
+/// Reads and verifies a filter for a known number of keys.
 pub(crate) fn load(path: &Path) -> Result<Store, Error> {
     Store::open(Bytes::read(path, |head, len| {
         match BloomFilter::from_bytes_trusted_any_hash(head) {
@@ -32,21 +32,21 @@ pub(crate) fn load(path: &Path) -> Result<Store, Error> {
     })?)
 }
 
-/// Reads a growing filter, and verifies it.
+/// Reads and verifies a growing filter.
 pub(crate) fn load_growing(path: &Path) -> Result<Store, Error> {
     Store::open_growing(Bytes::read(path, |head, _| match recognise("", head, head, None) {
         Ok(format) if format == Format::GROWING => Ok(()),
-        // The error says what is wrong with it.
+        // Parsing the header fails with the right error.
         _ => Ok(ScalableBloomFilter::from_bytes_any_hash(head).map(drop)?),
     })?)
 }
 
-/// Maps a filter for a known number of keys. Verification reads the file piece by piece, so that it
-/// adds nothing to the process.
+/// Maps a filter for a known number of keys. Verification reads the file piece by piece, so the
+/// process does not grow.
 pub(crate) fn map(path: &Path, verify: bool) -> Result<Store, Error> {
     let (bytes, mut file) = Bytes::map(path)?;
     if let Bytes::Mapped(map) = &bytes {
-        // Lookups read single pages anywhere: reading ahead would be in vain.
+        // Lookups read single pages at random, so read-ahead would be wasted.
         let _ = map.advise(Advice::Random);
     }
     let filter = BloomFilter::from_bytes_trusted_any_hash(bytes)?;
@@ -60,7 +60,7 @@ pub(crate) fn map(path: &Path, verify: bool) -> Result<Store, Error> {
                 bytes => sum.update(&piece[..bytes]),
             }
         }
-        // Where docs/format.md has the checksum of the blocks.
+        // docs/format.md specifies the position of the blocks' checksum.
         let [stored, computed] =
             [u64::from_le_bytes(std::array::from_fn(|i| header[48 + i])), sum.digest()];
         if stored != computed {
@@ -72,7 +72,7 @@ pub(crate) fn map(path: &Path, verify: bool) -> Result<Store, Error> {
     Ok(Store::Opened { filter, mapped: true })
 }
 
-/// Maps a growing filter. It is verified by way of the mapping, whose pages are then given back.
+/// Maps a growing filter. Verification reads the mapping and then gives its pages back.
 pub(crate) fn map_growing(path: &Path, verify: bool) -> Result<Store, Error> {
     let (bytes, _) = Bytes::map(path)?;
     if verify {
@@ -80,23 +80,22 @@ pub(crate) fn map_growing(path: &Path, verify: bool) -> Result<Store, Error> {
     }
     if let Bytes::Mapped(map) = &bytes {
         #[cfg(unix)]
-        // SAFETY: of a mapping of a file, that nobody writes through: its pages are read again from
-        // the file.
+        // SAFETY: the mapping is of a file and never written through: its pages can be read again.
         let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
-        // Lookups read single pages anywhere: reading ahead would be in vain.
+        // Lookups read single pages at random, so read-ahead would be wasted.
         let _ = map.advise(Advice::Random);
     }
     let filter = ScalableBloomFilter::from_bytes_trusted_any_hash(SharedBytes::from(bytes))?;
     Ok(Store::OpenedGrowing { filter, mapped: true })
 }
 
-/// What `path` names for a writer.
+/// The kind of file that a path names.
 pub(crate) enum Target {
-    /// A regular file, links followed, which is replaced as a whole; the new one has the
-    /// permissions of the old one.
+    /// A regular file, after following links. It is replaced as a whole, and the new file takes its
+    /// permissions.
     File(PathBuf, Option<Permissions>),
-    /// A FIFO, a device, an open file without a name, or what cannot be written: opened, and never
-    /// replaced.
+    /// A FIFO, a device, an open file without a name, or a path that cannot be written. It is
+    /// opened and never replaced.
     Stream,
 }
 
@@ -115,8 +114,8 @@ impl Target {
     }
 }
 
-/// Where a link to a file that does not exist would create it. There is no loop: that is another
-/// error than "not found".
+/// Returns the path at which writing through dangling links would create a file. There is no loop
+/// of links: that is a different error than "not found".
 fn end_of_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     while let Ok(target) = fs::read_link(&path) {
@@ -132,12 +131,13 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// A new file beside `path`, and its name, which is short whatever that of `path` is. Until it has
-/// the permissions of the file that it will replace, nobody else may open it.
+/// Creates a new file in the folder of `path` and returns its name, which is short even if that of
+/// `path` is long. Only this user can open the file until it gets the permissions of the file that
+/// it will replace.
 fn temporary(path: &Path, old: Option<&Permissions>) -> io::Result<(PathBuf, File)> {
     static FILES: AtomicU64 = AtomicU64::new(0);
     loop {
-        // A process that was killed may have had this one's id, and left its files.
+        // A killed process may have had the same id and left its files.
         let number = FILES.fetch_add(1, Ordering::Relaxed);
         let name = format!(".blocked-bloom-{}-{number}.tmp", std::process::id());
         let temporary = folder(path).join(name);
@@ -153,12 +153,12 @@ fn temporary(path: &Path, old: Option<&Permissions>) -> io::Result<(PathBuf, Fil
     }
 }
 
-/// A new file that takes the place of another as a whole, once it is complete: whoever opens the
-/// path meanwhile, or after the process was killed, has the file that was there before.
+/// A new file that replaces another as a whole once complete. Until then, and if the process is
+/// killed, the path keeps the old file.
 #[derive(Debug)]
 pub(crate) struct Replacement {
     path: PathBuf,
-    /// `None` once it has its name.
+    /// `None` once the file has its final name.
     temporary: Option<PathBuf>,
     pub(crate) file: File,
 }
@@ -181,8 +181,8 @@ impl Replacement {
         }
         self.temporary = None;
         if let Ok(folder) = File::open(folder(&self.path)) {
-            // So that the name survives a crash of the machine. Where folders cannot be synced, the
-            // file system sees to it.
+            // Makes the new name survive a crash of the machine. If the system cannot sync folders,
+            // the file system takes care of it.
             let _ = folder.sync_all();
         }
         Ok(())
@@ -192,7 +192,7 @@ impl Replacement {
 impl Drop for Replacement {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // Reported is the first error, not that of removing the file.
+            // Report the first error, not that of removing the file.
             let _ = fs::remove_file(temporary);
         }
     }

@@ -1,8 +1,7 @@
-//! The keys of the Python package are those of the Rust crates: the golden hashes, and the golden
-//! filter, of both.
+//! The Python package and the Rust crates have the same keys: the same golden hashes and the same
+//! golden filter.
 //!
-//! `BLOCKED_BLOOM_BLESS=1 cargo test --test identity` writes them anew: only for keys that were not
-//! there before.
+//! `BLOCKED_BLOOM_BLESS=1 cargo test --test identity` rewrites them. Use it only to add new keys.
 
 use std::path::Path;
 
@@ -16,7 +15,7 @@ enum Key {
 use Key::{Bytes, Int, Str};
 
 impl Key {
-    /// What the README says a key is.
+    /// The bytes of a key, as in the README's table.
     fn bytes(&self) -> Vec<u8> {
         match *self {
             Str(text) => text.as_bytes().to_vec(),
@@ -48,7 +47,7 @@ fn escaped(c: char) -> String {
     c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
-/// Keys of one part, and of several.
+/// Keys of one part and of several parts.
 fn keys() -> Vec<(bool, Vec<Key>)> {
     const LONG: &[u8] = &[b'x'; 300];
     let mut keys: Vec<(bool, Vec<Key>)> = Vec::new();

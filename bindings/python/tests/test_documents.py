@@ -1,4 +1,4 @@
-"""The examples of the README and of the docstrings run; the package has the types it declares."""
+"""Runs the examples of the README and the docstrings, and checks the declared types."""
 
 import doctest
 import importlib.metadata
@@ -21,7 +21,7 @@ def test_docstrings():
     classes = [
         names["Filter"], names["BloomFilter"], names["ScalableBloomFilter"], names["StoredFilter"],
     ]
-    # Those whose names are not in the package have what the public ones are derived from.
+    # Public classes derive from unnamed ones, which have the docstrings.
     classes = [base for cls in classes for base in cls.__mro__[:-1]]
     objects = [
         blocked_bloom, blocked_bloom.polars, blocked_bloom.polars.Bloom.contains, *names.values(),
@@ -74,6 +74,6 @@ def test_what_the_package_says_of_itself():
     urls = [line.split(", ")[0] for line in metadata.get_all("Project-URL")]
     assert {"Repository", "Documentation", "Changelog"} <= {*urls}
     assert metadata["Author-email"] or metadata["Author"]
-    # What is shown elsewhere has no files beside it.
+    # Package indexes show the README without the repository's files.
     for picture in re.findall(r"!\[[^]]*\]\(([^)]*)\)", metadata.get_payload()):
         assert picture.startswith("https://")

@@ -1,4 +1,4 @@
-"""An index over files never hides a row: iterators, precision, hive columns, times, names."""
+"""A file index never hides a row: iterators, precision, hive columns, times, names."""
 
 import datetime
 import decimal
@@ -39,7 +39,7 @@ def folder(tmp_path):
     return tmp_path / "d"
 
 
-# A1: an argument is read once, and kept.
+# A1: an argument is read once and kept.
 
 
 def test_paths_of_an_iterator_are_kept(folder, tmp_path):
@@ -78,7 +78,7 @@ def test_data_that_is_not_paths_is_refused(tmp_path, data):
         FileIndex.build(data, ["t"], tmp_path / "i")
 
 
-# A2: a value keeps its precision, or is refused.
+# A2: a value keeps its precision or is refused.
 
 NS = 1_700_000_000_123_456_789
 
@@ -113,7 +113,7 @@ def test_nanoseconds_are_found(tmp_path):
             assert names(index.files(zoned=given)) == ["a.parquet"], given
         for given in (pd.Timedelta(NS, "ns"), np.timedelta64(NS, "ns"), [np.timedelta64(NS, "ns")]):
             assert names(index.files(took=given)) == ["a.parquet"], given
-        # Microseconds are other values, and times with and without a zone are of two kinds.
+        # Microseconds are other values, and times with a zone are not comparable to those without.
         assert index.files(ts=moment.to_pydatetime(warn=False)) == []
         for given in ({"zoned": moment}, {"ts": moment.tz_localize("UTC")},
                       {"zoned": datetime.date(2024, 1, 1)}, {"time": moment}, {"took": 5}):
@@ -131,7 +131,7 @@ def test_a_time_of_day_is_not_cut_to_a_date(tmp_path):
         assert index.files(**{column: [day]}) == index.files(**{column: midnight}) != []
         assert index.files(**{column: later}) == []
         assert index.files(**{column: [later, day]}) != []
-    # Out of the range of nanoseconds, and of a unit that is too coarse.
+    # Out of range in nanoseconds, and finer than the column's unit.
     assert index.files(at=datetime.datetime(9999, 1, 1)) == []
     assert index.files(at=midnight.replace(microsecond=1)) == []
 
@@ -156,7 +156,7 @@ def test_numbers_are_exact_or_refused(tmp_path):
                 assert len(index.files(**{column: given})) == 1, (column, given)
         assert len(index.files(n=big + 2)) == len(index.files(f=big + 2)) == 1
         assert len(index.files(f=pa.array([big + 2], pa.int64()))) == 1
-        # Values that the type cannot have equal no row, and are no error in a list.
+        # Values that the type cannot hold match no row, and are allowed in a list.
         for given in ({"u": 256}, {"u": -1}, {"n": 1 << 70}, {"n": 7.5}, {"n": float("inf")},
                       {"n": float("nan")}, {"u": [256, -1]}, {"d": decimal.Decimal("0.105")},
                       {"d": 10**9}, {"d": decimal.Decimal("NaN")}):
@@ -194,7 +194,7 @@ def test_what_is_not_a_list_of_values_is_refused(folder, tmp_path):
             index.files(u=given)
 
 
-# A3: a column of the path is not pruned by the file's values.
+# A3: a path column is not pruned by the values in the file.
 
 
 def test_a_renamed_hive_folder(tmp_path):
@@ -216,16 +216,16 @@ def test_a_renamed_hive_folder(tmp_path):
         count = "SELECT count(*) FROM read_parquet(?, hive_partitioning=true) WHERE day = ?"
         assert duckdb.execute(count, [paths, day]).fetchall() == (
             duckdb.execute(count, [pattern, day]).fetchall())
-    # Other columns prune.
+    # Other columns still prune.
     assert index.files(day=1, n=9) == [] == index.fragments(dataset, n=9)
-    # A dataset without partitioning reads the file's values.
+    # A dataset without partitioning uses the values in the file.
     plain = ds.dataset(folder)
     assert index.fragments(plain, day=1) == [] and len(index.fragments(plain, day=2)) == 1
 
 
 @pytest.mark.parametrize("name", ["DAY", "d%61y"])
 def test_hive_names_in_another_spelling(tmp_path, name):
-    """DuckDB compares names without case, and writers encode characters."""
+    """DuckDB compares names case-insensitively, and writers percent-encode characters."""
     write(tmp_path / f"h/{name}=1/a.parquet", {"day": pa.array([2], pa.int32())})
     index = FileIndex.build(tmp_path / "h", ["day"], tmp_path / "i")
     assert len(index.files(day=1)) == len(index.files(day=2)) == 1
@@ -238,18 +238,18 @@ def test_partitions_without_names(tmp_path):
     dataset = ds.dataset(tmp_path / "h", partitioning=parts)
     assert dataset.to_table(filter=pc.field("day") == 1).num_rows == 2
     assert len(index.fragments(dataset, day=1)) == 1
-    # A dataset of fragments has no partitioning, and the same rows.
+    # A dataset of fragments has no partitioning, but the same rows.
     again = ds.FileSystemDataset(
         list(dataset.get_fragments()), dataset.schema, dataset.format, dataset.filesystem)
     assert again.to_table(filter=pc.field("day") == 1).num_rows == 2
     assert len(index.fragments(again, day=1)) == 1
 
 
-# A4: a time that a later change may have too is not trusted.
+# A4: a time that a later change may share is not trusted.
 
 
 def same_length(path, old, new):
-    """Replaces a file by one of the same length."""
+    """Replaces a file with one of the same length."""
     write(path, {"t": [old]})
     before = path.read_bytes()
     write(path.parent.parent / "other", {"t": [new]})
@@ -259,7 +259,7 @@ def same_length(path, old, new):
 
 
 class WholeSeconds(fs.FileSystemHandler):
-    """A file system whose times are whole seconds, as those of object stores."""
+    """A file system with times in whole seconds, like object stores."""
 
     def __init__(self, step=10**9):
         self.step, self.inner, self.heads = step, fs.LocalFileSystem(), 0
@@ -356,7 +356,7 @@ def test_hidden_names_are_listed(tmp_path):
             assert [os.path.relpath(path, folder) for path, _ in index.files(t=name)] == [
                 f"{name}.parquet"], name
     assert names(index.files(t="_part")) == ["_part"] and index.files(t="absent") == []
-    # New hidden files are returned until they are known.
+    # New hidden files are returned until they are indexed.
     write(folder / "_new.parquet", {"t": ["new"]})
     assert names(index.files(t="absent")) == ["_new.parquet"]
     assert index.update() == 1 and index.files(t="absent") == []
@@ -416,7 +416,7 @@ def test_a_file_system_without_times(folder, tmp_path):
 
 @pytest.mark.parametrize("rows", [1 << 20, 122_880])
 def test_default_row_groups_of_ten_columns(tmp_path, rows):
-    """Those of pyarrow and DuckDB, with ten columns of unique values, in the default memory."""
+    """Files of pyarrow and DuckDB with ten columns of unique values fit the default memory."""
     values = np.random.default_rng(1).integers(0, 1 << 62, rows)
     table = {f"c{i}": values + i for i in range(10)}
     if rows == 1 << 20:
@@ -446,7 +446,7 @@ def test_what_is_not_indexed_is_reported(tmp_path):
     assert info["columns"]["n"]["row_groups_with_too_many_values"] == 1
     assert info["columns"]["t"]["row_groups_without_column"] == 1
     assert (info["files_known"], info["files_unknown"]) == (2, 0)
-    # An update keeps the memory.
+    # An update keeps the memory limit.
     shutil.copy(tmp_path / "d/a.parquet", tmp_path / "d/c.parquet")
     assert index.update() == 1 and list(index.left_out) == [str(tmp_path / "d/c.parquet")]
     shutil.copy(tmp_path / "d/a.parquet", tmp_path / "d/e.parquet")
@@ -472,7 +472,7 @@ def test_many_small_updates(tmp_path):
     assert names(index.files(t="77")) == ["77.parquet"] and index.files(t="absent") == []
 
 
-# 256 row groups: of 64 bits for each part and plane, 8 more are a checksum.
+# 256 row groups. For each part and plane, 64 bits of data take 8 more for a checksum.
 @pytest.mark.parametrize("values, most", [(300, 29), (100, 34), (10, 47), (20_000, 26)])
 def test_parts_follow_the_row_groups(tmp_path, values, most):
     for file in range(4):
@@ -482,7 +482,7 @@ def test_parts_follow_the_row_groups(tmp_path, values, most):
     assert index.info()["columns"]["n"]["bits_per_value"] <= most
 
 
-# D12: what a data engineer expects.
+# D12: expectations of a data engineer.
 
 
 def test_urls_and_patterns(folder, tmp_path):
@@ -513,7 +513,7 @@ def test_pickling(folder, tmp_path):
 
 
 def test_recipes_when_no_file_is_left(folder, tmp_path):
-    """As the README says: the first file of the listing has the columns, and no matching row."""
+    """As in the README: the first listed file has the columns but no matching row."""
     index = FileIndex.build(folder, ["t"], tmp_path / "i")
     for trace, rows in (("a", 1), ("absent", 0)):
         paths = [f.path for f in index.files(t=trace)] or [str(folder / "a.parquet")]

@@ -1,4 +1,4 @@
-"""Random histories of a folder: rows through an index are those of the engine alone.
+"""Random histories of a folder: queries through an index return the engine's own rows.
 
 `FILE_HISTORIES` sets the number of histories (300); each has its own folder, on the local disk or
 in fsspec's memory file system, and some on an S3 emulator if `moto` and `s3fs` are installed.
@@ -26,7 +26,7 @@ fsspec = pytest.importorskip("fsspec")
 
 
 class History:
-    """A folder of one file system, and an index of it."""
+    """A folder on one file system, and its index."""
 
     def __init__(self, source, filesystem, folder, index_path, url):
         self.source, self.fs, self.folder = source, filesystem, folder
@@ -45,7 +45,7 @@ class History:
         if self.away:
             return
         name = name or self.source.choice(NAMES)
-        # Of one length, whatever the values are.
+        # All files have the same length.
         table = pa.table({
             "t": [self.source.choice(VALUES) for _ in range(2)],
             "day": pa.array([self.source.randrange(1, 4)] * 2, pa.int32()),
@@ -73,7 +73,7 @@ class History:
             self.fs.rm(self.path(self.source.choice(names)))
 
     def move_away(self):
-        """The folder is missing, until it is back."""
+        """Moves the folder away, or back if it is away."""
         if self.url.startswith("s3://") or (not self.away and not self.existing()):
             return
         pair = (self.folder, self.folder + ".away")
@@ -127,7 +127,7 @@ class History:
                 self.index.fragments(dataset, **given), dataset.schema, dataset.format,
                 dataset.filesystem)
             assert sorted(map(str, left.to_table(filter=filter).to_pylist())) == expected
-            # Of `files`, with and without the columns of the paths.
+            # The same for `files`, with and without path columns.
             inner = [file.path.partition("://")[2] or file.path
                      for file in self.index.files(**given)]
             inner = [path if path in dataset.files else "/" + path for path in inner]

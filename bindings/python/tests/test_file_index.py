@@ -1,4 +1,4 @@
-"""An index over files: nothing that a query finds is left out, whatever became of the files."""
+"""A file index never leaves out a matching row, even after files were changed or moved."""
 
 import datetime
 import decimal
@@ -87,7 +87,7 @@ def test_fragments_have_all_rows(data):
     dataset = ds.dataset(data, partitioning="hive")
     index = FileIndex.build(dataset, ["trace", "user"], data.parent / "i")
     source, values = random.Random(2), dataset.to_table()["trace"].to_pylist()
-    # Files that the index does not know: changed, replaced and new.
+    # Unknown to the index: changed, replaced and new files.
     write(data / "day=0/0.parquet", spans(source), 3)
     write(data / "day=1/new.parquet", spans(source), 2)
     dataset = ds.dataset(data, partitioning="hive")
@@ -111,7 +111,7 @@ def test_fragments_have_all_rows(data):
             paths = {fragment.path for fragment in fragments}
             assert {str(data / "day=0/0.parquet"), str(data / "day=1/new.parquet")} <= paths
     assert read < 300 * 6
-    # The fragments of a dataset may be parts of files.
+    # Fragments of a dataset may be parts of files.
     parts = [f.subset(row_group_ids=[0]) for f in dataset.get_fragments()]
     part = ds.FileSystemDataset(parts, dataset.schema, dataset.format, dataset.filesystem)
     user = int(part.to_table()["user"][5])
@@ -141,7 +141,7 @@ def test_what_is_not_known_is_read_until_an_update(data):
     write(data / "day=0/new.parquet", new)
     write(data / "day=0/0.parquet", spans(source), 1)  # replaced
     (data / "day=1/1.parquet").unlink()
-    same = data / "day=0/2.parquet"                    # as long as before, at another time
+    same = data / "day=0/2.parquet"                    # same length, another time
     os.utime(same, ns=(1, os.stat(same).st_mtime_ns + 5_000))
     changed = {"new.parquet", "0.parquet", "2.parquet"}
     left = index.files(trace="absent")
@@ -153,11 +153,11 @@ def test_what_is_not_known_is_read_until_an_update(data):
     assert found(index, trace=new["trace"][2]) == {("new.parquet", 0)}
     assert found(index, trace=new["trace"][40].as_py()) == {("new.parquet", 1)}
     assert len((data.parent / "data.index").read_bytes()) < 3 * before
-    # New files alone are appended.
+    # Only new files are appended.
     write(data / "day=1/newer.parquet", new)
     assert index.update() == 1 and len(index) == 9
     assert found(index, trace=new["trace"][2]) == {("new.parquet", 0), ("newer.parquet", 0)}
-    # Put back in place with the same time and length, it is another inode.
+    # Copied back with the same time and length, the file has another inode.
     bytes_before, times = same.read_bytes(), os.stat(same)
     (data / "other").write_bytes(bytes_before)
     os.utime(data / "other", ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -183,7 +183,7 @@ def test_another_directory_of_names(data, tmp_path):
     os.rename(data, moved / "data")
     there = FileIndex.open(tmp_path / "data.index", moved / "data", root=moved)
     assert there.files(trace="absent") == []
-    # Other names are unknown.
+    # Files under other names are unknown.
     other = FileIndex.open(tmp_path / "data.index", moved / "data")
     assert len(other.files(trace="absent")) == 8
     with pytest.raises(ValueError, match="is not below"):
@@ -191,7 +191,7 @@ def test_another_directory_of_names(data, tmp_path):
 
 
 def test_another_file_system(data):
-    """One whose listing has no etags."""
+    """A file system whose listing has no etags."""
     below = fs.SubTreeFileSystem(str(data), fs.LocalFileSystem())
     dataset = ds.dataset("", filesystem=below, format="parquet")
     index = FileIndex.build(dataset, ["trace"], data.parent / "i")
@@ -205,7 +205,7 @@ SPECIAL = [float("nan"), -0.0, 0.1, 1e300]
 
 
 def every_type(rows=240):
-    """A column of each type that has keys. Every fifth value is NULL."""
+    """One column for each type of keys. Every fifth value is NULL."""
     number = list(range(rows))
     day = datetime.date(2026, 11, 27)
     nones = lambda values: [None if i % 5 == 4 else v for i, v in enumerate(values)]  # noqa: E731
@@ -252,7 +252,7 @@ def test_values_of_every_type_are_found(tmp_path):
     by_path = build(paths, table.column_names, false_row_groups=1e-6)
     by_dataset = FileIndex.open(tmp_path / "data.index", ds.dataset(paths))
     read = pq.read_table(tmp_path / "data/all.parquet")
-    # Each column is indexed, in a type that is known.
+    # Each column is indexed with a known type.
     assert all(len(types) == 1 for _, _, types in by_path._index.columns())
     for index in (by_path, by_dataset):
         pruned = 0
@@ -268,18 +268,18 @@ def test_values_of_every_type_are_found(tmp_path):
                     assert row // 12 in groups, (name, row, given)
                     pruned += len(groups) < 20
         assert pruned > 400
-    # Numbers by what they are equal to.
+    # Equal numbers of other types.
     assert by_path.files(f32=np.float32(0.1)) == by_path.files(f32=0.1) != []
     assert by_path.files(f64=0.0) == by_path.files(f64=-0.0) != []
     assert by_path.files(dec=decimal.Decimal("-0.20")) == by_path.files(dec=decimal.Decimal("-0.2"))
 
 
 def test_golden(tmp_path, monkeypatch):
-    """The index of a file is the one that DataFusion builds, byte by byte: its tests read the same
-    file, and the hash of the index. `BLOCKED_BLOOM_BLESS=1` writes them anew."""
+    """The index of a file equals DataFusion's byte for byte: its tests read the same file and the
+    same hash of the index. `BLOCKED_BLOOM_BLESS=1` rewrites both."""
     parquet, golden = HERE / "golden_files.parquet", HERE / "golden_files.txt"
     if os.environ.get("BLOCKED_BLOOM_BLESS"):
-        # But for types that the two read as others with the same or with other keys.
+        # Without types that the two read as different types.
         write(parquet, every_type().drop_columns(["d64", "ts_s_+02:00"]), 3)
     names = pq.read_schema(parquet).names
     size = parquet.stat().st_size
@@ -297,7 +297,7 @@ def test_golden(tmp_path, monkeypatch):
 
 
 def test_columns_of_several_types(tmp_path):
-    """A file is looked up in if its values have the keys of the type that they are read as."""
+    """A file is pruned only if its type has the same keys as the type it is read as."""
     types = {"i8": pa.int8(), "i64": pa.int64(), "u16": pa.uint16(), "bool": pa.bool_()}
     for name, data_type in types.items():
         values = pa.array([True, False] if name == "bool" else [1, 7], data_type)
@@ -313,7 +313,7 @@ def test_columns_of_several_types(tmp_path):
         return {pathlib.Path(path).stem for path, _ in index.files(v=value)}
 
     always = {"text", "two", "none"}
-    # A value that a type cannot represent equals none of its values.
+    # A value that a type cannot represent matches no row.
     assert left(index, 7) == {"i8", "i64", "u16", "bool"} | always
     assert left(index, 300) == {"bool"} | always
     for read, kept in [
@@ -430,7 +430,7 @@ def test_an_index_is_replaced_as_a_whole(data, monkeypatch):
 
 
 def test_a_full_disk_is_an_error_of_the_index(data):
-    """And not of the file that was read meanwhile."""
+    """The error does not blame the file that was being read."""
     program = f"""
 import resource
 import pytest

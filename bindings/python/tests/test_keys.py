@@ -1,4 +1,4 @@
-"""One key identity: whatever form a key comes in, it is the same key."""
+"""A key is the same key in every form."""
 
 import json
 import pathlib
@@ -48,7 +48,7 @@ def forms_of_words():
     for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
         yield str(kind), pa.array(raw, kind)
     yield "dictionary sliced", pa.array(WORDS + WORDS).dictionary_encode().slice(len(WORDS))
-    # Few of 50 values are used: they are hashed row by row.
+    # Few of the values are used, so they are hashed row by row.
     yield "large dictionary", pa.DictionaryArray.from_arrays(
         pa.array([50 + i for i in range(len(WORDS))], pa.int8()), pa.array(["no"] * 50 + WORDS)
     )
@@ -136,7 +136,7 @@ def test_single_booleans_of_numpy():
 
 @pytest.mark.parametrize("seed", [0, 1, 2**64 - 1, 0x0123_4567_89AB_CDEF])
 def test_strings_of_every_length_are_hashed_as_one_key_is(seed):
-    """Columns are hashed where they lie: by a formula of their own up to 128 bytes, in groups."""
+    """Columns are hashed in place, in groups, by a separate formula for keys of up to 128 bytes."""
     text = "".join(chr(33 + i * 7 % 90) for i in range(400))
     of_one_length = [[text[i : i + length] for i in range(70)] for length in range(300)]
     mixed = [text[i : i + i % 150] for i in range(250)] * 2
@@ -201,7 +201,7 @@ def test_a_uuid_is_its_16_bytes():
         for id in ids:
             assert call(filter, id) and id in filter
         assert filter == expected
-    # With other keys, and with None, in one list.
+    # UUIDs, other keys and None in one list.
     mixed = BloomFilter(3000, 1e-8)
     mixed.update([ids[1], "a", None, 7, (ids[1], 7), b"b", ids[2]])
     assert len(mixed) == 6 and mixed.contains([raw[1], raw[2], "a", 7, (raw[1], 7), "b"]).all()
@@ -216,7 +216,7 @@ LAYOUT_ROWS = 2500
 
 
 def columns_of_every_layout():
-    """A name, whether rows are wide, and a list of keys with the column that has just these."""
+    """A name, whether rows are wide, and a list of keys with the column of exactly these keys."""
     numbers = [i * 37 % 251 - 125 for i in range(LAYOUT_ROWS)]
     names = [f"{i}" * (1 + i % 9) for i in range(LAYOUT_ROWS)]
     raw = [name.encode() for name in names]
@@ -229,7 +229,7 @@ def columns_of_every_layout():
         yield kind, names
     for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
         yield kind, raw
-    # Rows of 999 bytes are staged 65 at a time, by the limit of 64 KiB.
+    # Rows of 999 bytes are staged 65 at a time because of the 64 KiB limit.
     for width in (16, 999):
         yield pa.binary(width), [(name * width)[:width] for name in raw]
     long = [name * 120 for name in names]
@@ -245,8 +245,8 @@ def columns_of_every_layout():
 
 
 def of_layout(keys, kind, sparse):
-    """The column, of a dictionary with its NULLs among the indices, its values in another order
-    and, if `sparse`, more values than are hashed beforehand."""
+    """Returns the keys as a column. A dictionary has its NULLs in the indices, its values in
+    another order and, if `sparse`, more values than are hashed in advance."""
     if not isinstance(kind, pa.DictionaryType):
         return pa.array(keys, kind)
     values = sorted({key for key in keys if key is not None}, reverse=True)
@@ -265,7 +265,7 @@ LAYOUTS = list(columns_of_every_layout())
 @pytest.mark.parametrize("nulls", [False, True])
 @pytest.mark.parametrize("at", range(len(LAYOUTS)), ids=[f"{kind}" for kind, _ in LAYOUTS])
 def test_rows_of_every_layout_wherever_they_are(at, nulls):
-    """With an offset, other rows before and after, NULL, chunks, and beside other columns."""
+    """Columns with an offset, surrounding rows, NULL, chunks, and next to other columns."""
     kind, keys = LAYOUTS[at]
     if nulls:
         keys = [None if i % 7 == 3 else key for i, key in enumerate(keys)]
@@ -277,7 +277,7 @@ def test_rows_of_every_layout_wherever_they_are(at, nulls):
         for sparse in (False, True):
             if sparse and not isinstance(kind, pa.DictionaryType):
                 continue
-            # Sliced ones keep what was there before and after them.
+            # Slices keep the rows before and after them.
             sliced = of_layout(keys, kind, sparse).slice(start, rows)
             middle = rows // 3
             chunks = pa.chunked_array(
@@ -291,7 +291,7 @@ def test_rows_of_every_layout_wherever_they_are(at, nulls):
                 assert found == expected, (start, end, sparse)
                 answers = [None if key is None else True for key in key_of]
                 assert expected.contains(column, threads=2).to_pylist() == answers
-            # Rows of several columns: NULL in any is no key.
+            # Rows of several columns: a NULL in any column makes the row NULL.
             beside = [
                 pa.array(other).slice(start, rows), sliced, pa.array(number).slice(start, rows),
             ]
@@ -359,7 +359,7 @@ def test_rows_of_columns_are_tuples():
         assert by_columns == by_row
         assert np.asarray(by_row.contains(keys=columns, threads=2)).all()
     assert ("a", 1) not in by_row and ("a", 0) in by_row
-    # A column by itself is not a row of one.
+    # A single column is not a list of one-part tuples.
     assert key_hash(("a",)) != key_hash("a")
     with_null = [pa.array(["a", None, "a"]), pa.array([0, 1, None])]
     assert by_row.contains(with_null).to_pylist() == [True, None, None]
@@ -383,7 +383,7 @@ def test_nulls():
         assert filter.contains(pa.nulls(3)).to_pylist() == [None] * 3
         assert filter.contains(pl.Series([None, None])).to_list() == [None] * 2
         assert filter.contains(pd.Series([1, None], dtype="Int64")).tolist() == [False, False]
-        # A NULL of the dictionary, and one of the indices, whose index may be any.
+        # A NULL in the dictionary, and one in the indices with an arbitrary index.
         values = pa.array(["a", None, "b"])
         indices = pa.array([0, 1, 2, None], pa.int8())
         assert filter.contains(pa.DictionaryArray.from_arrays(indices, values)).to_pylist() == [
@@ -408,7 +408,7 @@ def test_nulls_at_any_place(nulls_at, threads):
         column = pa.array(
             [None if mask[i] else str(i) if kind != pa.int64() else i for i in range(n)], kind
         )
-        # Chunks that do not begin at a multiple of 64.
+        # Chunks that do not start at a multiple of 64 rows.
         column = pa.chunked_array(
             [column.slice(0, 1000), column.slice(1000, 33), column.slice(1033)]
         )
@@ -433,7 +433,7 @@ def test_kinds_of_answers():
             and answers.dtype == bool
             and answers.tolist() == [True, False]
         )
-        answers[0] = False  # the caller's own
+        answers[0] = False  # the caller owns the answers
     assert isinstance(filter.contains(pa.array(["a"])), pa.BooleanArray)
     assert isinstance(filter.contains(pa.chunked_array([["a"]])), pa.BooleanArray)
     assert filter.contains(pl.Series(["a", "b"])).dtype == pl.Boolean
@@ -462,7 +462,7 @@ NUMBERS_OF = st.integers(-(2**63), 2**63 - 1)
 
 
 def forms(draw_texts, draw_numbers):
-    """Every way to write a list of texts and one of numbers as a batch."""
+    """Every way to pass a list of texts and a list of numbers as a batch."""
     texts = [text for text in draw_texts if text is not None]
     yield draw_texts, draw_texts
     for kind in (pa.string(), pa.large_string(), pa.string_view()):
@@ -471,7 +471,7 @@ def forms(draw_texts, draw_numbers):
     yield draw_texts, pa.array(draw_texts, pa.string()).dictionary_encode()
     yield draw_texts, pl.Series(draw_texts, dtype=pl.String)
     yield texts, np.array(texts, dtype=np.dtypes.StringDType())
-    # NumPy has no zeros at the end.
+    # NumPy drops trailing zeros.
     plain = [text.rstrip("\0") for text in texts]
     yield plain, np.array(plain, dtype=str)
     yield plain, np.array([text.encode() for text in plain], dtype=bytes)
@@ -553,7 +553,7 @@ def test_add_new_of_long_batches():
 
 
 def test_long_keys():
-    """Keys larger than what is copied at a time."""
+    """Keys larger than one copy."""
     texts = [str(i) * (1 + i * 7000) for i in range(40)]
     one_by_one = BloomFilter(100, 1e-8)
     for text in texts:
@@ -575,7 +575,7 @@ def test_long_keys():
 
 
 def test_no_wrong_answers(monkeypatch):
-    """`bench/answers.py` with 2 M keys; by itself it takes any number."""
+    """Runs `bench/answers.py` with 2 M keys; the script accepts any number."""
     monkeypatch.syspath_prepend(FOLDER.parent / "bench")
     import answers
 
@@ -589,7 +589,7 @@ class Text(str):
 
 @pytest.mark.parametrize("make", [lambda: BloomFilter(1000), lambda: ScalableBloomFilter(0.001)])
 def test_one_key_at_a_time_is_the_same_in_all_ways(make, tmp_path):
-    """The C functions of the public classes, those of PyO3 for other keys, and batches."""
+    """C functions of the public classes, PyO3's functions for other keys, and batches agree."""
     keys = [
         "apple", "ä", "", Text("b"), b"c", 7, -1, 2**63 - 1, -(2**63), 2**64 - 2, True, ("a", 1),
         np.int64(9), np.str_("d"),
@@ -627,7 +627,7 @@ def test_one_key_at_a_time_is_the_same_in_all_ways(make, tmp_path):
 
 
 def test_lists_of_one_type_and_of_several_are_the_same():
-    """The first are hashed in place, the others with counted references, 1,024 items at a time."""
+    """Early items are hashed in place, later ones with counted references, 1,024 at a time."""
     words = [f"word {i}" * (i % 4) for i in range(3000)]
     for same in (words, [word.encode() for word in words], list(range(-1500, 1500))):
         for odd in (None, ("a", 1), Text("b"), 2**64 - 1, "c", 3):

@@ -1,4 +1,4 @@
-"""Lookups within other libraries: expressions of Polars."""
+"""Lookups inside other libraries: Polars expressions."""
 
 import numpy as np
 import polars as pl
@@ -39,16 +39,16 @@ def test_expressions_of_polars(seen, tmp_path):
             assert rows.schema["found"] == rows.schema["x"] == pl.Boolean
             count = lazy.filter(found).select(pl.len()).collect(engine=engine).item()
             assert count == len(expected)
-    # Without rows, and NULL alone.
+    # No rows, and only NULL.
     assert frame.head(0).filter(found).height == 0
     assert pl.select(pl.lit(None, pl.String).bloom.contains(seen)).to_series().to_list() == [None]
-    # In groups it is by rows, too.
+    # Groups are looked up by rows, too.
     groups = frame.group_by("other").agg(found.sum().alias("n"))
     assert groups["n"].item() == len(expected)
 
 
 def test_expressions_are_streamed(seen):
-    """Batch by batch, not as one column."""
+    """A streaming query is looked up batch by batch, not as one column."""
     lengths = []
 
     class Watch:

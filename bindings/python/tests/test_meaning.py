@@ -1,5 +1,6 @@
-"""A value means the same for a Parquet column in every form, or it is refused: the table "What an
-input means" in docs/testing.md."""
+"""A key means the same value of a Parquet column in every form, or it is refused.
+
+See the table "What an input means" in docs/testing.md."""
 
 import datetime
 import decimal
@@ -29,7 +30,7 @@ def column(values, type):
     return pa.array(values, type)
 
 
-# The column, keys that mean its value, keys of other values, and keys that are refused.
+# For each type: the column, keys for its value, keys for other values, and refused keys.
 TYPES = {
     "decimal32": (column([D("5.00")], pa.decimal128(9, 2)),
                   [5, D("5"), D("5.00"), 5.0, "5", "5.0", "5e0", np.int64(5), pa.scalar(5)],
@@ -123,7 +124,7 @@ def test_a_file_without_the_column_must_be_read(tmp_path):
     write(path, pa.array([1, 2]))
     with pytest.warns(UserWarning, match='no column "other": all row groups must be read'):
         assert parquet_row_groups(path, "other", [1]) == [0]
-    # So must columns without filters, whatever their type is.
+    # Columns of any type without filters must be read, too.
     for values, key in ((pa.array([True]), True), (pa.array([None]), 1)):
         pq.write_table(pa.table({"c": values}), path)
         assert parquet_row_groups(path, "c", [key]) == [0]
@@ -145,7 +146,7 @@ def test_a_filter_without_a_bit_is_damaged(tmp_path):
     with pytest.warns(UserWarning, match="no bit set.*maybe"):
         assert "a" in stored and "z" in stored
     assert "no bit set" in stored.describe()["column_chunks"][0]["error"]
-    # It is right where there are only NULLs.
+    # A filter without a bit is correct if there are only NULLs.
     write(path, pa.array([None, None], pa.string()))
     assert parquet_row_groups(path, "c", ["a"]) == []
 

@@ -1,4 +1,4 @@
-"""What is refused, and what cannot be broken."""
+"""Bad input is refused, and misuse breaks nothing."""
 
 import ctypes
 import datetime
@@ -69,7 +69,7 @@ REFUSED = {
     "list of lists": ([["a"], ["b"]], "key 0: .*list of arrays"),
     "tuple with a float": ([("a", 1), ("a", 1.5)], "key 1: .*float"),
     "nested tuple": ([("a", ("b",))], "key 0: .*tuple"),
-    # Types that are kept as one that is a key.
+    # Types with the storage of a key type.
     "polars objects": (pl.Series(["a"], dtype=pl.Object), "Polars' type Object: give series.to_l"),
     "a column of polars objects": (
         [pl.Series(["a"]), pl.Series(["a"], dtype=pl.Object)], "Polars' type Object",
@@ -242,7 +242,7 @@ def test_a_list_that_changes_while_it_is_read(filter):
             return 3
 
     keys[5] = Shrinks()
-    # What was taken before it changed, and nothing behind the new end.
+    # Keys taken before the list changed, and none after its new end.
     assert len(filter.add_new(keys)) == 1024
     grows = ["x"] * 100
 
@@ -311,7 +311,7 @@ def array(kind, length, buffers, offset=0, null_count=0, **more):
 
 
 def again(keys):
-    """The same keys of a producer that was not used."""
+    """The same keys from a fresh producer."""
     return producer(*keys.arguments) if hasattr(keys, "arguments") else keys
 
 
@@ -372,7 +372,7 @@ def test_arrow_that_lies(filter):
                 filter.contains(again(keys), threads=threads)
             with pytest.raises(ValueError, match=text):
                 filter.update(again(keys), threads=threads)
-    # Beyond the bytes where a group of keys ends: the next one's first offset is less.
+    # The last offset of a group is out of bounds; the next group starts at a smaller one.
     for kind, width in ((pa.string(), "i4"), (pa.large_string(), "i8")):
         offsets = np.arange(131, dtype=width)
         offsets[64] = 2000
@@ -380,12 +380,12 @@ def test_arrow_that_lies(filter):
             ValueError, match="key 63: its bytes end at offset 2000, expected 63 to 130"
         ):
             filter.contains(array(kind, 130, [None, offsets, b"x" * 130]))
-    # The index counts from the start of a column of several chunks.
+    # The index counts from the start of the column, across chunks.
     chunks = pa.chunked_array([pa.array(["a"] * 3000), bad[0][0]])
     for threads in (1, 2):
         with pytest.raises(ValueError, match="key 3001: its bytes end at offset 3"):
             filter.contains(chunks, threads=threads)
-    # In a NULL, an index and a view may be anything.
+    # The index or view of a NULL is arbitrary.
     indices = array(pa.int8(), 2, [b"\x01", np.array([0, 99], "i1")], null_count=1)
     assert filter.contains(
         pa.DictionaryArray.from_arrays(indices, pa.array(["a"]), safe=False)
@@ -443,7 +443,7 @@ released = []
 
 @RELEASE
 def release(pointer):
-    # `release` is two words further on in one of the structures; the calls are what counts.
+    # One structure has `release` two words later; only the calls matter here.
     released.append(pointer)
 
 
@@ -452,7 +452,7 @@ NEW.restype, NEW.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p,
 
 
 def producer(format, length, null_count, offset, buffers, metadata=None):
-    """A producer of an array with any numbers."""
+    """A producer of an array with arbitrary numbers."""
     kept = [None if b is None else ctypes.create_string_buffer(b, len(b)) for b in buffers]
     pointers = (ctypes.c_void_p * max(len(kept), 1))(
         *[None if b is None else ctypes.addressof(b) for b in kept]
@@ -524,7 +524,7 @@ def test_metadata_of_a_type(filter):
         ([other, (b"", b""), (name, b"arrow.uuid")], b"w:16", None),
     ]:
         for unaligned in (0, 1):
-            # At an odd address: the interface promises none.
+            # An odd address: the interface promises no alignment.
             kept = ctypes.create_string_buffer(b"x" * unaligned + metadata(*pairs))
             keys = producer(format, 1, 0, 0, [None, bytes([1]) + bytes(15)])
             ctypes.c_void_p.from_address(
@@ -590,7 +590,7 @@ def test_a_producer_that_is_right(filter):
 
 
 def test_an_array_that_changes_during_the_call():
-    """Any answers, and no crash; what does not change is found."""
+    """Answers are arbitrary, but nothing crashes, and unchanged keys are found."""
     filter = BloomFilter(100_000)
     numbers = np.arange(100_000)
     offsets = np.arange(0, 5 * 50_001, 5, dtype="i4")

@@ -1,4 +1,4 @@
-"""Files and bytes: what is kept, what it costs, and what is there after a crash."""
+"""Stored filters: round trips, costs, and files after a crash."""
 
 import array
 import copy
@@ -29,7 +29,7 @@ from blocked_bloom import (
 )
 
 FORMATS = pathlib.Path(__file__).parents[3] / "crates/formats/tests/fixtures"
-# Files that may not be in the repository.
+# Files that may be missing from the repository.
 FIXTURES = pathlib.Path(
     os.environ.get("BLOCKED_BLOOM_FIXTURES", pathlib.Path(__file__).parents[4] / "shared/fixtures")
 )
@@ -179,7 +179,7 @@ def child(code):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_of_large_files(tmp_path):
-    """Of 1 GB with BLOCKED_BLOOM_LARGE, else of 200 MB."""
+    """Files of 1 GB with BLOCKED_BLOOM_LARGE, else of 200 MB."""
     size = (1 << 30) if os.environ.get("BLOCKED_BLOOM_LARGE") else 200 << 20
     path = tmp_path / "large"
     child(f"BloomFilter({size // 10 * 8}, bits_per_key=10).save({str(path)!r})")
@@ -217,14 +217,14 @@ def test_save_keeps_mode_and_links(small, tmp_path):
         path.chmod(mode)
         small.save(path)
         assert path.stat().st_mode & 0o7777 == mode and path.read_bytes() == small.to_bytes()
-    # A new file has what the umask leaves.
+    # A new file gets the mode that the umask allows.
     old = os.umask(0o027)
     try:
         small.save(tmp_path / "new")
     finally:
         os.umask(old)
     assert (tmp_path / "new").stat().st_mode & 0o7777 == 0o640
-    # Of links the target is written, whether it is there or not.
+    # Writing through a link writes its target, even if that does not exist.
     for target in ("f", "absent"):
         link = tmp_path / f"link to {target}"
         link.symlink_to(target)
@@ -236,7 +236,7 @@ def test_save_keeps_mode_and_links(small, tmp_path):
 def test_save_writes_into_a_fifo(small, tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    # It has a reader, and space for the filter if that is of less than a page.
+    # There is a reader, and the FIFO has space for a filter smaller than a page.
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     path = tmp_path / "small"
     size = BloomFilter(10).save(path)
@@ -244,7 +244,7 @@ def test_save_writes_into_a_fifo(small, tmp_path):
     assert small.save(fifo) == size and fifo.is_fifo()
     assert os.read(reader, 1 << 16) == path.read_bytes()
     os.close(reader)
-    # Without a reader it waits, and with one that reads nothing: Ctrl-C ends both.
+    # It waits if there is no reader or the reader is idle; Ctrl-C ends both.
     for reader in (None, os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)):
         code = f"BloomFilter(1_000_000).save({str(fifo)!r})"
         process = subprocess.Popen(
@@ -265,7 +265,7 @@ def test_save_writes_into_a_fifo(small, tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mknod"), reason="a device")
 def test_save_writes_into_a_device(small, tmp_path):
-    """Into nodes of this test's own: a wrong save as root would replace the machine's."""
+    """Uses its own device nodes: as root, a faulty save would replace the system's."""
     for name, number, full in (("null", 3, False), ("full", 7, True)):
         node = tmp_path / name
         try:
@@ -294,7 +294,7 @@ def test_save_with_the_longest_names(small, tmp_path):
 
 
 def test_files_that_a_killed_process_left_are_in_nobodys_way(tmp_path):
-    """A process in a container may have the id of the one that was killed."""
+    """A process in a container may have the same id as the killed one."""
     code = f"""
         import os
         folder = {str(tmp_path)!r}
@@ -402,7 +402,7 @@ def test_redisbloom(name):
     keys, expected = [bytes.fromhex(row[0]) for row in rows], [row[2] == "1" for row in rows]
     assert filter.contains(keys).tolist() == expected and 0 < sum(expected) < len(expected)
     assert filter.contains([key.decode() for key in keys]).tolist() == expected
-    # Redis has numbers as their digits.
+    # Redis stores numbers as their digits.
     assert filter.contains([7, -7]).tolist() == filter.contains(["7", "-7"]).tolist()
 
 
@@ -504,7 +504,7 @@ def test_numbers_of_stored_filters(tmp_path):
         assert filter.contains(pa.array(["5", "6", None])).to_pylist() == [True, False, None]
         assert 5 in filter and "5" in filter and 6 not in filter
     small, large = (blocked_bloom.open(path, column=column) for column in table.column_names)
-    # The bits of unsigned numbers.
+    # Unsigned numbers are looked up by their bits.
     assert 2**32 - 7 in small and 2**32 - 7 not in large and 2**64 - 7 in large
     assert small.contains(np.array([2**32 - 7], "u4")).all()
     assert large.contains(np.array([2**64 - 7], "u8")).all()
@@ -517,7 +517,7 @@ def test_numbers_of_stored_filters(tmp_path):
 
 
 def test_the_key_that_is_wrong_is_named(tmp_path):
-    """Of a column that has rows without a key, and of further chunks."""
+    """The error names the index in a column with NULLs and several chunks."""
     path = tmp_path / "t.parquet"
     table = pa.table({"four": pa.array([b"abcd"], pa.binary(4))})
     pq.write_table(table, path, bloom_filter_options={"four": {"ndv": 10, "fpp": 0.01}})
@@ -531,7 +531,7 @@ def test_the_key_that_is_wrong_is_named(tmp_path):
 
 
 def test_stored_filters_take_little_more_than_filters(tmp_path):
-    """In CPU time of one process, interleaved; measured: 1.2 to 1.6, numbers 3.5. It was 9."""
+    """Ratio of CPU times, interleaved. Measured: 1.2 to 1.6, numbers 3.5; formerly 9."""
     stored, keys, _ = sst()
     keys, numbers = keys * 4, np.arange(20_000)
     source = tmp_path / "t.parquet"
@@ -559,7 +559,7 @@ def test_stored_filters_take_little_more_than_filters(tmp_path):
 
 
 def test_formats_that_are_given(tmp_path):
-    # A filter of Parquet without its file does not say which type it is for.
+    # A Parquet filter without its file does not record its type.
     source = tmp_path / "t.parquet"
     ids = np.arange(1000)
     pq.write_table(
@@ -577,7 +577,7 @@ def test_formats_that_are_given(tmp_path):
         assert filter.contains(ids + 10**6).sum() < 10
     with pytest.raises(ValueError, match='unknown type "int63" .supported: int32, int64'):
         blocked_bloom.open(bare, type="int63")
-    # Blocks and eight bytes, which have no mark.
+    # Blocks and eight bytes, without a magic number.
     filter = BloomFilter(1000)
     filter.update(["apple", "banana"])
     data, compact = filter.to_bytes(), tmp_path / "compact"
@@ -587,7 +587,7 @@ def test_formats_that_are_given(tmp_path):
     stored = blocked_bloom.open(compact, format="compact")
     assert stored.format_name == "compact"
     assert stored.contains(["apple", "banana", "cherry"]).tolist() == [True, True, False]
-    # A name without a version, and one with a wrong one.
+    # File names without a version or with a wrong one.
     keys = (FORMATS / "cassandra/keys.txt").read_text().split()
     for name in ("Filter.db", "me-1-big-Filter.db", "filter"):
         path = tmp_path / name
@@ -675,7 +675,7 @@ def test_options_of_other_formats_are_no_options_of_a_filter_of_this_project(mak
 
 
 def test_dates_and_times_of_parquet(tmp_path):
-    """Dates and times are looked up in the unit of the column; those of other types are refused."""
+    """Dates and times are looked up in the column's unit; keys of other types are refused."""
     day, noon = datetime.date(2020, 2, 29), datetime.datetime(2020, 2, 29, 12)
     table = pa.table({"day": [day], "time": pa.array([noon], pa.timestamp("us")), "id": [7]})
     path = tmp_path / "t.parquet"
@@ -764,7 +764,7 @@ def test_mmap_reads_the_blocks_of_no_part_unless_it_verifies(tmp_path, make):
     ):
         with pytest.raises(FormatError):
             open(path)
-    # Headers and lengths are verified in any case.
+    # Headers and lengths are always verified.
     for bad in (
         damaged[:-64], damaged + bytes(64), bytes([damaged[0] ^ 1]) + damaged[1:],
         damaged[:70] + bytes([damaged[70] ^ 1]) + damaged[71:],
@@ -797,7 +797,7 @@ def test_a_filter_that_is_too_full_warns_once(add):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         add(filter, range(2000))
-        # Keys that are there do not make it fuller.
+        # Repeated keys do not fill it further.
         for _ in range(5):
             add(filter, range(2000))
     with pytest.warns(

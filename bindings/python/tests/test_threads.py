@@ -1,4 +1,4 @@
-"""Threads: the same answers as one, and nothing waits for ever."""
+"""Several threads get the same answers as one, and nothing waits forever."""
 
 import os
 import pathlib
@@ -33,7 +33,7 @@ def test_threads_of_a_call_agree(make):
     "make", [lambda: BloomFilter(400_000), lambda: ScalableBloomFilter(0.01, first_keys=1000)]
 )
 def test_threads_at_once(make):
-    """Four threads add and look up in all ways; nothing that was added is missing."""
+    """Four threads add and look up in all ways; no added key is missing."""
     filter, failures = make(), []
     parts = [np.arange(i * 100_000, (i + 1) * 100_000) for i in range(4)]
 
@@ -85,7 +85,7 @@ def test_two_filters_that_are_merged_into_each_other():
 
 
 def test_a_generator_that_uses_the_filter():
-    """Keys are taken from their iterator while nothing is locked."""
+    """Keys are taken from their iterator while no lock is held."""
     filter = BloomFilter(10_000)
 
     def keys():
@@ -118,12 +118,12 @@ def test_threads_are_no_more_than_cores_and_rows_need():
         filter.contains(rows, threads=threads)
     over.set()
     watcher.join()
-    # Those of a call that is over may take a moment to end.
+    # Threads of a finished call may take a moment to end.
     assert before <= most[0] <= before + 3 * len(os.sched_getaffinity(0))
 
 
-# The keys are one number, 3 * 10**9 times. That the call has begun is known by the time that the
-# process has run since there is nothing else to do; the thread that waits for it sleeps.
+# The keys are one number, repeated 3 * 10**9 times. The CPU time of the process shows that the call
+# has begun, because the waiting thread sleeps and nothing else runs.
 CHILD = """
     import threading
     import time
@@ -171,7 +171,7 @@ def test_ctrl_c_is_answered(call):
         line = process.stdout.readline()
         process.send_signal(signal.SIGINT)
         assert "KeyboardInterrupt" in process.communicate()[1]
-        # Seconds that it has run, whatever else the machine does: the whole call takes more.
+        # CPU seconds, which do not depend on the machine's load. The whole call takes longer.
         of_call, until_then = map(float, line.split())
         assert of_call < 2 and seconds_of_children() - before - until_then < 2
     finally:
@@ -184,7 +184,7 @@ def test_ctrl_c_is_answered(call):
     "make", [lambda: BloomFilter(100_000), lambda: ScalableBloomFilter(0.01, first_keys=100)]
 )
 def test_forks_beside_threads(make):
-    """A child finds each filter whole, and no lock that nobody would ever give back."""
+    """A child finds each filter complete, and no lock that stays held forever."""
     filter, other, over = make(), make(), threading.Event()
     rows = np.arange(50_000)
 

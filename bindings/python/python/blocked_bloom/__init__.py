@@ -1,4 +1,4 @@
-"""Bloom filters for whole columns of keys: NumPy, Arrow, Polars, pandas, or lists, and key by key.
+"""Bloom filters for whole columns of keys (NumPy, Arrow, Polars, pandas, lists) and single keys.
 
 >>> from blocked_bloom import BloomFilter
 >>> seen = BloomFilter(1_000_000, fpr=0.01)
@@ -30,4 +30,4 @@ __all__ = [
     "key_hash",
     "parquet_row_groups",
 ]
-# Not open, which "import *" would put in the place of Python's own.
+# `open` is left out: "import *" would replace Python's own.

@@ -26,10 +26,10 @@ _Key: TypeAlias = str | bytes | int | UUID | tuple[str | bytes | int | UUID, ...
 # A value of a Parquet column.
 _Value: TypeAlias = str | bytes | int | float | Decimal | date | time | UUID
 # A NumPy array; an object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, Polars, pandas);
-# an iterable of keys; a list or tuple of such columns, whose rows are the keys. These have no
+# an iterable of keys; or a list or tuple of such columns, whose rows are the keys. They have no
 # common type.
 _Keys: TypeAlias = Any
-# What the keys' library has for booleans: numpy.ndarray, pyarrow.BooleanArray, polars.Series.
+# Booleans of the keys' library: numpy.ndarray, pyarrow.BooleanArray or polars.Series.
 _Answers: TypeAlias = Any
 _Path: TypeAlias = str | os.PathLike[str]
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 __all__ = ["FileIndex", "RowGroups"]
 
 _Path: TypeAlias = str | os.PathLike[str]
-# A path, paths, or a pyarrow.dataset.FileSystemDataset, which has no type.
+# A path, several paths, or a pyarrow.dataset.FileSystemDataset, which is untyped.
 _Data: TypeAlias = _Path | Iterable[_Path] | Any
 _Progress: TypeAlias = Callable[[int, int, str], object]
 

@@ -1,4 +1,4 @@
-"""Filters in expressions of Polars: with this module imported, expressions have `.bloom`.
+"""Filters in Polars expressions: after this module is imported, expressions have `.bloom`.
 
 >>> import polars as pl
 >>> import blocked_bloom.polars
@@ -24,10 +24,10 @@ class Bloom:
         self._expr = expr
 
     def contains(self, filter: Filter | StoredFilter) -> pl.Expr:
-        """Which keys may be in the filter: False is certainly absent, and NULL is NULL.
+        """Returns which keys may be in the filter; False means certainly absent, NULL stays NULL.
 
-        Of `pl.struct("tenant", "id")` the keys are the rows of these columns. Batches of a
-        streaming query are looked up one by one.
+        The keys of `pl.struct("tenant", "id")` are the rows of both columns. A streaming query
+        looks up one batch at a time.
         """
 
         def contains(keys: pl.Series) -> pl.Series:
