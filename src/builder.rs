@@ -83,8 +83,8 @@ struct EagerFilter {
     found: Found,
 }
 
-/// Hashes buffered so that they can be appended to a builder in batches (0.67 of the time of
-/// appending one by one). They are also appended if a key panics.
+/// Hashes buffered so that they can be appended to a builder in batches, which takes 0.67x the time
+/// of appending one by one. They are also appended if a key panics.
 struct Pending<B: BorrowMut<BloomFilterBuilder>> {
     builder: B,
     hashes: [u64; HASHED_AT_ONCE],

@@ -1,4 +1,4 @@
-//! The probe scheme in plain scalar Rust: which bits of which block a hash sets and tests.
+//! The probe scheme in plain scalar Rust: the block and the bits that a hash sets and tests.
 //!
 //! This module has no `unsafe` code and no SIMD, and knows nothing about filters, keys or files.
 //! Tests compare every kernel with it, so it is written to be read.

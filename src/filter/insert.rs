@@ -62,7 +62,7 @@ macro_rules! insert_methods {
         /// If threads insert a key into a shared filter at the same time, each may find it new. A
         /// call that starts after another one returned does not.
         ///
-        /// Cost: up to 1.4 of the time of [`insert_batch`](Self::insert_batch).
+        /// Cost: up to 1.4x the time of [`insert_batch`](Self::insert_batch).
         ///
         /// # Errors
         ///

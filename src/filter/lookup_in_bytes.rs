@@ -21,8 +21,8 @@ impl BloomFilter {
     /// container must have verified the bytes.
     ///
     /// Cost: reads two cache lines, one of the header and one of the block. In the cache this takes
-    /// twice the time of [`contains_hash`](Self::contains_hash) and about a tenth of the time of
-    /// opening the filter. Keep filters open if possible.
+    /// 2x the time of [`contains_hash`](Self::contains_hash) and about 0.1x the time of opening the
+    /// filter. Keep filters open if possible.
     ///
     /// [`to_compact_bytes`](Self::to_compact_bytes) has an example.
     #[inline]

@@ -50,8 +50,8 @@ fn flips_16(seed: u64) -> [u64; 2] {
     ]
 }
 
-/// Fewer keys are hashed one by one. Relative to that, staging takes 1.5 times as long for 16
-/// slices, 0.8 for 64 slices, and 0.5 for 16 arrays (Zen 5).
+/// Fewer keys are hashed one by one. Staging takes 1.5x the time of that for 16 slices, 0.8x for 64
+/// slices, and 0.5x for 16 arrays (Zen 5).
 const MIN_KEYS: usize = 32;
 
 /// Fewer integers are hashed one by one: selecting the vectors takes the time of hashing one key.

@@ -130,7 +130,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
 
 /// Loads the low and the high half of a hash separately. After a single load of both, the compiler
 /// moves the high half through a general register to a vector's first lane and then to the others:
-/// three instructions instead of one broadcasting load, 10 % of the time of a query in the
+/// three instructions instead of one broadcasting load, which cost 10 % of a query in the
 /// first-level cache (Zen 3).
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -145,7 +145,7 @@ fn halves(hash: &u64) -> [u32; 2] {
 
 /// Returns its arguments unchanged, but keeps the compiler from merging their loads with the
 /// shuffles. On Zen 3, `vpermd` takes 2.0 cycles with its table in memory and 1.35 with the table
-/// in a register: 3 % of the time of a query in the first-level cache, 10 % in the second.
+/// in a register. The difference is 3 % of a query in the first-level cache, 10 % in the second.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn keep_in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {

@@ -21,10 +21,10 @@ pub(crate) struct Tuning {
     pub(super) level: u8,
 }
 
-/// With AVX-512, calls of 16 to 64 hashes without prefetching take 0.54 to 1.0 of the time of calls
-/// with it at 1 M and 2 M keys, but up to 1.9 at 3 M while other programs fill the third level.
-/// Prefetching in groups takes 1.08 to 1.26 of the time of prefetching between tests at 1 M to 3 M
-/// keys; 64 hashes ahead take 1.0 to 1.3 of the time of 128. The first level has few buffers:
+/// With AVX-512, calls of 16 to 64 hashes without prefetching take 0.54x to 1.0x the time of calls
+/// with it at 1 M and 2 M keys, but up to 1.9x at 3 M while other programs fill the third level.
+/// Prefetching in groups takes 1.08x to 1.26x the time of prefetching between tests at 1 M to 3 M
+/// keys; 64 hashes ahead take 1.0x to 1.3x the time of 128. The first level has few buffers:
 /// loading lines into it takes 10 ns a key at 100 M keys, into the second level 4 ns. The value for
 /// aarch64 is not measured.
 const ZEN_4: Tuning = Tuning {
@@ -35,15 +35,15 @@ const ZEN_4: Tuning = Tuning {
     level: if cfg!(target_arch = "aarch64") { 1 } else { 2 },
 };
 
-/// With AVX2, calls of 128 to 4,096 hashes or keys that prefetch between tests take 0.6 to 0.85 of
+/// With AVX2, calls of 128 to 4,096 hashes or keys that prefetch between tests take 0.6x to 0.85x
 /// the time of groups at 3 M to 100 M keys. Groups in the first level are not faster, and short
 /// calls take the same time with either level.
 const ZEN_3: Tuning = Tuning { groups: usize::MAX, ..ZEN_4 };
 
-/// The third level is faster here. Without prefetching, calls of 32 and 64 keys take 0.46 to 0.69
-/// of the time at 1 M keys and 0.72 to 0.78 at 3 M; calls of 256 and 1,024 take 0.85 to 0.91 at
-/// 1 M and 1.2 at 3 M. Prefetching into the first level takes 0.76 of the time of the second level
-/// at 10 MiB and 0.92 at 100 MiB.
+/// The third level is faster here. Calls without prefetching, relative to calls with it: 32 and 64
+/// keys take 0.46x to 0.69x the time at 1 M keys and 0.72x to 0.78x at 3 M; 256 and 1,024 keys take
+/// 0.85x to 0.91x at 1 M and 1.2x at 3 M. Prefetching into the first level takes 0.76x the time of
+/// the second level at 10 MiB and 0.92x at 100 MiB.
 const ZEN_5: Tuning = Tuning { short_calls: 5, long_calls: 2, level: 1, ..ZEN_4 };
 
 type TuningRow = (&'static [u8; 12], u32, RangeInclusive<u32>, Tuning);

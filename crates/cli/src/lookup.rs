@@ -16,11 +16,12 @@ pub(crate) struct LookupArgs {
     #[arg(long, value_name = "RULE", value_parser = parse_prefix)]
     pub(crate) prefix: Option<Prefix>,
 
-    /// Column of a Parquet file, its path joined by dots. Lines are values of the column's physical
-    /// type: decimal numbers (of a date or a timestamp the number that is stored), or the bytes of
-    /// byte arrays, of fixed ones as many as the schema says; with --hex the plain-encoded bytes.
-    /// Without --hex, zeros are looked up with both signs. Or column of an index of files, if it
-    /// has several
+    /// Column of a Parquet file, its path joined by dots, or of an index of files with several
+    /// columns. Lines are values of the column's logical type: decimal numbers, dates and times as
+    /// in ISO 8601 (2026-01-31, 12:00:00.25, or 2026-01-31T12:00:00Z, with a zone if and only if
+    /// the column is in UTC) or the number that the column stores, UUIDs in hexadecimal digits, or
+    /// text. A value that the column cannot hold exactly is an error. Zeros are looked up with both
+    /// signs. With --hex, lines are plain-encoded bytes
     #[arg(long, value_name = "PATH")]
     pub(crate) column: Option<String>,
 

@@ -1,10 +1,10 @@
-//! What pictures of blocks show: how full they are, and where a single key is looked up.
+//! Data for drawing filters: how full the blocks are, and the block and bits of a single key.
 
 use blocked_bloom::probe::{self, BLOCK_BITS};
 use blocked_bloom::{Block, BloomFilter};
 use blocked_bloom_split::{SplitBlock, SplitBlockFilter, split_block};
 
-/// How full the blocks of a filter are: [`Opened::block_loads`](crate::Opened::block_loads).
+/// The fill of a filter's blocks, returned by [`Opened::block_loads`](crate::Opened::block_loads).
 ///
 /// ```
 /// use blocked_bloom::FilterOptions;
@@ -16,29 +16,30 @@ use blocked_bloom_split::{SplitBlock, SplitBlockFilter, split_block};
 /// let opened = Opened::new("f", &FileRanges::from(&stored[..]), Format::NATIVE, None)?;
 /// let loads = opened.block_loads(0).unwrap();
 /// assert_eq!(loads.histogram.iter().sum::<u64>(), loads.blocks);
-/// // What evenly hashed keys would leave, for as many blocks.
+/// // The expected numbers add up to the number of blocks.
 /// assert!((loads.expected.iter().sum::<f64>() / loads.blocks as f64 - 1.0).abs() < 1e-6);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BlockLoads {
-    /// Bits of a block: 512, or 256 of Parquet's.
+    /// Bits per block: 512, or 256 for Parquet.
     pub block_bits: u32,
-    /// Blocks of the filter.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Bits that a key sets.
+    /// Number of bits that each key sets.
     pub probes: u32,
     /// Fraction of all bits that are set, 0 to 1.
     pub fill_ratio: f64,
-    /// How many blocks have each number of bits set, from none to all: `block_bits + 1` numbers.
+    /// Number of blocks for each count of set bits, from 0 to `block_bits`.
     pub histogram: Vec<u64>,
-    /// The same for evenly hashed keys that set as many bits in all: what the histogram looks like
-    /// unless the hash is bad or bits are damaged. Empty if every bit is set.
+    /// The histogram expected of evenly hashed keys that set the same total number of bits. A large
+    /// difference means a bad hash or damaged bits. Empty if every bit is set.
     pub expected: Vec<f64>,
 }
 
-/// Where a key is looked up in one filter: [`Opened::probes`](crate::Opened::probes).
+/// The block and bits of a key in one filter, returned by
+/// [`Opened::probes`](crate::Opened::probes).
 ///
 /// ```
 /// # use blocked_bloom::FilterOptions;
@@ -55,19 +56,18 @@ pub struct BlockLoads {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Probe {
-    /// The filter, as [`Opened::block_loads`](crate::Opened::block_loads) numbers them.
+    /// Number of the filter, as [`Opened::block_loads`](crate::Opened::block_loads) counts them.
     pub part: usize,
-    /// The block in it.
+    /// Number of the block in the filter.
     pub block: u64,
-    /// The block: 64 bytes, or 32 of Parquet's. Bit `b` is bit `b % 8` of byte `b / 8`.
+    /// Bytes of the block: 64, or 32 for Parquet. Bit `b` is bit `b % 8` of byte `b / 8`.
     pub bytes: Vec<u8>,
-    /// The bits that the key has, in the order of the probe scheme, and whether each is set. They
-    /// may repeat.
+    /// Bits of the key in the order of the probe scheme, and whether each is set. Bits may repeat.
     pub bits: Vec<(u32, bool)>,
 }
 
 impl Probe {
-    /// Whether every bit is set, so that the key may be in this filter.
+    /// Returns whether every bit is set, so that the key may be in this filter.
     pub fn is_hit(&self) -> bool {
         self.bits.iter().all(|&(_, is_set)| is_set)
     }
@@ -79,14 +79,14 @@ impl Probe {
     }
 }
 
-/// A filter of blocks: one of those that a stored filter has.
+/// One of the block filters in a stored filter.
 pub(crate) enum Part<'o> {
     Bloom(BloomFilter<&'o [Block]>),
     SplitBlock(SplitBlockFilter<&'o [SplitBlock]>),
 }
 
 impl Part<'_> {
-    /// `None` for a pass-all filter, which has no blocks.
+    /// Returns `None` for a pass-all filter, which has no blocks.
     pub(crate) fn loads(&self) -> Option<BlockLoads> {
         let (histogram, probes) = match self {
             Part::Bloom(filter) => (histogram(filter.blocks()), filter.params().probes()),
@@ -98,7 +98,7 @@ impl Part<'_> {
         }
         let ones: u64 = (0..).zip(&histogram).map(|(bits, blocks)| bits * blocks).sum();
         let fill_ratio = ones as f64 / (f64::from(block_bits) * blocks as f64);
-        // The chance that a key of a block sets a given bit of it; its probes may coincide. The
+        // The probability that a key sets a given bit of its block; its probes may coincide. The
         // number of evenly hashed keys that set a bit has a Poisson distribution.
         let sets = match self {
             Part::Bloom(_) => {
@@ -114,7 +114,7 @@ impl Part<'_> {
         Some(BlockLoads { block_bits, blocks, probes, fill_ratio, histogram, expected })
     }
 
-    /// Where a hash is looked up in the part of this number. `None` if there are no blocks.
+    /// Returns the block and bits of a hash in part `number`. `None` if there are no blocks.
     pub(crate) fn probe(&self, number: usize, hash: u64) -> Option<Probe> {
         match self {
             Part::Bloom(filter) => {
@@ -133,7 +133,7 @@ impl Part<'_> {
     }
 }
 
-/// How many blocks have each number of bits set.
+/// Counts the blocks with each number of set bits.
 fn histogram<const BYTES: usize>(blocks: &[[u8; BYTES]]) -> Vec<u64> {
     let mut histogram = vec![0; 8 * BYTES + 1];
     for block in blocks {
@@ -143,15 +143,15 @@ fn histogram<const BYTES: usize>(blocks: &[[u8; BYTES]]) -> Vec<u64> {
     histogram
 }
 
-/// Words of a split block, in each of which a key sets one bit.
+/// Words of a split block. A key sets one bit in each.
 const SPLIT_BLOCK_WORDS: u32 = 8;
 const WORD_BITS: usize = 32;
 
-/// The expected number of blocks with each number of bits set, where a block has `load` keys on
-/// average: the distribution of the bits that the probes of some keys set, averaged over the number
-/// of keys in a block, which has a binomial distribution.
+/// Returns the expected number of blocks with each number of set bits, for blocks of `load` keys on
+/// average. The distribution for a given number of keys is averaged over the number of keys in a
+/// block, which has a binomial distribution.
 fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
-    // The distribution of the bits that the keys so far set, in a block or a word of a split block.
+    // The distribution of the number of bits set so far, in a block or in a word of a split block.
     let mut set = match part {
         Part::Bloom(_) => vec![0.0; BLOCK_BITS as usize + 1],
         Part::SplitBlock(_) => vec![0.0; WORD_BITS + 1],
@@ -160,8 +160,8 @@ fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
     let (n, keys) = (blocks as f64, (load * blocks as f64).round());
     let mut expected = Vec::new();
     let mut in_block = 0.0_f64;
-    // The logarithm of the chance of this number of keys in a block: for small numbers the chance
-    // itself may be too small for an `f64`.
+    // The logarithm of the probability of this number of keys in a block. The probability itself
+    // may be too small for an `f64` for small numbers.
     let mut log = if blocks == 1 { 0.0 } else { keys * (-1.0 / n).ln_1p() };
     loop {
         let weight = match blocks {
@@ -176,7 +176,7 @@ fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
             expected.resize(of_block.len(), 0.0);
             expected.iter_mut().zip(of_block).for_each(|(sum, share)| *sum += n * weight * share);
         }
-        // The chances rise up to the mean and fall from there on.
+        // The probabilities rise up to the mean and fall above it.
         if in_block >= keys || (in_block > load && weight < 1e-15) {
             return expected;
         }
@@ -187,7 +187,7 @@ fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
     }
 }
 
-/// Updates the chances of each number of set bits by one more probe, which may fall on any bit.
+/// Updates the probabilities of each number of set bits for one more probe, which may hit any bit.
 fn throw(set: &mut [f64]) {
     let bits = (set.len() - 1) as f64;
     for ones in (1..set.len()).rev() {
@@ -197,7 +197,7 @@ fn throw(set: &mut [f64]) {
     set[0] = 0.0;
 }
 
-/// The chances of the sum of eight such numbers.
+/// Returns the distribution of the sum of eight independent numbers with this distribution.
 fn sum_of_eight(word: &[f64]) -> Vec<f64> {
     let twice = |chances: Vec<f64>| {
         let mut sum = vec![0.0; 2 * chances.len() - 1];

@@ -1,5 +1,5 @@
-//! Files that are not lines of UTF-8 text, by their first bytes: compressed files, archives, tables
-//! and wide characters. Their bytes must not be taken for keys.
+//! Detects files that are not lines of UTF-8 text by their first bytes: compressed files, archives,
+//! tables, and text in UTF-16 or UTF-32. Their bytes must not be read as keys.
 
 /// The content of a file that is not UTF-8 text.
 ///
@@ -15,7 +15,7 @@ pub struct Content {
     command: Option<&'static str>,
 }
 
-/// Magic numbers, descriptions after "is", and commands that write text to standard output.
+/// Magic numbers, descriptions that follow "is", and commands that write text to standard output.
 const MAGICS: &[(&[u8], &str, &str)] = &[
     (b"\x89BBFIDX\n", "an index of files of blocked-bloom", ""),
     (b"\x1f\x8b\x08", "compressed with gzip", "zcat"),
@@ -50,7 +50,8 @@ const MAGICS: &[(&[u8], &str, &str)] = &[
     (b"\xfe\xff", "UTF-16 text", "iconv -f UTF-16 -t UTF-8"),
 ];
 
-/// Magic numbers of letters and digits, which a key may begin with, and the next bytes of a file.
+/// Magic numbers of letters and digits, which may also begin a key, and the bytes that follow them
+/// in a file.
 const SECOND_BYTES: &[(&[u8], &[&[u8]])] = &[
     (b"BZh", &[b"1AY&SY", b"\x17\x72\x45\x38\x50\x90"]),
     (b"PAR1", &[b"\x15"]),
@@ -60,12 +61,13 @@ const SECOND_BYTES: &[(&[u8], &[&[u8]])] = &[
     (b"GIF8", &[b"7a", b"9a"]),
 ];
 
-/// Bytes whose NULs are counted.
+/// Number of bytes in which NULs are counted.
 const COUNTED: usize = 4096;
 
 impl Content {
-    /// The content that these first bytes announce; `None` for lines of UTF-8 and unknown bytes.
-    /// UTF-16 and UTF-32 without a byte order mark are recognised by their share of NUL bytes.
+    /// Detects the content from the first bytes of a file. Returns `None` for lines of UTF-8 and
+    /// unknown bytes. UTF-16 and UTF-32 without a byte order mark are recognised by their share of
+    /// NULs.
     ///
     /// ```
     /// use blocked_bloom_inspect::Content;
@@ -77,7 +79,7 @@ impl Content {
         Self::from_magic(head).or_else(|| Self::from_nuls(&head[..head.len().min(COUNTED)]))
     }
 
-    /// The content that a magic number announces: for bytes among which NULs are expected.
+    /// Detects the content by its magic number alone, for bytes that may well contain NULs.
     ///
     /// ```
     /// use blocked_bloom_inspect::Content;
@@ -104,7 +106,8 @@ impl Content {
             let (nuls, all) = (all.clone().filter(|&&byte| byte == 0).count(), all.count());
             nuls as f64 / all.max(1) as f64
         };
-        // ASCII has a NUL in one byte of two, or in three of four; other characters have fewer.
+        // ASCII text has NULs in one byte of two (UTF-16) or three of four (UTF-32); other text has
+        // fewer.
         let (description, command) = match (share(0), share(1)) {
             (even, odd) if odd > 0.5 && even < 0.25 => {
                 ("UTF-16 text", "iconv -f UTF-16LE -t UTF-8")
@@ -123,12 +126,12 @@ impl Content {
         Some(Content { description, command: Some(command) })
     }
 
-    /// What the file is, after "is": such as `compressed with gzip` or `a ZIP archive`.
+    /// Describes the file in words that follow "is", such as `compressed with gzip`.
     pub fn description(self) -> &'static str {
         self.description
     }
 
-    /// The command that takes the file and writes its text to standard output, if there is one.
+    /// Returns the command that writes the file's text to standard output, if there is one.
     pub fn command(self) -> Option<&'static str> {
         self.command
     }

@@ -1,7 +1,7 @@
-//! Decimal numbers of any length, as integers and as half-precision numbers.
+//! Decimal numbers of any length, converted to integers and half-precision numbers.
 
-/// The digits of a decimal number times `10^scale`, without leading zeros, and whether it is
-/// negative. The error is the reason why there is no such number.
+/// Parses a decimal number and multiplies it by `10^scale`. Returns whether it is negative, and its
+/// digits without leading zeros. The error is the reason as text.
 pub(crate) fn scaled(text: &str, scale: u32, precision: u32) -> Result<(bool, Vec<u8>), String> {
     let malformed = || "it is not a decimal number".to_owned();
     let (is_negative, number) = match text.as_bytes() {
@@ -35,9 +35,9 @@ pub(crate) fn scaled(text: &str, scale: u32, precision: u32) -> Result<(bool, Ve
     Ok((is_negative, digits))
 }
 
-/// The fewest bytes of an integer in two's complement, big-endian.
+/// Returns the shortest two's complement form of an integer, big-endian.
 pub(crate) fn twos_complement(is_negative: bool, digits: &[u8]) -> Vec<u8> {
-    // Least byte first.
+    // Least significant byte first.
     let mut bytes = vec![0_u8];
     for &digit in digits {
         let mut carry = u16::from(digit);
@@ -64,7 +64,7 @@ pub(crate) fn twos_complement(is_negative: bool, digits: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The bits of the nearest half-precision number. `None` for NaN, and if it is out of range.
+/// Returns the bits of the nearest half-precision number. `None` for NaN and numbers out of range.
 pub(crate) fn half(value: f64) -> Option<u16> {
     const INFINITY: f64 = 31_744.0;
     let sign = if value.is_sign_negative() { 0x8000 } else { 0 };

@@ -1,4 +1,4 @@
-//! Keys that are written as text and stand for other bytes: hex digits, integers, UUIDs.
+//! Keys written as text that stands for other bytes: hex digits, integers, UUIDs.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use crate::error::BadKey;
 use crate::message::Message;
 use crate::opened::Lookup;
 
-/// How a text says which bytes a key has, for filters that hash bytes.
+/// How the text of a key is converted to bytes, for filters that hash bytes.
 ///
 /// ```
 /// use blocked_bloom_inspect::KeyEncoding;
@@ -21,23 +21,23 @@ use crate::opened::Lookup;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyEncoding {
-    /// The bytes of the text.
+    /// The bytes of the text, unchanged.
     #[default]
     Text,
     /// Hex digits, two per byte.
     Hex,
     /// A decimal integer in this many bytes (1, 2, 4 or 8), with or without a sign.
     Integer {
-        /// Bytes of a key.
+        /// Bytes per key.
         bytes: usize,
-        /// Whether the first byte is the highest.
+        /// Whether the most significant byte is first.
         is_big_endian: bool,
     },
     /// A UUID in hex digits, with or without hyphens: its 16 bytes.
     Uuid,
 }
 
-/// The names that [`KeyEncoding`] parses; `uint64` is another name of `int64`, and so on.
+/// The names that [`KeyEncoding`] parses; `uint64` is another name for `int64`, and so on.
 const NAMES: [(&str, KeyEncoding); 12] = [
     ("text", KeyEncoding::Text),
     ("byte-array", KeyEncoding::Text),
@@ -71,7 +71,7 @@ impl FromStr for KeyEncoding {
 }
 
 impl KeyEncoding {
-    /// The names of all encodings, for a message.
+    /// Returns the names of all encodings, for messages.
     ///
     /// ```
     /// assert!(blocked_bloom_inspect::KeyEncoding::names().contains("uuid, int64, int32"));
@@ -80,7 +80,7 @@ impl KeyEncoding {
         NAMES.map(|known| known.0).join(", ")
     }
 
-    /// Replaces `key` by the bytes that the text stands for.
+    /// Replaces `key` with the bytes that the text stands for.
     ///
     /// # Errors
     ///
@@ -135,12 +135,12 @@ fn decode_hex(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// The number of keys that are found under the best other encoding, and its name: where no key is
-/// found as text, and all are integers or all are UUIDs.
+/// Returns the number of keys found with the best other encoding, and its name. Tries other
+/// encodings only if no key is found as text and all keys are integers or all are UUIDs.
 ///
 /// # Errors
 ///
-/// As [`Lookup::contains`].
+/// Same as [`Lookup::contains`].
 ///
 /// ```
 /// use blocked_bloom::FilterOptions;

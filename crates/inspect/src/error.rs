@@ -1,6 +1,6 @@
-//! Why a stored filter cannot be opened or looked up in, and what its answers are worth.
+//! Errors of opening filters and looking up keys, and warnings about answers.
 //!
-//! The texts are written where errors are found: in the module of the system, or in the package
+//! Each message is written where the error is found: in the module of the system, or in the package
 //! that reads its bytes.
 
 use std::any::Any;
@@ -16,7 +16,7 @@ use crate::message::Message;
 pub(crate) const ADVICE: &str =
     "it must not be used to answer \"absent\"; rebuild it, or do without";
 
-/// Why a stored filter cannot be opened, or cannot be looked up in as was wanted.
+/// Why a stored filter cannot be opened, or why a lookup is not possible.
 ///
 /// ```
 /// use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
@@ -27,28 +27,28 @@ pub(crate) const ADVICE: &str =
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bytes of the file are needed that were not loaded: insert them, and try again.
+    /// Some of the bytes that are needed are not loaded. Insert them and try again.
     NotLoaded {
-        /// Where they begin.
+        /// Offset of the first missing byte.
         offset: u64,
-        /// How many they are.
+        /// Number of missing bytes.
         length: u64,
     },
-    /// The bytes are damaged, or not of the format. They must not be used to answer "absent".
+    /// The bytes are damaged or have another format. They must not be used to answer "absent".
     Damaged {
-        /// The name of the format that they were read as.
+        /// Name of the format that was used to read them.
         format: &'static str,
-        /// What is wrong.
+        /// The damage.
         damage: Damage,
     },
-    /// An option is missing, or has a wrong value.
+    /// An option is missing or has a wrong value.
     Options(Message),
-    /// A key is no value of the filter's type.
+    /// A key is not a value of the filter's type.
     Key(BadKey),
 }
 
 impl Error {
-    /// The text, for front ends that have names of their own for options.
+    /// Returns the message, for front ends that have their own names for options.
     pub fn message(&self) -> Message {
         match self {
             Self::NotLoaded { offset, length } => Message::new(format_args!(
@@ -77,7 +77,7 @@ impl From<BadKey> for Error {
     }
 }
 
-/// What is wrong with the bytes of a stored filter, in the words of the package that reads them.
+/// Damage of a stored filter, described by the package that reads its bytes.
 ///
 /// ```
 /// use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
@@ -97,8 +97,8 @@ impl Damage {
         Damage { text, is_other_magic: false }
     }
 
-    /// Whether the bytes do not begin as a Bloom filter of this project: they may be of another
-    /// kind.
+    /// Returns whether the bytes lack the magic number of this project's Bloom filters. The file
+    /// may be another kind of filter.
     pub fn is_other_magic(&self) -> bool {
         self.is_other_magic
     }
@@ -119,7 +119,7 @@ impl<E: StdError + 'static> From<E> for Damage {
     }
 }
 
-/// Why the answers of a filter are worth less than is expected.
+/// A reason why the answers of a filter are less useful than expected.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, KeyHash, Sizing};
@@ -144,18 +144,18 @@ impl Warning {
         Warning { message, is_pass_all }
     }
 
-    /// The warning about a filter that answers "maybe" for every key.
+    /// Creates the warning about a filter that answers "maybe" for every key.
     pub(crate) fn pass_all(problem: impl Display) -> Self {
         let text = format!("{problem}: the answer is \"maybe\" for every key");
         Warning::new(Message::new(text), true)
     }
 
-    /// Whether every answer of the lookup is "maybe".
+    /// Returns whether every answer of the lookup is "maybe".
     pub fn is_pass_all(&self) -> bool {
         self.is_pass_all
     }
 
-    /// The text, for front ends that have names of their own for options.
+    /// Returns the message, for front ends that have their own names for options.
     pub fn message(&self) -> &Message {
         &self.message
     }
@@ -167,7 +167,7 @@ impl Display for Warning {
     }
 }
 
-/// Why a key cannot be looked up: its bytes would be absent whatever the filter holds.
+/// A key that cannot be looked up: its bytes would be absent whatever the filter holds.
 ///
 /// ```
 /// use blocked_bloom_inspect::{FileRanges, Format, LookupOptions, Opened, PhysicalType};
@@ -184,9 +184,9 @@ impl Display for Warning {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadKey {
-    /// Which key, from 0.
+    /// Position of the key, from 0.
     pub index: usize,
-    /// What is wrong with it.
+    /// The problem with the key.
     pub problem: Message,
 }
 

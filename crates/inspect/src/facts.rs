@@ -1,5 +1,5 @@
-//! What a description has: facts for programs, rows of names and values for people, and a list
-//! below them.
+//! Descriptions of filters: facts for programs, rows of names and values for people, and a list of
+//! parts.
 
 use blocked_bloom::{KERNEL_VARIABLE, Kernel, KeyHash};
 
@@ -7,10 +7,10 @@ use crate::error::Error;
 use crate::numbers::{binary_bytes, percent};
 use crate::value::Value;
 
-/// How the value of a damaged part begins, in [`Facts::rows`] and cells of [`Facts::list`].
+/// Prefix of the value of a damaged part, in [`Facts::rows`] and the cells of [`Facts::list`].
 pub const DAMAGED: &str = "DAMAGED";
 
-/// What is known of a stored filter: [`Opened::describe`](crate::Opened::describe) has an example.
+/// The description of a stored filter, returned by [`Opened::describe`](crate::Opened::describe).
 ///
 /// ```
 /// # use blocked_bloom::FilterOptions;
@@ -25,20 +25,19 @@ pub const DAMAGED: &str = "DAMAGED";
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Facts {
-    /// For programs, in the order of the description: the object of [`json`](Self::json).
+    /// Facts for programs, in order. [`json`](Self::json) returns them as an object.
     pub fields: Vec<(&'static str, Value)>,
-    /// For people: name and value. Texts from the file are in them as they are, control characters
-    /// included.
+    /// Names and values for people. Text from the file is not escaped and may contain control
+    /// characters.
     pub rows: Vec<(&'static str, String)>,
     /// Parts of the filter: row groups, partitions, links.
     pub list: Option<List>,
-    /// What is wrong with a filter that could be described all the same: it must not be used to
-    /// answer "absent".
+    /// Damage of a filter that could still be described. It must not be used to answer "absent".
     pub damage: Option<Error>,
 }
 
 impl Facts {
-    /// These facts, after the name of the file and, for programs, that of its format.
+    /// Creates facts that begin with the file's name and, for programs, the name of its format.
     pub(crate) fn new(about: &Summary, json: Value, rows: Vec<(&'static str, String)>) -> Self {
         let mut fields = vec![("file", about.name.clone().into()), ("format", about.format.into())];
         if let Value::Object(facts) = json {
@@ -48,13 +47,13 @@ impl Facts {
         Facts { fields, rows, list: None, damage: None }
     }
 
-    /// The fields as one object.
+    /// Returns the fields as one object.
     pub fn json(&self) -> Value {
         Value::Object(self.fields.clone())
     }
 }
 
-/// Lines of cells below a line of heads.
+/// A table with headings.
 ///
 /// ```
 /// # use blocked_bloom_inspect::{FileRanges, Format, Opened};
@@ -70,11 +69,11 @@ impl Facts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct List {
-    /// How many cells of a line, from the left, are words, which are aligned to the left.
+    /// Number of cells of a line, from the left, that are words and aligned to the left.
     pub words: usize,
-    /// What the cells of each line are.
+    /// Headings of the cells.
     pub heads: Vec<&'static str>,
-    /// As many cells as there are heads in each.
+    /// Lines with one cell per heading.
     pub lines: Vec<Vec<String>>,
 }
 
@@ -84,23 +83,23 @@ impl List {
     }
 }
 
-/// What a description begins with.
+/// The beginning of a description.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
     pub(crate) name: String,
     pub(crate) format: &'static str,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub(crate) length: u64,
 }
 
-/// What is estimated from the bits of a filter.
+/// Estimates from the bits of a filter.
 #[derive(Clone, Copy)]
 pub(crate) struct Bits {
-    /// 0 to 1.
+    /// Fraction of bits that are set, 0 to 1.
     pub(crate) fill_ratio: f64,
-    /// None if saturated.
+    /// Number of keys; `None` if saturated.
     pub(crate) keys: Option<u64>,
-    /// 0 to 1.
+    /// False-positive rate, 0 to 1.
     pub(crate) false_positive_rate: f64,
 }
 
@@ -121,7 +120,7 @@ impl Bits {
     }
 }
 
-/// What is estimated from the bits of this filter.
+/// Estimates from the bits of this filter.
 macro_rules! bits {
     ($filter:expr) => {
         $crate::facts::Bits {
@@ -134,7 +133,7 @@ macro_rules! bits {
 
 pub(crate) use bits;
 
-/// The hash of a filter's keys: its name, and its seed or tag.
+/// Returns the name of a hash, and its seed or tag.
 pub(crate) fn hash_parts(hash: KeyHash) -> (&'static str, Option<u64>, Option<u64>) {
     match hash {
         KeyHash::Xxh3 { seed } => ("xxh3-64", Some(seed), None),
@@ -143,7 +142,7 @@ pub(crate) fn hash_parts(hash: KeyHash) -> (&'static str, Option<u64>, Option<u6
     }
 }
 
-/// The kernel of this process, and why it is the one.
+/// Describes the kernel of this process and why it was chosen.
 pub(crate) fn kernel() -> String {
     let (name, kernels) = (Kernel::default().name(), kernels().join(", "));
     match std::env::var_os(KERNEL_VARIABLE) {

@@ -1,14 +1,14 @@
-//! Recognises, describes and queries any stored filter, given as bytes or by ranges of a file.
+//! Recognises, describes and queries any stored filter, given as bytes or as ranges of a file.
 //!
-//! No files, no terminal, no threads: whoever has the bytes, a command-line tool, a page in a
-//! browser or a Python package, gives them and shows what comes back. Warnings are returned, errors
-//! are values.
+//! The crate uses no files, terminal or threads. The caller (a command-line tool, a page in a
+//! browser, a Python package) supplies the bytes and shows the results. Warnings and errors are
+//! returned as values.
 //!
-//! 1. [`recognise`] finds the [`Format`] by the file's name, its first bytes and its last.
-//! 2. [`Opened::new`] verifies what it is given. Of a file that is not wholly in memory it says
-//!    which range it needs ([`Error::NotLoaded`]).
-//! 3. [`Opened::describe`] says what is known of the filter, [`Opened::lookup`] looks keys up,
-//!    [`Opened::block_loads`] and [`Opened::probes`] give what is needed to draw it.
+//! 1. [`recognise`] finds the [`Format`] from the file's name and its first and last bytes.
+//! 2. [`Opened::new`] verifies the bytes. For a file that is not wholly in memory it returns the
+//!    range that it needs next ([`Error::NotLoaded`]).
+//! 3. [`Opened::describe`] describes the filter, [`Opened::lookup`] looks up keys, and
+//!    [`Opened::block_loads`] and [`Opened::probes`] return the data to draw it.
 //!
 //! ```
 //! use blocked_bloom_inspect::{FileRanges, LookupOptions, Opened, recognise};
@@ -27,9 +27,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Modules import only from those below them: `encoding`; `opened`; `recognise`; `systems`, a
-//! module for each; `system`, the traits that these have; `facts`; `blocks`, `typed`, `options`;
-//! `decimal`, `times`, `content`, `error`, `message`, `numbers`, `value`.
+//! Each module imports only from modules later in this list: `encoding`; `opened`; `recognise`;
+//! `systems`, one module per system; `system`, the traits of these; `facts`; `blocks`, `typed`,
+//! `options`; `decimal`, `times`, `content`, `error`, `message`, `numbers`, `value`.
 
 mod blocks;
 mod content;

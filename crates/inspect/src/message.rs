@@ -1,10 +1,10 @@
-//! Texts for people that may name an option.
+//! Messages for people that may name an option.
 
 use std::fmt::{self, Display, Formatter};
 
-/// An option of a lookup, or of opening: each front end has a name of its own for it.
+/// An option of a lookup or of opening. Each front end has its own name for it.
 ///
-/// [`Display`] writes the name that the library has, in backquotes.
+/// [`Display`] writes the library's name in backquotes.
 ///
 /// ```
 /// use blocked_bloom_inspect::LookupOption;
@@ -40,9 +40,10 @@ impl Display for LookupOption {
     }
 }
 
-/// A sentence about a filter or a key, which may name an option.
+/// A sentence about a filter or a key that may name an option.
 ///
-/// [`Display`] names it as the library does, [`with_names`](Self::with_names) as the front end.
+/// [`Display`] uses the library's name for the option, [`with_names`](Self::with_names) the front
+/// end's.
 ///
 /// ```
 /// use blocked_bloom_inspect::{Format, LookupOptions};
@@ -60,23 +61,23 @@ pub struct Message {
 }
 
 impl Message {
-    /// A text that names no option.
+    /// Creates a message that names no option.
     pub(crate) fn new(text: impl Display) -> Self {
         Message { prefix: text.to_string(), option: None, suffix: String::new() }
     }
 
-    /// A text with an option's name between these two.
+    /// Creates a message with the name of an option between `prefix` and `suffix`.
     pub(crate) fn naming(prefix: impl Display, option: LookupOption, suffix: impl Display) -> Self {
         let (prefix, suffix) = (prefix.to_string(), suffix.to_string());
         Message { prefix, option: Some(option), suffix }
     }
 
-    /// The option that the text names.
+    /// Returns the option that the message names.
     pub fn option(&self) -> Option<LookupOption> {
         self.option
     }
 
-    /// The text with the front end's name of the option.
+    /// Returns the text with the front end's name for the option.
     pub fn with_names<N: Display>(&self, name: impl FnOnce(LookupOption) -> N) -> String {
         let name = self.option.map_or(String::new(), |option| name(option).to_string());
         format!("{}{name}{}", self.prefix, self.suffix)

@@ -1,4 +1,4 @@
-//! Numbers as people write and read them: suffixes and percentages.
+//! Numbers as people write and read them, with suffixes and percentages.
 //!
 //! ```
 //! use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, parse_rate};
@@ -14,7 +14,7 @@ use crate::message::Message;
 
 const THOUSANDS: [(&str, u64); 3] = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
 
-/// Suffixes of numbers of bytes, each before those that it ends with.
+/// Suffixes of byte counts. A suffix stands before the suffixes that it ends with.
 const BYTES: [(&str, u64); 13] = [
     ("kib", 1 << 10),
     ("mib", 1 << 20),
@@ -31,11 +31,11 @@ const BYTES: [(&str, u64); 13] = [
     ("b", 1),
 ];
 
-/// A number of keys, at least 1.
+/// Parses a number of keys, at least 1.
 ///
 /// # Errors
 ///
-/// A [`Message`] that says what to give.
+/// A [`Message`] that describes the expected text.
 pub fn parse_keys(text: &str) -> Result<u64, Message> {
     scaled(text, &THOUSANDS).filter(|&keys| keys > 0).ok_or_else(|| {
         Message::new(
@@ -45,11 +45,11 @@ pub fn parse_keys(text: &str) -> Result<u64, Message> {
     })
 }
 
-/// A number that may be 0.
+/// Parses a number that may be 0.
 ///
 /// # Errors
 ///
-/// A [`Message`] that says what to give.
+/// A [`Message`] that describes the expected text.
 pub fn parse_count(text: &str) -> Result<u64, Message> {
     let count = scaled(text, &THOUSANDS);
     count.ok_or_else(|| Message::new("give a whole number such as 0, 1000, 100k or 1M"))
@@ -58,32 +58,32 @@ pub fn parse_count(text: &str) -> Result<u64, Message> {
 const WANTED_BYTES: &str = "such as 65536, 64KiB or 1.5M \
     (K, M, G and T, also with a B, are decimal, KiB, MiB, GiB and TiB binary)";
 
-/// A number of bytes.
+/// Parses a number of bytes.
 ///
 /// # Errors
 ///
-/// A [`Message`] that says what to give.
+/// A [`Message`] that describes the expected text.
 pub fn parse_bytes(text: &str) -> Result<u64, Message> {
     let bytes = scaled(text, &BYTES);
     bytes.ok_or_else(|| Message::new(format_args!("give a whole number of bytes {WANTED_BYTES}")))
 }
 
-/// A number of bytes, at least 1.
+/// Parses a number of bytes, at least 1.
 ///
 /// # Errors
 ///
-/// A [`Message`] that says what to give.
+/// A [`Message`] that describes the expected text.
 pub fn parse_size(text: &str) -> Result<u64, Message> {
     let wanted =
         || Message::new(format_args!("give a whole number of bytes, 1 or more, {WANTED_BYTES}"));
     scaled(text, &BYTES).filter(|&bytes| bytes > 0).ok_or_else(wanted)
 }
 
-/// A rate, above 0 and up to 1, or up to 100 %.
+/// Parses a rate above 0 and up to 1, or up to 100 %.
 ///
 /// # Errors
 ///
-/// A [`Message`] that says what to give.
+/// A [`Message`] that describes the expected text.
 pub fn parse_rate(text: &str) -> Result<f64, Message> {
     let rate = fraction(text).filter(|&rate| rate > 0.0);
     rate.ok_or_else(|| {
@@ -91,11 +91,11 @@ pub fn parse_rate(text: &str) -> Result<f64, Message> {
     })
 }
 
-/// Bits per key, in the range that every sizing takes.
+/// Parses a number of bits per key, in the range that every sizing accepts.
 ///
 /// # Errors
 ///
-/// A [`Message`] that says what to give.
+/// A [`Message`] that describes the expected text.
 pub fn parse_bits(text: &str) -> Result<f64, Message> {
     let bits = text.parse::<f64>().ok().filter(|bits| (0.0..=MAX_BITS_PER_KEY).contains(bits));
     bits.ok_or_else(|| {
@@ -105,29 +105,29 @@ pub fn parse_bits(text: &str) -> Result<f64, Message> {
     })
 }
 
-/// Sorted runs of a level, or tables of a run: at least 1.
+/// Parses a number of sorted runs of a level, or of tables of a run: at least 1.
 ///
 /// # Errors
 ///
-/// A [`Message`] that says what to give.
+/// A [`Message`] that describes the expected text.
 pub fn parse_runs(text: &str) -> Result<u32, Message> {
     let runs = scaled(text, &THOUSANDS).and_then(|runs| u32::try_from(runs).ok());
     let runs = runs.filter(|&runs| runs > 0);
     runs.ok_or_else(|| Message::new("give a whole number, 1 to 4294967295"))
 }
 
-/// The fraction of a level's lookups whose key is there, 0 to 1.
+/// Parses the fraction of a level's lookups that find their key, 0 to 1.
 ///
 /// # Errors
 ///
-/// A [`Message`] that says what to give.
+/// A [`Message`] that describes the expected text.
 pub fn parse_present(text: &str) -> Result<f64, Message> {
     fraction(text).ok_or_else(|| {
         Message::new("give a fraction of 0 to 1, such as 0.9, or a percentage such as 90%")
     })
 }
 
-/// A number of 0 to 1, or a percentage.
+/// Parses a number from 0 to 1, or a percentage.
 fn fraction(text: &str) -> Option<f64> {
     let (number, divisor) = match text.strip_suffix('%') {
         Some(number) => (number.trim_end(), 100.0),
@@ -148,13 +148,13 @@ fn scaled(text: &str, suffixes: &[(&str, u64)]) -> Option<u64> {
         return whole.checked_mul(unit);
     }
     let value = number.parse::<f64>().ok()? * unit as f64;
-    // 1.1G is whole although its product in floating point may not be.
+    // 1.1G is a whole number although its floating-point product may not be.
     let is_whole = (value - value.round()).abs() <= value * 1e-12;
     (is_whole && value < u64::MAX as f64).then(|| value.round() as u64)
 }
 
-/// The number without the commas and spaces between groups of three digits before its point: others
-/// may be meant as a decimal point.
+/// Removes commas and spaces between groups of three digits before the decimal point. Others may be
+/// meant as a decimal point.
 fn remove_separators(number: &str) -> Option<String> {
     let whole = number.split(['.', 'e']).next().unwrap_or_default();
     let mut groups = whole.split([',', ' ']);
@@ -166,8 +166,8 @@ fn remove_separators(number: &str) -> Option<String> {
     (is_right && !rest.contains([',', ' '])).then(|| whole.replace([',', ' '], "") + rest)
 }
 
-/// A rate of 0 to 1 in percent, with three digits after the point, or with three significant ones
-/// below 0.001 %.
+/// Formats a rate from 0 to 1 in percent, with three digits after the point, or with three
+/// significant digits below 0.001 %.
 ///
 /// ```
 /// use blocked_bloom_inspect::numbers::percent;
@@ -181,7 +181,7 @@ pub fn percent(rate: f64) -> String {
     }
 }
 
-/// Bytes as people read them: `1.46 KiB`.
+/// Formats a number of bytes for people: `1.46 KiB`.
 ///
 /// ```
 /// use blocked_bloom_inspect::numbers::binary_bytes;

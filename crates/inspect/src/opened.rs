@@ -1,4 +1,4 @@
-//! A stored filter that was verified, and lookups in it.
+//! Verified stored filters, and lookups in them.
 
 use std::fmt::{self, Formatter};
 
@@ -14,11 +14,11 @@ use crate::options::LookupOptions;
 use crate::system::{Answers, Format, FoundFile, LookupContext, Source, Stored};
 use crate::systems::{self, ColumnFilters, ColumnNames, Partitioned};
 
-/// A stored filter that borrows its bytes, which were verified. It can be described, and looked up
-/// in any number of times.
+/// A stored filter with verified bytes, which it borrows. It can be described, and looked up in any
+/// number of times.
 ///
-/// It is `Send` and `Sync`. It takes a few hundred bytes of memory, and some 100 for each partition
-/// or column chunk; only filters of RedisBloom are copied.
+/// It is `Send` and `Sync`. It takes a few hundred bytes of memory, plus about 100 for each
+/// partition or column chunk. Only RedisBloom filters are copied.
 ///
 /// ```
 /// use blocked_bloom::FilterOptions;
@@ -43,22 +43,21 @@ pub struct Opened<'a> {
 }
 
 impl<'a> Opened<'a> {
-    /// Opens a filter of a format that [`recognise`](crate::recognise) found, or that its user
-    /// gave, and verifies its checksums.
+    /// Opens a filter and verifies its checksums. The format is the result of
+    /// [`recognise`](crate::recognise) or the user's choice.
     ///
-    /// A native or removable filter whose blocks alone are damaged, and a Parquet file some of
-    /// whose filters are damaged, are opened to be described; nothing damaged is looked up.
-    /// `layout` is that of a Cassandra filter; if it is not given, the version in the file's name
-    /// says it.
+    /// A native or removable filter with damage in its blocks alone, or a Parquet file with some
+    /// damaged filters, is opened for its description; damaged filters are never looked up.
+    /// `layout` is for Cassandra filters; if it is `None`, the version in the file's name decides.
     ///
-    /// Of an SST or Parquet file, `file` needs only what leads to the filters, and the filters that
-    /// are looked up or described; of all other files, everything. Cost: reads everything that has
-    /// a checksum once.
+    /// For an SST or Parquet file, `file` needs only the filters to look up or describe, and the
+    /// metadata that leads to them; other formats need the whole file. Cost: reads everything that
+    /// has a checksum once.
     ///
     /// # Errors
     ///
-    /// [`Error::NotLoaded`] says which bytes to insert into `file` before the next call;
-    /// [`Error::Damaged`]; [`Error::Options`] where the layout is not known.
+    /// [`Error::NotLoaded`] names the bytes to insert into `file` before the next call.
+    /// [`Error::Damaged`] reports damage, [`Error::Options`] an unknown layout.
     ///
     /// ```
     /// use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
@@ -89,17 +88,17 @@ impl<'a> Opened<'a> {
         Ok(Opened { name: name.to_owned(), format, length: file.len(), stored })
     }
 
-    /// Opens the index of a partitioned filter together with its partitions, which stand one behind
-    /// the other as the index says, and verifies all of them.
+    /// Opens the index of a partitioned filter together with its partitions, and verifies all of
+    /// them. `partitions` holds one partition after another, in the order of the index.
     ///
-    /// A partition that is damaged, or one of another table, is no error: it answers "maybe", with
-    /// a [warning](Lookup::warnings), and [`Facts::damage`] names it. Cost: reads everything once;
-    /// some 200 bytes of memory for each partition.
+    /// A partition that is damaged or belongs to another table is not an error: it answers "maybe",
+    /// with a [warning](Lookup::warnings), and [`Facts::damage`] names it. Cost: reads everything
+    /// once, and takes about 200 bytes of memory per partition.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] for a damaged index, or if the partitions have not as many bytes as the
-    /// index says.
+    /// [`Error::Damaged`] for a damaged index, or if the length of `partitions` is not the one in
+    /// the index.
     ///
     /// ```
     /// use blocked_bloom::FilterOptions;
@@ -127,12 +126,12 @@ impl<'a> Opened<'a> {
         Ok(Opened { name: name.to_owned(), format, length: index.len() as u64, stored })
     }
 
-    /// The format that the file was opened as.
+    /// Returns the format that the file was opened as.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// What is known of the filter. Cost: reads all of its bits once or twice.
+    /// Describes the filter. Cost: reads all of its bits once or twice.
     pub fn describe(&self) -> Facts {
         let (name, format) = (self.name.clone(), self.format.name());
         let facts = self.stored.describe(&Summary { name, format, length: self.length });
@@ -140,13 +139,13 @@ impl<'a> Opened<'a> {
         Facts { damage: damage.or(facts.damage), ..facts }
     }
 
-    /// Makes the filter ready for lookups. Cost: for a column of a Parquet file, reads the headers
-    /// of its filters; otherwise next to nothing.
+    /// Prepares the filter for lookups. Cost: for a column of a Parquet file, reads the headers of
+    /// its filters; otherwise negligible.
     ///
     /// # Errors
     ///
-    /// [`Error`] if the options are not those of the format, if the column has no filter that can
-    /// be used, if blocks are damaged, and [`Error::NotLoaded`] for filters of a Parquet file.
+    /// [`Error`] if the format lacks an option, if no filter of the column is usable, or if blocks
+    /// are damaged; [`Error::NotLoaded`] for filters of a Parquet file.
     pub fn lookup<'o>(&'o self, options: &LookupOptions) -> Result<Lookup<'o>, Error> {
         self.format.check(options).map_err(Error::Options)?;
         if let Some(damage) = self.stored.damage() {
@@ -164,16 +163,16 @@ impl<'a> Opened<'a> {
         Ok(Lookup { stored: &*self.stored, answers, warnings, is_text: !options.encoded })
     }
 
-    /// How many filters of blocks there are that [`block_loads`](Self::block_loads) can count:
-    /// links, partitions, column chunks (in the order of the description's list, those without a
-    /// filter included), or one.
+    /// Returns the number of block filters that [`block_loads`](Self::block_loads) can count:
+    /// links, partitions, column chunks (in the order of the description's list, including those
+    /// without a filter), or one.
     pub fn parts(&self) -> usize {
         self.stored.parts()
     }
 
-    /// How full the blocks of a part are, for a picture. `None` where there are no blocks, or they
-    /// are damaged or not loaded, and for a part that does not exist. Cost: reads the part once,
-    /// and some hundred thousand steps for what is expected.
+    /// Returns how full the blocks of a part are, for drawing. `None` if the part does not exist,
+    /// has no blocks, or is damaged or not loaded. Cost: reads the part once, plus a few hundred
+    /// thousand steps for the expected histogram.
     pub fn block_loads(&self, part: usize) -> Option<BlockLoads> {
         match self.stored.damage() {
             Some(_) => None,
@@ -181,13 +180,13 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// Where a single key is looked up, for a picture: its block and bits in each filter of blocks
-    /// that is looked up for it. Empty where there are no blocks, keys are not hashed here, or
-    /// prefixes are looked up.
+    /// Returns the block and bits of a single key in each block filter that is looked up for it,
+    /// for drawing. Empty if there are no blocks, if the hash is caller-supplied, or for prefix
+    /// lookups.
     ///
     /// # Errors
     ///
-    /// As [`lookup`](Self::lookup); [`Error::Key`] for a key that is no value of the column's type.
+    /// As [`lookup`](Self::lookup); [`Error::Key`] if the key is not a value of the column's type.
     pub fn probes(&self, key: &[u8], options: &LookupOptions) -> Result<Vec<Probe>, Error> {
         let lookup = self.lookup(options)?;
         lookup.contains(&[key]).map_err(Error::Key)?;
@@ -203,13 +202,13 @@ impl<'a> Opened<'a> {
         Ok(places.into_iter().filter_map(probe).collect())
     }
 
-    /// The files and row groups in which a key may be, by an index of files, in the order of the
-    /// index: of the files as they were when they were indexed. Cost: a lookup, and some
-    /// nanoseconds a row group.
+    /// Returns the files and row groups that may hold a key, from a file index and in its order.
+    /// The answer is about the files at the time of indexing. Cost: a lookup, plus a few
+    /// nanoseconds per row group.
     ///
     /// # Errors
     ///
-    /// [`Error::Options`] as for [`lookup`](Self::lookup), for a key that is no value of the
+    /// [`Error::Options`] as for [`lookup`](Self::lookup), for a key that is not a value of the
     /// column, and for another format.
     ///
     /// ```
@@ -235,29 +234,29 @@ impl<'a> Opened<'a> {
         self.stored.files_with(key, options)
     }
 
-    /// Row groups of a Parquet file. 0 for every other format.
+    /// Returns the number of row groups of a Parquet file, and 0 for every other format.
     pub fn row_groups(&self) -> usize {
         self.stored.columns().map_or(0, |file| file.row_groups().len())
     }
 
-    /// Whether a row group of a Parquet file has the column with this path, joined by dots.
+    /// Returns whether a row group of a Parquet file has the column with this path, joined by dots.
     pub fn has_column(&self, name: &str) -> bool {
         let file = self.stored.columns();
         file.is_some_and(|file| file.row_groups().iter().any(|of| of.position(name).is_some()))
     }
 
-    /// The columns of a Parquet file that have filters. None of any other format.
+    /// Returns the columns of a Parquet file that have filters. Empty for every other format.
     pub fn columns_with_filters(&self) -> ColumnNames {
         self.stored.columns().map(systems::columns_with_filters).unwrap_or_default()
     }
 
-    /// The filters of a column of a Parquet file, row group by row group: of these, or of all if
-    /// none are named.
+    /// Returns the filters of a column of a Parquet file, one per row group, for these row groups
+    /// or for all if none are given.
     ///
     /// # Errors
     ///
-    /// [`Error`] if there is no such column or row group, and for another format. Filters that are
-    /// damaged or not loaded are no error here.
+    /// [`Error`] if the column or a row group does not exist, and for another format. Damaged or
+    /// unloaded filters are not an error here.
     ///
     /// ```
     /// use blocked_bloom_inspect::{FileRanges, Format, Opened};
@@ -268,7 +267,7 @@ impl<'a> Opened<'a> {
     /// let file = FileRanges::from(&stored[..]);
     /// let opened = Opened::new("duckdb.parquet", &file, Format::PARQUET, None)?;
     /// let column = opened.column("i64", &[])?;
-    /// // No row group has it.
+    /// // No row group holds it.
     /// assert!(column.row_groups_to_read(&["4711000000"], false)?.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -282,16 +281,16 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// The bytes, as (offset, length), that are still to be loaded to look up in the filters of a
-    /// column of a Parquet file, or to describe those of all columns. Call it again when they are
-    /// loaded: if the length of a filter is not known, its header comes first. Empty if all but
-    /// damaged filters are loaded, and for other formats.
+    /// Returns the bytes, as (offset, length), that are still to be loaded to look up keys in a
+    /// column of a Parquet file, or to describe all columns. Call it again after loading them: a
+    /// filter of unknown length needs its header first. Empty if all but damaged filters are
+    /// loaded, and for other formats.
     pub fn missing(&self, column: Option<&str>) -> Vec<(u64, u64)> {
         self.stored.columns().map_or(Vec::new(), |file| systems::missing(file, column))
     }
 }
 
-/// What it is, without the bits.
+/// Formats the name and the format, without the bits.
 impl fmt::Debug for Opened<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut fields = f.debug_struct("Opened");
@@ -299,7 +298,7 @@ impl fmt::Debug for Opened<'_> {
     }
 }
 
-/// A filter that is ready for lookups of one kind: made by [`Opened::lookup`].
+/// A filter prepared for one kind of lookup, returned by [`Opened::lookup`].
 ///
 /// ```
 /// # use blocked_bloom::FilterOptions;
@@ -322,27 +321,27 @@ pub struct Lookup<'o> {
 }
 
 impl Lookup<'_> {
-    /// Why the answers are worth less than is expected. To be shown before them.
+    /// Returns reasons why the answers are less useful than expected. Show them before the answers.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Whether each key may be present: false means certainly absent.
+    /// Returns whether each key may be present; false means certainly absent.
     ///
     /// # Errors
     ///
-    /// [`BadKey`]: one is no value of the filter's type.
+    /// [`BadKey`] if a key is not a value of the filter's type.
     pub fn contains<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<bool>, BadKey> {
         let mut hits = Bitmask::new();
         self.contains_batch(keys, &mut hits)?;
         Ok(hits.iter().collect())
     }
 
-    /// [`contains`](Self::contains) as one bit per key.
+    /// Same as [`contains`](Self::contains), with one bit per key.
     ///
     /// # Errors
     ///
-    /// [`BadKey`]; `hits` then means nothing.
+    /// [`BadKey`]; the contents of `hits` are then meaningless.
     pub fn contains_batch<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -351,23 +350,22 @@ impl Lookup<'_> {
         (self.answers)(&slices(keys), hits)
     }
 
-    /// Doubts that follow from keys and their answers. For Cassandra's filters: that keys are
-    /// numbers as text, and that the file is perhaps read in a wrong layout. To be shown once,
-    /// whatever the number of batches.
+    /// Returns doubts about these keys and answers. For Cassandra filters: the keys are numbers as
+    /// text, or the file was perhaps read in a wrong layout. Show them once, not once per batch.
     ///
-    /// Cost: looks at the keys' texts; if none was found, looks up to 64 of them up in the other
-    /// layouts.
+    /// Cost: examines the text of the keys; if no key was found, looks up to 64 of them up in the
+    /// other layouts.
     pub fn doubts<K: AsRef<[u8]>>(&self, keys: &[K], hits: &Bitmask) -> Vec<Warning> {
         self.stored.doubts(&slices(keys), hits, self.is_text)
     }
 }
 
-/// Keys as every system takes them.
+/// Converts keys to slices, which every system takes.
 fn slices<K: AsRef<[u8]>>(keys: &[K]) -> Vec<&[u8]> {
     keys.iter().map(AsRef::as_ref).collect()
 }
 
-/// What will be looked up.
+/// Formats the warnings.
 impl fmt::Debug for Lookup<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lookup").field("warnings", &self.warnings).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! What is looked up in a filter, beside the keys.
+//! Options of a lookup besides the keys.
 
 use std::str::FromStr;
 
@@ -7,10 +7,10 @@ use blocked_bloom_formats::parquet::PhysicalType;
 
 use crate::message::Message;
 
-/// What is looked up, beside the keys. The default are whole keys, as text.
+/// Options of a lookup besides the keys. By default, keys are whole keys as text.
 ///
-/// [`Format::check`](crate::Format::check) says whether filters of a format have every option that
-/// is set.
+/// [`Format::check`](crate::Format::check) returns an error for an option that filters of the
+/// format do not have.
 ///
 /// ```
 /// use blocked_bloom_inspect::{Format, LookupOptions};
@@ -23,25 +23,25 @@ use crate::message::Message;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LookupOptions {
-    /// The keys are starts of keys: which prefixes of theirs to look up. Of native filters and SST
-    /// files.
+    /// Treats the keys as starts of keys: the rule that cuts the prefixes to look up. For native
+    /// filters and SST files.
     pub prefix: Option<Prefix>,
-    /// Column of a Parquet file, its path joined by dots. The keys are values of the column,
-    /// as [`ColumnType::encode`](crate::ColumnType::encode) reads them. Or column of an index of
-    /// files, if it has several.
+    /// Column of a Parquet file, its path joined by dots. The keys are values of the column, as
+    /// [`ColumnType::encode`](crate::ColumnType::encode) reads them. Also selects the column of a
+    /// file index that has several.
     pub column: Option<String>,
-    /// Row groups of a Parquet file, from 0; none means all. A value may be present if any of them
-    /// may have it.
+    /// Row groups of a Parquet file, from 0; empty for all. A value may be present if any of them
+    /// may hold it.
     pub row_groups: Vec<usize>,
-    /// Type of the values. A Parquet filter by itself does not say it; keys of a filter of Spark
-    /// are bytes unless this is an integer type; for a column it is checked.
+    /// Type of the values. A Parquet filter without its file needs it; for a column of a file it is
+    /// only checked. Keys of Spark filters are bytes unless this is an integer type.
     pub value_type: Option<PhysicalType>,
-    /// The keys are bytes as the system stores them, plain-encoded or serialized, not text. Zeros
-    /// of floating point are looked up with their own sign only.
+    /// Whether keys are bytes as the system stores them, plain-encoded or serialized, instead of
+    /// text. Floating-point zeros are then looked up with their own sign only.
     pub encoded: bool,
 }
 
-/// Which rule cuts the prefixes that are looked up.
+/// The rule that cuts the prefixes to look up.
 ///
 /// ```
 /// use blocked_bloom::PrefixExtractor;
@@ -55,7 +55,7 @@ pub struct LookupOptions {
 pub enum Prefix {
     /// The extractor that the SST file names.
     FromFile,
-    /// This rule.
+    /// The given rule.
     Rule(PrefixExtractor),
 }
 
@@ -70,12 +70,12 @@ impl FromStr for Prefix {
     }
 }
 
-/// The rule of this name. A rule whose prefixes have no bytes is an error: it gives every key the
-/// same prefix, so that nothing is ever absent.
+/// Parses a prefix rule. A rule that cuts empty prefixes is an error: all keys would have the same
+/// prefix, so none would ever be absent.
 ///
 /// # Errors
 ///
-/// A [`Message`] that says what to give.
+/// A [`Message`] that describes the expected text.
 ///
 /// ```
 /// let rule = blocked_bloom_inspect::prefix_rule("delimiter:2f:1")?;

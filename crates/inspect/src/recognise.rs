@@ -1,8 +1,8 @@
-//! Recognising the format of a file by its first and last bytes and its name.
+//! Recognises the format of a file by its name and its first and last bytes.
 //!
-//! Every system says by which mark, if any, a file is one of its own, and the surest mark decides:
-//! a magic number at the start, a name, a header, a magic number at the end, lengths, a trailer. No
-//! two systems have the same mark in one file.
+//! Each system reports the mark, if any, that identifies a file as its own, and the surest mark
+//! decides: a magic number at the start, a name, a header, a magic number at the end, lengths, a
+//! trailer. No two systems find the same mark in one file.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
@@ -13,20 +13,20 @@ use crate::options::LookupOptions;
 use crate::system::{Evidence, Format, Mark};
 use crate::systems::may_be_compact;
 
-/// Bytes at the start and at the end of a file that its format is recognised by: fewer are enough
-/// only if the file has no more.
+/// Bytes at the start and at the end of a file that are needed to recognise it. Only a shorter file
+/// may supply fewer.
 pub const EVIDENCE_BYTES: u64 = 64;
 
-/// The format of a file by its name, its first bytes, its last and its length.
+/// Finds the format of a file from its name, its first and last bytes and its length.
 ///
-/// `head` and `tail` have [`EVIDENCE_BYTES`] each, or the whole file if it has fewer. Of a stream,
-/// which can only be read from its start, neither the last bytes nor the `length` are known: `tail`
-/// is then not looked at. Files of another kind are not taken for filters, but a file whose format
-/// is recognised may still be damaged: [`Opened::new`](crate::Opened::new) verifies it.
+/// `head` and `tail` have [`EVIDENCE_BYTES`] bytes each, or the whole file if it is shorter. A
+/// stream, which can only be read from its start, has no known end: `length` is `None` and `tail`
+/// is ignored. Other kinds of files are not recognised as filters. A recognised file may still be
+/// damaged; [`Opened::new`](crate::Opened::new) verifies it.
 ///
 /// # Errors
 ///
-/// [`Unrecognised`] says what the file may be instead.
+/// [`Unrecognised`] suggests another kind of file.
 ///
 /// ```
 /// use blocked_bloom_inspect::{Format, Unrecognised, recognise};
@@ -54,14 +54,14 @@ pub fn recognise(
     surest.map(|(_, format)| format).ok_or_else(|| Unrecognised::classify(&file, extension))
 }
 
-/// The extension of the name, if it is that of a system's files.
+/// Returns the extension of the name if files of a known system have it.
 fn container_extension(name: &str) -> Option<&'static str> {
     let extension = Path::new(name).extension()?;
     let mut known = Format::ALL.into_iter().filter_map(|format| format.system().extension);
     known.find(|known| extension.eq_ignore_ascii_case(known))
 }
 
-/// What a file may be whose format is not recognised.
+/// The likely kind of a file with an unrecognised format.
 ///
 /// ```
 /// use blocked_bloom_inspect::{Unrecognised, recognise};
@@ -72,21 +72,21 @@ fn container_extension(name: &str) -> Option<&'static str> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unrecognised {
-    /// It has no bytes.
+    /// An empty file.
     Empty,
-    /// It is text.
+    /// A text file.
     Text,
-    /// Its name is that of files with more in them than a filter: it may be truncated or
+    /// A file whose extension means that it holds more than a filter. It may be truncated or
     /// compressed.
     Container {
         /// `sst`, `parquet` or `db`.
         extension: &'static str,
     },
-    /// A stream, whose last bytes are not known.
+    /// A stream with an unknown end.
     Stream,
-    /// It ends as a filter in the compact form does, which has no mark of its own.
+    /// A file that ends like a filter in the compact form, which has no mark.
     LooksCompact,
-    /// Nothing is known of it.
+    /// Any other file.
     Unknown,
 }
 
@@ -119,10 +119,10 @@ impl Display for Unrecognised {
 
 impl std::error::Error for Unrecognised {}
 
-/// Whether the first bytes look like lines of text.
+/// Returns whether the first bytes look like lines of text.
 fn is_text(head: &[u8]) -> bool {
     let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
-    // A character may be cut off at the end.
+    // The last character may be cut off.
     let is_utf8 = match str::from_utf8(head) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(),
@@ -130,8 +130,8 @@ fn is_text(head: &[u8]) -> bool {
     !head.is_empty() && is_utf8 && !head.iter().any(is_control)
 }
 
-/// Whether these first bytes are those of a filter of this project, for those who expect keys. The
-/// line feed that ends the magic numbers is not compared, since it ends a key.
+/// Returns whether these first bytes are those of a filter of this project, for callers that expect
+/// keys. The line feed that ends the magic numbers is not compared, since it ends a key.
 ///
 /// ```
 /// use blocked_bloom_inspect::begins_as_filter;
@@ -147,7 +147,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// A [`Message`] about the first that they do not have, or do not have with such a value.
+    /// A [`Message`] about the first option that they do not have, or not with this value.
     pub fn check(self, options: &LookupOptions) -> Result<(), Message> {
         let given = [
             (LookupOption::Prefix, options.prefix.is_some()),
@@ -161,7 +161,7 @@ impl Format {
                 let mut names: Vec<&str> = Vec::new();
                 for format in Format::ALL.iter().filter(|of| of.system().options.contains(&option))
                 {
-                    // In order without a sort, which would add a kilobyte to the page.
+                    // Inserted in order: a sort would add a kilobyte to the page.
                     let at = names.iter().position(|name| *name > format.name());
                     names.insert(at.unwrap_or(names.len()), format.name());
                 }

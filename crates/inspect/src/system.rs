@@ -1,5 +1,5 @@
-//! What a system is: how its files are recognised and opened, and what can be done with what was
-//! opened.
+//! The interface of a system: recognising and opening its files, and the operations on an opened
+//! file.
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::hash::{Hash, Hasher};
@@ -18,7 +18,7 @@ use crate::options::LookupOptions;
 
 /// A format of stored filters, or of files that hold filters.
 ///
-/// Its name is what [`Display`] writes and [`FromStr`](std::str::FromStr) reads.
+/// [`Display`] writes its name, and [`FromStr`](std::str::FromStr) parses it.
 ///
 /// ```
 /// use blocked_bloom_inspect::Format;
@@ -39,12 +39,12 @@ impl Format {
         self.0
     }
 
-    /// The name, in lower case with hyphens.
+    /// Returns the name, in lower case with hyphens.
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// What such a file is, in a few words.
+    /// Describes such a file in a few words.
     ///
     /// ```
     /// use blocked_bloom_inspect::Format;
@@ -54,7 +54,7 @@ impl Format {
         self.0.summary
     }
 
-    /// What such a file is recognised by, after its name.
+    /// Describes how such a file is recognised, in words that follow its name.
     ///
     /// ```
     /// use blocked_bloom_inspect::Format;
@@ -64,10 +64,11 @@ impl Format {
         self.0.mark
     }
 
-    /// The length of a filter by the header in its first bytes: for a stream, of which no more
-    /// needs to be read, and for a file of another length, which is damaged and need not be read.
+    /// Returns the length of a filter according to the header in its first bytes. The rest of a
+    /// stream need not be read, and a file with another length is damaged and need not be read at
+    /// all.
     ///
-    /// `None` where the header gives no length, is not sound, or where `head` is the whole filter.
+    /// `None` if the header has no length or is damaged, or if `head` is the whole filter.
     ///
     /// ```
     /// use blocked_bloom_inspect::Format;
@@ -80,17 +81,18 @@ impl Format {
         self.0.length?(head)
     }
 
-    /// Whether the header of such a filter gives its length.
+    /// Returns whether the header of such a filter has its length.
     pub fn has_length(self) -> bool {
         self.0.length.is_some()
     }
 
-    /// The error for a file of `found` bytes whose header gives another length, `expected`.
+    /// Creates the error for a file of `found` bytes with another length, `expected`, in its
+    /// header.
     pub fn wrong_length(self, found: u64, expected: u64) -> Error {
         self.damaged((self.0.wrong_length)(found, expected))
     }
 
-    /// The error for a file of this format whose bytes have this damage.
+    /// Creates the error for a file of this format with this damage.
     pub fn damaged(self, damage: impl Into<Damage>) -> Error {
         Error::Damaged { format: self.0.name, damage: damage.into() }
     }
@@ -122,52 +124,52 @@ impl Display for Format {
     }
 }
 
-/// What a format is recognised by, the surest first: a filter that is read in the wrong format
-/// answers "absent" for keys that it holds.
+/// Evidence for a format, the surest first. A filter that is read in the wrong format answers
+/// "absent" for keys that it holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mark {
     /// A magic number at the start.
     Magic,
-    /// The name of the file, and first bytes that may be of such a file.
+    /// The name of the file, with first bytes that such a file may have.
     Name,
-    /// A whole header at the start.
+    /// A complete header at the start.
     Header,
     /// A magic number at the end.
     MagicAtEnd,
-    /// Numbers at the start that give the length of what follows.
+    /// Numbers at the start that determine the length of the rest.
     Length,
     /// A trailer of a few bytes.
     Trailer,
 }
 
-/// What is known of a file before it is opened.
+/// The facts about a file that are available before it is opened.
 pub(crate) struct Evidence<'e> {
     pub(crate) name: &'e str,
     /// Its first bytes.
     pub(crate) head: &'e [u8],
-    /// Its last bytes and its length, unless it is a stream.
+    /// Its last bytes and its length; `None` for a stream.
     pub(crate) end: Option<(&'e [u8], u64)>,
-    /// Whether its extension is that of files with more in them than a filter.
+    /// Whether its extension means that the file holds more than a filter.
     pub(crate) is_container: bool,
 }
 
-/// A file that is opened.
+/// A file to open.
 pub(crate) struct Source<'s, 'a> {
     pub(crate) format: Format,
     pub(crate) name: &'s str,
     pub(crate) file: &'s FileRanges<'a>,
-    /// Of a Cassandra filter, if it was given.
+    /// The layout of a Cassandra filter, if it was given.
     pub(crate) layout: Option<Layout>,
 }
 
 impl<'a> Source<'_, 'a> {
-    /// The bytes of the whole file.
+    /// Returns the bytes of the whole file.
     pub(crate) fn bytes(&self) -> Result<&'a [u8], Error> {
         let length = self.file.len();
         self.file.get(0, length).ok_or(Error::NotLoaded { offset: 0, length })
     }
 
-    /// What was opened, or that it is damaged.
+    /// Boxes an opened filter, or returns the error about its damage.
     pub(crate) fn boxed<T: Stored + 'a>(
         &self,
         opened: Result<T, impl Into<Damage>>,
@@ -182,23 +184,23 @@ impl<'a> Source<'_, 'a> {
 /// A format: how its files are recognised and opened.
 pub(crate) struct System {
     pub(crate) name: &'static str,
-    /// What such a file is, in a few words.
+    /// Description of such a file in a few words.
     pub(crate) summary: &'static str,
-    /// What such a file is recognised by, after its name.
+    /// How such a file is recognised, in words that follow its name.
     pub(crate) mark: &'static str,
-    /// The first bytes of a format of this project.
+    /// The magic number of a format of this project.
     pub(crate) magic: Option<[u8; 8]>,
-    /// Recognises a file of this format if it does not begin with such bytes.
+    /// Recognises files of this format that do not begin with `magic`.
     pub(crate) recognise: fn(&Evidence<'_>) -> Option<Mark>,
-    /// The extension of files of this format, if they have more in them than a filter.
+    /// The extension of files of this format, if they hold more than a filter.
     pub(crate) extension: Option<&'static str>,
-    /// What reads a length in the first bytes, if the header gives one.
+    /// Reads the length from the first bytes, if the header has it.
     pub(crate) length: Option<ReadLength>,
-    /// What is wrong with a file of the first length whose header gives the second.
+    /// Describes the damage of a file: its actual length and the length in its header.
     pub(crate) wrong_length: fn(u64, u64) -> Damage,
-    /// The options of lookups in such filters, of those that not all formats have.
+    /// The lookup options of such filters, among those that not all formats have.
     pub(crate) options: &'static [LookupOption],
-    /// Checks their values, as far as that needs no filter.
+    /// Checks the values of the options, as far as no filter is needed.
     pub(crate) check: fn(&LookupOptions) -> Result<(), Message>,
     pub(crate) open: Open,
 }
@@ -208,7 +210,7 @@ type ReadLength = fn(&[u8]) -> Option<u64>;
 type Open = for<'a> fn(&Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error>;
 
 impl System {
-    /// A format without mark, length and options.
+    /// Creates a format without mark, length and options.
     pub(crate) const fn new(
         name: &'static str,
         summary: &'static str,
@@ -232,7 +234,7 @@ impl System {
         }
     }
 
-    /// A format of this project, with its magic number.
+    /// Creates a format of this project, with its magic number.
     pub(crate) const fn native(
         name: &'static str,
         summary: &'static str,
@@ -250,55 +252,55 @@ pub(crate) struct LookupContext<'w> {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// A stored filter, or a file of filters, that was opened and verified.
+/// An opened and verified filter, or a file of filters.
 pub(crate) trait Stored: Send + Sync {
     fn describe(&self, about: &Summary) -> Facts;
 
-    /// What is wrong with the blocks: they are described, and not looked up in.
+    /// Damage of the blocks. Damaged blocks are described but not looked up.
     fn damage(&self) -> Option<Damage> {
         None
     }
 
-    /// The hash of the keys, of this project's filters.
+    /// The hash of the keys, for this project's filters.
     fn hash_of_keys(&self) -> Option<KeyHash> {
         None
     }
 
     fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error>;
 
-    /// Doubts about the way in which the file is read, by keys and their answers.
+    /// Doubts whether the file is read correctly, from keys and their answers.
     fn doubts(&self, _: &[&[u8]], _: &Bitmask, _is_text: bool) -> Vec<Warning> {
         Vec::new()
     }
 
-    /// How many filters of blocks there are.
+    /// Number of block filters.
     fn parts(&self) -> usize {
         0
     }
 
-    /// The filter of blocks of this number, if it is there.
+    /// The block filter with this number, if it exists.
     fn part(&self, _: usize) -> Option<Part<'_>> {
         None
     }
 
-    /// The parts that a key is looked up in, and its hash there; `None` if these are all parts, and
-    /// the hash is that of the filter.
+    /// The parts that a key is looked up in, and its hash there. `None` means all parts, with the
+    /// hash of the filter.
     fn places(&self, _key: &[u8], _: &LookupOptions) -> Option<Vec<(usize, u64)>> {
         None
     }
 
-    /// The files that may have a key, by an index of files.
+    /// The files that may hold a key, for a file index.
     fn files_with(&self, _key: &[u8], _: &LookupOptions) -> Result<Vec<FoundFile>, Error> {
         Err(Error::Options(Message::new("no files: only an index of files lists some")))
     }
 
-    /// A file of filters of columns.
+    /// A file with filters of columns.
     fn columns(&self) -> Option<&ParquetFile<'_>> {
         None
     }
 }
 
-/// A file in which a key may be, as it was when it was indexed: [`Opened::files_with`].
+/// A file that may hold a key, as of its indexing; returned by [`Opened::files_with`].
 ///
 /// ```
 /// use blocked_bloom_inspect::FoundFile;
@@ -310,19 +312,19 @@ pub(crate) trait Stored: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FoundFile {
-    /// Its name in the index.
+    /// Name of the file in the index.
     pub name: String,
-    /// The row groups that may have the key, from 0.
+    /// Row groups that may hold the key, from 0.
     pub row_groups: Vec<usize>,
-    /// The row groups of which nothing is known.
+    /// Row groups that the index knows nothing about.
     pub unknown: Vec<usize>,
 }
 
-/// Looks keys up: one bit per key.
+/// Looks up keys, with one bit per key as the answer.
 pub(crate) type Answers<'o> =
     Box<dyn Fn(&[&[u8]], &mut Bitmask) -> Result<(), BadKey> + Send + Sync + 'o>;
 
-/// Answers of a filter that takes every key.
+/// Creates the answers of a filter that takes all keys in one call.
 pub(crate) fn answers<'o>(
     lookup: impl Fn(&[&[u8]], &mut Bitmask) + Send + Sync + 'o,
 ) -> Result<Answers<'o>, Error> {
@@ -332,12 +334,12 @@ pub(crate) fn answers<'o>(
     }))
 }
 
-/// "Maybe" for every key.
+/// Answers "maybe" for every key.
 pub(crate) fn pass_all<'o>() -> Result<Answers<'o>, Error> {
     answers(|keys, hits| hits.write(keys.len(), |words| words.fill(u64::MAX)))
 }
 
-/// Answers of a filter that takes key by key.
+/// Creates the answers of a filter that takes one key per call.
 pub(crate) fn look_up_singly(
     keys: &[&[u8]],
     hits: &mut Bitmask,

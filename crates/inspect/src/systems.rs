@@ -1,14 +1,14 @@
-//! The systems whose filters are known, a module each.
+//! The known systems, one module each.
 //!
-//! Adding a format takes one file and one line. The file, `systems/NAME.rs` with its `mod` line
-//! here, says everything about the format:
+//! Adding a format takes one file and one line. The file `systems/NAME.rs`, with its `mod` line
+//! here, contains everything about the format:
 //!
 //! ```text
 //! impl Format {
-//!     /// What such a file is.
+//!     /// A filter of NAME.
 //!     pub const NAME: Format = Format::new(&System {
-//!         recognise: by its name, its first bytes or its last,
-//!         ..System::new("name", what such a file is, by what it is recognised, how it is opened)
+//!         recognise: by its name, its first or its last bytes,
+//!         ..System::new("name", summary, mark, open)
 //!     });
 //! }
 //!
@@ -17,9 +17,9 @@
 //! }
 //! ```
 //!
-//! The line is its place in [`Format::ALL`], by which it is found by its name and its mark. The
-//! tool, the page and the Python package know no more of it: their lists of formats, their help and
-//! their errors come from here.
+//! The line puts it into [`Format::ALL`], where it is found by its name and its mark. The tool, the
+//! page and the Python package have no code for single formats: their lists of formats, help and
+//! errors come from here.
 
 mod cassandra;
 mod classical;

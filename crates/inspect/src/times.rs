@@ -1,10 +1,11 @@
-//! Dates and times in the form of ISO 8601, as counts since 1970. Errors are reasons.
+//! Dates and times in the form of ISO 8601, converted to counts since 1970. Errors are reasons as
+//! text.
 
 use blocked_bloom_formats::parquet::TimeUnit;
 
 const DAY_SECONDS: i128 = 86_400;
 
-/// Days since 1970-01-01.
+/// Parses a date as days since 1970-01-01.
 pub(crate) fn date(text: &str) -> Result<i128, String> {
     let days = || {
         let mut parts = text.splitn(3, '-');
@@ -18,7 +19,7 @@ pub(crate) fn date(text: &str) -> Result<i128, String> {
             2 => 28 + i64::from(is_leap),
             _ => 0,
         };
-        // Years begin in March, so that a leap day ends one.
+        // Years begin in March, so that a leap day is the last day of a year.
         let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
         let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
         let days = 365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468;
@@ -27,13 +28,13 @@ pub(crate) fn date(text: &str) -> Result<i128, String> {
     days().ok_or_else(|| "it is not a date such as 2026-01-31".to_owned())
 }
 
-/// A number of so many digits.
+/// Parses a number with this many digits.
 fn number(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<i64> {
     let is_number = digits.contains(&text.len()) && text.bytes().all(|c| c.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
 }
 
-/// Time since midnight.
+/// Parses a time as a count since midnight.
 pub(crate) fn time(text: &str, unit: TimeUnit) -> Result<i128, String> {
     let (clock, fraction) = text.split_once('.').unwrap_or((text, ""));
     let seconds = || {
@@ -57,7 +58,7 @@ pub(crate) fn time(text: &str, unit: TimeUnit) -> Result<i128, String> {
     Ok(i128::from(seconds) * 10_i128.pow(unit.digits()) + fraction)
 }
 
-/// Time since 1970-01-01 00:00: in UTC by the zone of the text, or without one in no zone.
+/// Parses a time since 1970-01-01 00:00: in UTC if the text has a zone, otherwise as local time.
 pub(crate) fn timestamp(text: &str, unit: TimeUnit, is_utc: bool) -> Result<i128, String> {
     let (day, clock) = text.split_once(['T', ' ']).unwrap_or((text, ""));
     let (clock, zone) = match clock.find(['Z', 'z', '+', '-']) {
@@ -78,7 +79,7 @@ pub(crate) fn timestamp(text: &str, unit: TimeUnit, is_utc: bool) -> Result<i128
     }
 }
 
-/// Seconds of a zone before UTC.
+/// Returns the seconds of a zone before UTC.
 fn offset(zone: &str) -> Result<i128, String> {
     let (sign, clock) = match zone.split_at_checked(1) {
         None | Some(("Z" | "z", "")) => return Ok(0),
@@ -94,7 +95,7 @@ fn offset(zone: &str) -> Result<i128, String> {
     Ok(sign * micros / 1_000_000)
 }
 
-/// An old timestamp of 12 bytes: nanoseconds of the day, and the Julian day.
+/// Parses an INT96 timestamp of 12 bytes: nanoseconds of the day, and the Julian day.
 pub(crate) fn int96(text: &str) -> Result<Vec<u8>, String> {
     const JULIAN_DAY_OF_1970: i128 = 2_440_588;
     const DAY_NANOS: i128 = DAY_SECONDS * 1_000_000_000;

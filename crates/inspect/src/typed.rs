@@ -1,8 +1,8 @@
-//! Keys as values of a Parquet column: the one place that knows what a key means for a column.
+//! Keys as values of a Parquet column. No other module knows the meaning of a key for a column.
 //!
-//! A key is read by the column's logical type, and hashed as the bytes that a writer stores for
-//! it. A key that the column cannot hold exactly is an error: its filter would answer "absent"
-//! whatever the column holds.
+//! A key is read according to the column's logical type, and hashed as the bytes that a writer
+//! stores for it. A key that the column cannot hold exactly is an error: the filter would answer
+//! "absent" whatever the column holds.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
@@ -14,7 +14,7 @@ use crate::decimal::{half, scaled, twos_complement};
 use crate::message::{LookupOption, Message};
 use crate::times::{date, int96, time, timestamp};
 
-/// The types that have filters.
+/// The physical types that can have filters.
 pub const VALUE_TYPES: [PhysicalType; 7] = [
     PhysicalType::Int32,
     PhysicalType::Int64,
@@ -25,7 +25,7 @@ pub const VALUE_TYPES: [PhysicalType; 7] = [
     PhysicalType::FixedLenByteArray,
 ];
 
-/// The name of a type in lower case with hyphens, such as `byte-array`.
+/// Returns the name of a type in lower case with hyphens, such as `byte-array`.
 ///
 /// ```
 /// use blocked_bloom_inspect::{PhysicalType, type_name, type_of_name};
@@ -36,13 +36,14 @@ pub fn type_name(physical_type: PhysicalType) -> String {
     physical_type.to_string().to_ascii_lowercase().replace('_', "-")
 }
 
-/// The type with this name, in any case, with hyphens or underscores, if it can have filters.
+/// Returns the type with this name, in any case, with hyphens or underscores, if it can have
+/// filters.
 pub fn type_of_name(name: &str) -> Option<PhysicalType> {
     let name = name.to_ascii_lowercase().replace('_', "-");
     VALUE_TYPES.into_iter().find(|&physical_type| type_name(physical_type) == name)
 }
 
-/// The type of a column's values: how they are stored, and what they mean.
+/// The type of a column's values: physical, and logical if it is known.
 ///
 /// ```
 /// use blocked_bloom_inspect::{ColumnType, LogicalType, PhysicalType};
@@ -57,15 +58,15 @@ pub fn type_of_name(name: &str) -> Option<PhysicalType> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ColumnType {
-    /// How values are stored.
+    /// The physical type, which determines the stored bytes.
     pub physical_type: PhysicalType,
-    /// What they mean. `None` if nothing is known about it.
+    /// The logical type. `None` if it is not known.
     pub logical_type: Option<LogicalType>,
-    /// Bytes of each value of a column of fixed length.
+    /// Bytes per value of a column of fixed length.
     pub type_length: Option<u32>,
 }
 
-/// The type of a filter's values without its file: nothing is known about their meaning.
+/// The type of a filter's values without its file: the logical type is not known.
 impl From<PhysicalType> for ColumnType {
     fn from(physical_type: PhysicalType) -> Self {
         ColumnType { physical_type, logical_type: None, type_length: None }
@@ -88,22 +89,22 @@ pub struct Encoded<'a> {
     /// The plain-encoded bytes.
     pub bytes: Cow<'a, [u8]>,
     /// Other bytes that a writer may have stored for the same value: zero with the other sign, a
-    /// number that was rounded twice, a decimal with leading zeros.
+    /// number rounded twice, a decimal with leading zeros.
     pub others: Vec<Vec<u8>>,
 }
 
 impl Encoded<'_> {
-    /// The hash of [`bytes`](Self::bytes), as filters hold it.
+    /// Returns the hash of [`bytes`](Self::bytes), as filters hold it.
     pub fn hash(&self) -> u64 {
         hash_value(&self.bytes)
     }
 }
 
 impl ColumnType {
-    /// `None` if the column's metadata is encrypted.
+    /// Returns `None` if the column's metadata is encrypted.
     pub(crate) fn from_column(column: &Column<'_>) -> Option<Self> {
         let physical_type = column.physical_type()?;
-        // Without a logical type, integers have a sign.
+        // Without a logical type, integers are signed.
         let integer = |bits| Some(LogicalType::Integer { bits, is_signed: true });
         let logical_type = column.logical_type().or(match physical_type {
             PhysicalType::Int32 => integer(32),
@@ -113,7 +114,7 @@ impl ColumnType {
         Some(ColumnType { physical_type, logical_type, type_length: column.type_length() })
     }
 
-    /// Bytes of each value, if these are integers that mean themselves.
+    /// Returns the bytes per value, if values are plain integers.
     pub fn integer_bytes(&self) -> Option<usize> {
         match (self.logical_type, self.physical_type) {
             (None | Some(LogicalType::Integer { .. }), PhysicalType::Int32) => Some(4),
@@ -122,7 +123,7 @@ impl ColumnType {
         }
     }
 
-    /// Whether values are text, or bytes without a meaning.
+    /// Returns whether values are text, or bytes without a meaning.
     pub fn is_bytes(&self) -> bool {
         use LogicalType::{Bson, Enum, Json, String};
         let is_stored_so = [PhysicalType::ByteArray, PhysicalType::FixedLenByteArray];
@@ -130,12 +131,12 @@ impl ColumnType {
             && matches!(self.logical_type, None | Some(Bson | Enum | Json | String))
     }
 
-    /// Whether values have no text, so that keys must be plain-encoded bytes.
+    /// Returns whether values have no text form, so that keys must be plain-encoded bytes.
     pub fn is_opaque(&self) -> bool {
         matches!(self.logical_type, Some(LogicalType::Interval | LogicalType::Unknown))
     }
 
-    /// The integers that the column can hold.
+    /// Returns the smallest and the largest integer that the column can hold.
     fn integers(&self) -> (i128, i128) {
         let width = if self.physical_type == PhysicalType::Int32 { 32 } else { 64 };
         match self.logical_type {
@@ -146,14 +147,15 @@ impl ColumnType {
         }
     }
 
-    /// The stored bytes of the value that a key means: plain-encoded bytes, or text. Texts are
-    /// decimal numbers, dates and times as in ISO 8601, UUIDs in hexadecimal digits, and strings as
-    /// they are. A whole number for a column of dates or times is the number that it stores.
+    /// Returns the stored bytes of the value that a key stands for. Keys are plain-encoded bytes if
+    /// `is_encoded`, otherwise text: decimal numbers, dates and times as in ISO 8601, UUIDs in
+    /// hexadecimal digits, and strings unchanged. A whole number for a column of dates or times is
+    /// the stored number.
     ///
     /// # Errors
     ///
     /// A [`Message`] if the column cannot hold this value exactly, and for NaN, which has many
-    /// encodings. Floating-point numbers are rounded as their writers do.
+    /// encodings. Floating-point numbers are rounded in the same way as by writers.
     pub fn encode<'a>(&self, key: &'a [u8], is_encoded: bool) -> Result<Encoded<'a>, Message> {
         let encoded = match is_encoded {
             true => Encoded { bytes: Cow::Borrowed(key), others: Vec::new() },
@@ -182,17 +184,17 @@ impl ColumnType {
         }
     }
 
-    /// The value of a text.
+    /// Parses the text of a value.
     fn read<'a>(&self, key: &'a [u8]) -> Result<Encoded<'a>, Message> {
         use {LogicalType as L, PhysicalType as P};
-        // Bytes that are not UTF-8 are not a number.
+        // Bytes that are not UTF-8 cannot be a number.
         let text = str::from_utf8(key).unwrap_or_default();
         let found = || format!("found '{}', expected ", key.escape_ascii());
         let refused = |reason: String| Message::new(format_args!("{}{self}: {reason}", found()));
         let by_bytes = |expected: &str, after: &str| {
             Message::naming(found() + expected, LookupOption::Encoded, after)
         };
-        // A whole number for a date or a time is the number that is stored.
+        // A whole number for a date or a time is the stored number.
         let moment = |count: Result<i128, String>| {
             let count = text.parse().or(count).map_err(refused)?;
             self.integer(count).ok_or_else(|| refused("out of range".to_owned()))
@@ -255,7 +257,7 @@ impl ColumnType {
         }
     }
 
-    /// An integer as it is stored; `None` if the column cannot hold it.
+    /// Encodes an integer; `None` if the column cannot hold it.
     fn integer(&self, value: i128) -> Option<Encoded<'static>> {
         let (low, high) = self.integers();
         let bytes = match self.physical_type {
@@ -265,8 +267,8 @@ impl ColumnType {
         (low..=high).contains(&value).then(|| bytes.into())
     }
 
-    /// A decimal as it is stored. A writer should use the fewest bytes for a column of any length,
-    /// and may use more.
+    /// Encodes a decimal. Writers should use the fewest bytes for a column of variable length, and
+    /// may use more.
     fn decimal(&self, is_negative: bool, digits: &[u8]) -> Encoded<'static> {
         let bytes = twos_complement(is_negative, digits);
         let extended = |length: usize| {
@@ -289,13 +291,13 @@ impl ColumnType {
         }
     }
 
-    /// A floating-point number as it is stored: rounded once, or first to a wider type as writers
-    /// do whose values have it. Zeros have both signs.
+    /// Encodes a floating-point number. It is rounded once, or first to a wider type, as by writers
+    /// that hold values of that type. Zeros get both signs.
     fn float(&self, text: &str) -> Option<Encoded<'static>> {
         let wide: f64 = text.parse().ok()?;
         let single: f32 = text.parse().ok()?;
         let is_one = |value: f64| {
-            // An infinite number has no digits, or it is out of range.
+            // Text without digits means infinity; with digits, the number is out of range.
             value.is_finite() || (!value.is_nan() && !text.contains(|c: char| c.is_ascii_digit()))
         };
         let mut all: Vec<Vec<u8>> = Vec::new();
@@ -332,7 +334,7 @@ impl From<Vec<u8>> for Encoded<'_> {
     }
 }
 
-/// The bytes of a UUID in hexadecimal digits, with or without hyphens, braces and `urn:uuid:`.
+/// Parses a UUID in hexadecimal digits, with or without hyphens, braces and `urn:uuid:`.
 fn uuid(text: &str) -> Option<Vec<u8>> {
     let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
     let text = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);

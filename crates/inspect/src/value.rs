@@ -1,8 +1,8 @@
-//! Facts for programs: values that are written as JSON.
+//! Facts for programs, written as JSON.
 
 use std::fmt::{self, Display, Formatter, Write};
 
-/// A fact, or a list or an object of facts. What [`Display`] writes is JSON, in one line.
+/// A fact, or a list or an object of facts. [`Display`] writes it as one line of JSON.
 ///
 /// ```
 /// use blocked_bloom_inspect::Value;
@@ -15,9 +15,9 @@ use std::fmt::{self, Display, Formatter, Write};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
-    /// Not known, or there is none.
+    /// An unknown or missing value.
     Null,
-    /// Yes or no.
+    /// A truth value.
     Bool(bool),
     /// A number, a count, an offset.
     Integer(i128),
@@ -27,12 +27,12 @@ pub enum Value {
     Text(String),
     /// Parts of a filter.
     List(Vec<Value>),
-    /// Facts by their names, in the order of the description.
+    /// Facts with their names, in the order of the description.
     Object(Vec<(&'static str, Value)>),
 }
 
 impl Value {
-    /// The fact of this name in an object. `None` for what is no object, or has no such fact.
+    /// Returns the fact with this name. `None` if this is not an object or has no such fact.
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self {
             Value::Object(facts) => {
@@ -49,8 +49,8 @@ impl Display for Value {
             Value::Null => f.write_str("null"),
             Value::Bool(value) => value.fmt(f),
             Value::Integer(value) => value.fmt(f),
-            // Digits that read back as the same number, and a point or an exponent: a number to
-            // every reader of JSON.
+            // Digits that read back as the same number, with a point or an exponent: every reader
+            // of JSON takes them as a number.
             Value::Number(value) => write!(f, "{value:?}"),
             Value::Text(text) => write_text(text, f),
             Value::List(values) => {
@@ -107,7 +107,7 @@ impl From<bool> for Value {
     }
 }
 
-/// [`Value::Null`] for what is not finite.
+/// [`Value::Null`] for infinities and NaN.
 impl From<f64> for Value {
     fn from(value: f64) -> Self {
         if value.is_finite() { Value::Number(value) } else { Value::Null }
@@ -138,7 +138,7 @@ impl<T: Into<Value>> From<Vec<T>> for Value {
     }
 }
 
-/// An object of these facts.
+/// Creates an object of these facts.
 macro_rules! object {
     ($($name:literal: $value:expr),* $(,)?) => {
         $crate::Value::Object(vec![$(($name, $crate::Value::from($value))),*])

@@ -27,8 +27,8 @@ impl Format {
     });
 }
 
-/// Recognised by its name, since no byte marks it. The number of probes is never above 21, and an
-/// empty file is a filter.
+/// Recognises the file by its name, since no byte marks it. The number of probes is at most 21, and
+/// an empty file is a filter.
 fn recognise(file: &Evidence<'_>) -> Option<Mark> {
     let may_be_probes = file.head.iter().take(3).all(|&byte| byte == 0);
     (is_cassandra_name(file.name) && may_be_probes).then_some(Mark::Name)
@@ -42,7 +42,7 @@ fn open<'a>(source: &Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error> {
     source.boxed(filter.map(|filter| Cassandra { filter, layout_given }))
 }
 
-/// Whether Cassandra gives such a name to a filter.
+/// Returns whether Cassandra gives such a name to a filter.
 ///
 /// ```
 /// assert!(blocked_bloom_inspect::is_cassandra_name("data/nb-1-big-Filter.db"));
@@ -51,7 +51,7 @@ pub fn is_cassandra_name(name: &str) -> bool {
     name.ends_with("Filter.db")
 }
 
-/// A version of Cassandra's format that has the layout: what a user gives who knows the layout.
+/// Returns a version of Cassandra's format that has the layout, for users who know the layout.
 ///
 /// ```
 /// use blocked_bloom_inspect::{Layout, version_of};
@@ -65,11 +65,11 @@ pub fn version_of(layout: Layout) -> &'static str {
     }
 }
 
-/// The layout of a version of Cassandra's format, such as `nb`.
+/// Returns the layout of a version of Cassandra's format, such as `nb`.
 ///
 /// # Errors
 ///
-/// A [`Message`] for a version that is not known.
+/// A [`Message`] for an unknown version.
 ///
 /// ```
 /// use blocked_bloom_inspect::{Layout, layout_of_version};
@@ -79,11 +79,11 @@ pub fn layout_of_version(version: &str) -> Result<Layout, Message> {
     Layout::from_version(version).map_err(|error| Message::new(text_of(&error)))
 }
 
-/// The layout of the version in the file's name.
+/// Returns the layout of the version in the file's name.
 ///
 /// # Errors
 ///
-/// A [`Message`] if the name has none that is known.
+/// A [`Message`] if the name has no known version.
 ///
 /// ```
 /// use blocked_bloom_inspect::{Layout, layout_of_name};
@@ -97,7 +97,7 @@ pub fn layout_of_name(path: &str) -> Result<Layout, Message> {
     })
 }
 
-/// The error about a version, for those who cannot name a layout otherwise.
+/// Returns the message about a version, for callers that cannot name a layout in another way.
 fn text_of(error: &CassandraError) -> String {
     match error {
         CassandraError::Version { found } => {
@@ -107,14 +107,14 @@ fn text_of(error: &CassandraError) -> String {
     }
 }
 
-/// Keys that are looked up in other layouts, at least and at most. That all of these are found
-/// there though they are absent has a chance of one in a million at 1 %.
+/// Minimum number of keys to look up in other layouts. At a rate of 1 %, three absent keys are all
+/// found there with a probability of one in a million.
 const SUSPICIOUS: usize = 3;
 const DIAGNOSED: usize = 64;
 
 struct Cassandra<'a> {
     filter: CassandraFilter<&'a [u8]>,
-    /// Whether the user gave the layout; if not, it is that of the file's name.
+    /// Whether the user gave the layout; otherwise the file's name determined it.
     layout_given: bool,
 }
 
@@ -164,7 +164,7 @@ impl Stored for Cassandra<'_> {
         answers(|keys, hits| self.filter.contains_batch(keys, hits))
     }
 
-    /// That keys are numbers as text, and that the file is perhaps read in a wrong layout.
+    /// Warns if keys are numbers as text, and if the file is perhaps read in a wrong layout.
     fn doubts(&self, keys: &[&[u8]], hits: &Bitmask, is_text: bool) -> Vec<Warning> {
         let number = keys.iter().find(|key| is_text && is_number_or_uuid(key));
         let number = number.map(|key| {
@@ -181,7 +181,7 @@ impl Stored for Cassandra<'_> {
     }
 }
 
-/// Whether the keys, none of which was found, are all in the file if it is read in another layout.
+/// Returns a warning if another layout finds all of these keys, which this one does not find.
 fn suggest_layout(filter: &CassandraFilter<&[u8]>, keys: &[&[u8]]) -> Option<Warning> {
     let layout = filter.shape().scheme();
     let keys = &keys[..keys.len().min(DIAGNOSED)];
@@ -196,7 +196,7 @@ fn suggest_layout(filter: &CassandraFilter<&[u8]>, keys: &[&[u8]]) -> Option<War
     Some(Warning::new(message, false))
 }
 
-/// Whether a text is how a number or a UUID is written, whose serialized bytes are others.
+/// Returns whether a text looks like a number or a UUID, which Cassandra serializes differently.
 fn is_number_or_uuid(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let is_number = (1..=20).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);

@@ -1,5 +1,5 @@
-//! What the classical filters of Guava, Spark and RedisBloom have in common: their description,
-//! which is that of a compact filter too.
+//! Code shared by the classical filters of Guava, Spark and RedisBloom. Compact filters have the
+//! same description.
 
 use blocked_bloom_formats::ClassicalError;
 
@@ -7,8 +7,8 @@ use crate::facts::{Bits, Facts, Summary, sizes};
 use crate::system::{Evidence, Mark};
 use crate::value::Value;
 
-/// Facts of a filter: those of its header, each with a name for programs and one for people, and
-/// those of its bits.
+/// Returns the facts of a filter: those of its header, each with a name for programs and a name for
+/// people, and those of its bits.
 pub(super) fn facts(
     about: &Summary,
     header: Vec<(&'static str, &'static str, Value)>,
@@ -38,7 +38,7 @@ pub(super) fn facts(
     Facts::new(about, Value::Object(fields), rows)
 }
 
-/// Recognises a file that has the length which its first numbers give; `error` is the one about its
+/// Recognises a file that has the length given by its first numbers. `error` is the error about its
 /// first bytes alone.
 pub(super) fn recognise(file: &Evidence<'_>, error: Option<ClassicalError>) -> Option<Mark> {
     let (_, length) = file.end?;

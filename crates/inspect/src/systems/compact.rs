@@ -1,6 +1,6 @@
-//! This project's own format without a header, for containers that have a checksum of their own.
+//! This project's format without a header, for containers that have their own checksum.
 //!
-//! It has a trailer, but no mark: containers that hold it know the form, and a user must name it.
+//! It has a trailer but no mark. A container knows the form of its filters; a user must name it.
 
 use blocked_bloom::{BloomFilter, KeyHash, Stored as Blocks};
 
@@ -11,8 +11,8 @@ use crate::facts::{Facts, Summary, bits};
 use crate::system::{Answers, Format, LookupContext, Stored, System, answers};
 
 impl Format {
-    /// A Bloom filter of this project without a header, for containers that have a checksum of
-    /// their own: blocks and eight bytes.
+    /// A Bloom filter of this project without a header, for containers that have their own
+    /// checksum: blocks and eight bytes.
     pub const COMPACT: Format = Format::new(&System::new(
         "compact",
         "A Bloom filter of this project without a header: blocks and eight bytes",
@@ -25,7 +25,7 @@ impl Format {
     ));
 }
 
-/// Whether a file with these last bytes and this length may be such a filter.
+/// Returns whether a file with these last bytes and this length may be such a filter.
 pub(crate) fn is_candidate((tail, length): (&[u8], u64)) -> bool {
     let trailer = matches!(tail, [.., 0xbc, 1, 1..=30, 1 | 5, _, _, _, _]);
     trailer && length > 8 && (length - 8).is_multiple_of(64)

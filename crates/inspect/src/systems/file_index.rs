@@ -1,4 +1,5 @@
-//! The index of the files of a data set, of `blocked-bloom-file-index`: `docs/file-index.md`.
+//! The index of the files of a data set, written by `blocked-bloom-file-index`:
+//! `docs/file-index.md`.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::typed::ColumnType;
 use crate::value::{Value, object};
 
 impl Format {
-    /// The index of the files of a data set, of `blocked-bloom-file-index`.
+    /// The index of the files of a data set, written by `blocked-bloom-file-index`.
     pub const FILE_INDEX: Format = Format::new(&System {
         options: &[LookupOption::Column, LookupOption::ValueType],
         ..System::native("file-index", "The index of the files of a data set", MAGIC, |source| {
@@ -24,21 +25,21 @@ impl Format {
     });
 }
 
-/// Names of Arrow's types whose values are hashed as their bytes.
+/// Names of the Arrow types whose values are hashed as their bytes.
 const BYTES: [&str; 6] = ["Utf8", "LargeUtf8", "Utf8View", "Binary", "LargeBinary", "BinaryView"];
 
 const BYTES_SEED: u64 = 3;
 
-/// Those whose values are hashed as eight bytes, little-endian.
+/// Names of the types whose values are hashed as eight bytes, little-endian.
 const INTEGERS: [&str; 8] =
     ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"];
 const INTEGERS_SEED: u64 = 1;
 
-/// Files that a description lists: for people, and for programs.
+/// Numbers of files that a description lists, for people and for programs.
 const FILES_SHOWN: usize = 10;
 const FILES_LISTED: usize = 1_000;
 
-/// What is known of a column in all files together.
+/// Totals of a column over all files.
 struct ColumnTotals {
     known: u64,
     unknown: u64,
@@ -131,7 +132,7 @@ impl Stored for FileIndex<&[u8]> {
         Facts { list: Some(list), ..Facts::new(about, json, rows) }
     }
 
-    /// Values in any row group of any file.
+    /// Looks up values in any row group of any file.
     fn lookup<'o>(&'o self, wanted: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         let manifest = self.manifest();
         let column = chosen(manifest, wanted.options.column.as_deref())?;
@@ -161,7 +162,7 @@ impl Stored for FileIndex<&[u8]> {
                 for (i, hash) in hashes.into_iter().enumerate() {
                     let lookup = manifest.lookup(column, key_hash, |_| true, [hash]);
                     let found = lookup.and_then(|lookup| self.candidates(&lookup));
-                    // Nothing is an error here; if it were, nothing would be absent.
+                    // Errors do not occur here; if one did, the key must not be absent.
                     let is_hit = found.as_ref().map_or(1, Candidates::count) > 0;
                     words[i / 64] |= u64::from(is_hit) << (i % 64);
                 }
@@ -193,14 +194,14 @@ impl Stored for FileIndex<&[u8]> {
     }
 }
 
-/// A file as it was indexed, for people.
+/// Describes an indexed file for people.
 fn shown(file: FileEntry<'_>) -> String {
     let (identity, row_groups) = (file.identity(), file.row_groups());
     let groups = if row_groups == 1 { "row group" } else { "row groups" };
     format!("{} ({} bytes, {row_groups} {groups})", identity.name(), identity.length())
 }
 
-/// And for programs.
+/// Describes an indexed file for programs.
 fn listed(file: FileEntry<'_>) -> Value {
     let identity = file.identity();
     object! {
@@ -213,10 +214,10 @@ fn listed(file: FileEntry<'_>) -> Value {
     }
 }
 
-/// How the bytes that are hashed follow from a key.
+/// How a key is converted to the bytes that are hashed.
 enum Keys {
     Bytes,
-    /// Decimal text, as eight bytes.
+    /// Decimal text, hashed as eight bytes.
     Integer,
 }
 
@@ -232,7 +233,7 @@ impl Keys {
     }
 }
 
-/// The number of the column of this name, or of the only one.
+/// Returns the number of the column with this name, or of the only column.
 fn chosen(manifest: &Manifest, name: Option<&str>) -> Result<usize, Error> {
     let found = match name {
         Some(name) => manifest.column(name),
@@ -246,14 +247,14 @@ fn chosen(manifest: &Manifest, name: Option<&str>) -> Result<usize, Error> {
     })
 }
 
-/// How keys of a column are hashed, if its types say so.
+/// Returns how keys of a column are hashed, if its types determine that.
 fn keys(manifest: &Manifest, column: usize, wanted: &LookupOptions) -> Result<Keys, Error> {
     if wanted.encoded {
         return Ok(Keys::Bytes);
     }
     let types: Vec<&str> = manifest.types(column).collect();
     let key_hash = manifest.columns().nth(column).map(|column| column.key_hash());
-    // Of what a type's values are hashed only its writer knows: the integration in DataFusion has a
+    // Only the writer knows how it hashes the values of a type. The DataFusion integration uses one
     // seed for each kind of key.
     let all = |(names, seed): (&[&str], u64)| {
         key_hash == Some(KeyHash::Xxh3 { seed }) && types.iter().all(|own| names.contains(own))

@@ -11,7 +11,7 @@ use crate::system::{Answers, Format, LookupContext, Stored, System, answers};
 use crate::value::{Value, object};
 
 impl Format {
-    /// A filter that grows, a chain of native ones, of `blocked-bloom-scalable`.
+    /// A growing filter of `blocked-bloom-scalable`: a chain of native filters.
     pub const GROWING: Format = Format::new(&System::native(
         "growing",
         "A filter that grows, a chain of filters",

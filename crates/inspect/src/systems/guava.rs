@@ -8,7 +8,7 @@ use crate::facts::{Facts, Summary, bits};
 use crate::system::{Answers, Format, LookupContext, Stored, System, answers};
 
 impl Format {
-    /// What `writeTo` of Guava's `BloomFilter` wrote.
+    /// A filter written by `writeTo` of Guava's `BloomFilter`.
     pub const GUAVA: Format = Format::new(&System {
         recognise: |file| classical::recognise(file, GuavaFilter::from_bytes(file.head).err()),
         ..System::new(

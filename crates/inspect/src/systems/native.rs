@@ -1,4 +1,4 @@
-//! This project's own format: `docs/format.md`.
+//! This project's native format: `docs/format.md`.
 
 use blocked_bloom::parts::MAGIC;
 use blocked_bloom::{
@@ -77,7 +77,7 @@ impl Stored for Native<'_> {
     }
 }
 
-/// Why filters with these contents have no answers for whole keys, or for prefixes.
+/// Returns why filters with these contents have no answers for whole keys, or for prefixes.
 pub(super) fn unanswered(
     contents: FilterContents,
     prefix: Option<&Prefix>,
@@ -170,8 +170,8 @@ fn describe(about: &Summary, sealed: &Native<'_>) -> Facts {
     Facts::new(about, json, rows)
 }
 
-/// What a filter holds, with the name of the rule where it is one of the crate's own that somebody
-/// may have used.
+/// Describes the contents of a filter, with the name of the prefix rule if it is one of the crate's
+/// own.
 fn with_rule(contents: FilterContents) -> String {
     let named = contents.extractor().and_then(|id| {
         let lengths =

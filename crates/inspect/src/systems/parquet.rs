@@ -23,7 +23,7 @@ use crate::typed::ColumnType;
 use crate::value::{Value, object};
 
 impl Format {
-    /// A Parquet file, with the filters in it.
+    /// A Parquet file and the filters in it.
     pub const PARQUET: Format = Format::new(&System {
         recognise,
         extension: Some("parquet"),
@@ -178,8 +178,8 @@ impl Stored for ParquetFile<'_> {
     }
 }
 
-/// Row group and column of every part, column by column. Row groups may have fewer columns than
-/// others.
+/// Returns the row group and column of each part, column by column. Some row groups may have fewer
+/// columns.
 fn chunks(file: &ParquetFile<'_>) -> impl Iterator<Item = (usize, usize)> {
     let mut of_column: Vec<Vec<usize>> = Vec::new();
     for (group, columns) in file.row_groups().iter().enumerate() {
@@ -191,7 +191,7 @@ fn chunks(file: &ParquetFile<'_>) -> impl Iterator<Item = (usize, usize)> {
     columns.flat_map(|(at, groups)| groups.into_iter().map(move |group| (group, at)))
 }
 
-/// The error for a filter that is damaged, where others of its column may be whole.
+/// Creates the error for a damaged filter. Other filters of its column may be intact.
 fn damaged(column: &str, row_group: usize, error: &ParquetError) -> Error {
     Error::Options(Message::naming(
         format_args!("column {column:?}, row group {row_group}: {error}; "),
@@ -200,7 +200,7 @@ fn damaged(column: &str, row_group: usize, error: &ParquetError) -> Error {
     ))
 }
 
-/// The first of the filters of a file that is damaged.
+/// The first damaged filter of a file.
 #[derive(Debug)]
 struct ColumnDamage {
     column: String,
@@ -217,8 +217,8 @@ impl Display for ColumnDamage {
 
 impl std::error::Error for ColumnDamage {}
 
-/// The filters of a column of a Parquet file, one per row group: which row groups need to be read
-/// for some values.
+/// The filters of a column of a Parquet file, one per row group. They tell which row groups must be
+/// read for a value.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::Value;
@@ -265,42 +265,42 @@ pub struct ColumnFilters<'o> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RowGroupFilter<'o> {
-    /// Its number in the file, from 0.
+    /// Number of the row group in the file, from 0.
     pub row_group: usize,
-    /// Rows, as the file says.
+    /// Number of rows according to the file.
     pub rows: i64,
-    /// The filter; none, or why it cannot be used: then the row group must be read.
+    /// The filter, if there is one. Without a usable filter, the row group must be read.
     pub filter: Result<Option<SplitBlockFilter<&'o [SplitBlock]>>, ParquetError>,
 }
 
 impl ColumnFilters<'_> {
-    /// How the column stores its values.
+    /// Returns the physical type of the column.
     pub fn physical_type(&self) -> PhysicalType {
         self.column_type.physical_type
     }
 
-    /// The type of the column's values, which says what keys mean.
+    /// Returns the type of the column's values, which determines the meaning of keys.
     pub fn column_type(&self) -> ColumnType {
         self.column_type
     }
 
-    /// The row groups that were chosen, in the order of the choice, or of the file.
+    /// Returns the chosen row groups in the given order, or all in the order of the file.
     pub fn row_groups(&self) -> &[RowGroupFilter<'_>] {
         &self.row_groups
     }
 
-    /// The hash of a value, to look up in every row group.
+    /// Returns the hash of a value, for lookups in every row group.
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] for a value that the column cannot have: of another type or length.
+    /// [`ParquetError`] for a value of another type or length than the column's.
     pub fn hash_value(&self, value: Typed<'_>) -> Result<u64, ParquetError> {
         self.column.hash_value(value)
     }
 
-    /// Whether the row group at this place of [`row_groups`](Self::row_groups) may have the values
-    /// with these hashes, one bit per hash. It may have them all if it has no filter, or none that
-    /// can be used, and if there is no such place.
+    /// Tests whether a row group may hold the values with these hashes, one bit per hash. `at` is
+    /// its place in [`row_groups`](Self::row_groups). Every answer is "maybe" if it has no usable
+    /// filter or does not exist.
     pub fn contains_hashes(&self, at: usize, hashes: &[u64], hits: &mut Bitmask) {
         match self.row_groups.get(at).map(|row_group| &row_group.filter) {
             Some(Ok(Some(filter))) => filter.contains_hashes(hashes, hits),
@@ -308,12 +308,13 @@ impl ColumnFilters<'_> {
         }
     }
 
-    /// The numbers of the row groups that may have any of the values, which must be read. Keys are
-    /// what [`ColumnType::encode`] takes. If no row group has a filter, no key is read.
+    /// Returns the numbers of the row groups that may hold any of the values and must be read. Keys
+    /// have the form that [`ColumnType::encode`] takes. They are not parsed if no row group has a
+    /// filter.
     ///
     /// # Errors
     ///
-    /// [`BadKey`]: one is no value of the column.
+    /// [`BadKey`] if a key is not a value of the column.
     pub fn row_groups_to_read<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -334,7 +335,7 @@ impl ColumnFilters<'_> {
     }
 }
 
-/// The filters of a column in the row groups that were chosen, or in all.
+/// Returns the filters of a column in the chosen row groups, or in all.
 pub(crate) fn column<'o>(
     file: &'o ParquetFile<'_>,
     name: &str,
@@ -376,7 +377,7 @@ pub(crate) fn column<'o>(
     }
     let column = first.ok_or_else(|| none(""))?;
     let Some(column_type) = ColumnType::from_column(&column) else {
-        // Its metadata is encrypted.
+        // The metadata of the column is encrypted.
         let mut groups = row_groups.into_iter();
         let error = groups.find_map(|group| Some((group.row_group, group.filter.err()?)));
         return Err(match error {
@@ -387,7 +388,7 @@ pub(crate) fn column<'o>(
     Ok(ColumnFilters { name: name.to_owned(), column, column_type, row_groups })
 }
 
-/// Ranges that are needed for the filters of a column, or of all.
+/// Returns the ranges that are needed for the filters of a column, or of all columns.
 pub(crate) fn missing(file: &ParquetFile<'_>, column: Option<&str>) -> Vec<(u64, u64)> {
     let mut ranges = Vec::new();
     for (row_group, group) in file.row_groups().iter().enumerate() {
@@ -402,7 +403,7 @@ pub(crate) fn missing(file: &ParquetFile<'_>, column: Option<&str>) -> Vec<(u64,
     ranges
 }
 
-/// Names of columns for a message: the first twenty, and how many more there are.
+/// Names of columns for a message: the first twenty, and the number of others.
 ///
 /// ```
 /// # use blocked_bloom_inspect::{FileRanges, Format, Opened};
@@ -419,9 +420,9 @@ pub(crate) fn missing(file: &ParquetFile<'_>, column: Option<&str>) -> Vec<(u64,
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ColumnNames {
-    /// In the order of the file.
+    /// Names in the order of the file.
     pub names: Vec<String>,
-    /// How many are left out.
+    /// Number of names left out.
     pub more: usize,
 }
 
@@ -435,10 +436,10 @@ impl Display for ColumnNames {
     }
 }
 
-/// Names of columns that a message lists.
+/// Number of column names in a message.
 const MAX_NAMES: usize = 20;
 
-/// Chunks of columns that a description lists.
+/// Number of column chunks in a description.
 const MAX_CHUNKS: usize = 10_000;
 
 pub(crate) fn columns_with_filters(file: &ParquetFile<'_>) -> ColumnNames {

@@ -1,4 +1,4 @@
-//! A split-block filter of Parquet by itself, and lookups of values in such filters.
+//! A Parquet split-block filter without its file, and lookups of values in such filters.
 
 use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_split::{SplitBlock, SplitBlockError, SplitBlockFilter, hash_value};
@@ -14,7 +14,7 @@ use crate::typed::ColumnType;
 use crate::value::object;
 
 impl Format {
-    /// A Bloom filter of Parquet: header and bitset, without the file around it.
+    /// A Parquet Bloom filter: header and bitset, without the file around it.
     pub const PARQUET_FILTER: Format = Format::new(&System {
         recognise,
         length: Some(|head| match SplitBlockFilter::from_bytes(head).err()? {
@@ -94,7 +94,7 @@ impl<D: AsRef<[SplitBlock]> + Send + Sync> Stored for SplitBlockFilter<D> {
     }
 }
 
-/// The hashes of keys; and with the index of its key, each hash that the key may have besides.
+/// The hashes of keys, and each additional hash that a key may have with the index of the key.
 pub(super) struct Hashes {
     hashes: Vec<u64>,
     others: Vec<(usize, u64)>,
@@ -122,7 +122,7 @@ impl Hashes {
     }
 }
 
-/// Lookups of values in filters, any of which may have them.
+/// Lookups of values in several filters. A value may be present if any filter may hold it.
 pub(super) struct Values<'o> {
     pub(super) filters: Vec<SplitBlockFilter<&'o [SplitBlock]>>,
     pub(super) column_type: ColumnType,

@@ -1,4 +1,4 @@
-//! The index of a filter in partitions, of `blocked-bloom-lsm`, alone and with its partitions:
+//! The index of a partitioned filter of `blocked-bloom-lsm`, alone and with its partitions:
 //! `docs/format.md`.
 
 use blocked_bloom::parts::HeaderError;
@@ -18,8 +18,8 @@ use crate::system::{
 use crate::value::object;
 
 impl Format {
-    /// The index of a filter in partitions, of `blocked-bloom-lsm`. The partitions are native
-    /// filters of their own: [`Opened::partitioned`](crate::Opened::partitioned) takes both.
+    /// The index of a partitioned filter of `blocked-bloom-lsm`. The partitions are separate native
+    /// filters; [`Opened::partitioned`](crate::Opened::partitioned) takes both.
     pub const PARTITION_INDEX: Format = Format::new(&System {
         options: &[LookupOption::Prefix],
         ..System::native(
@@ -46,7 +46,7 @@ impl Stored for Index<'_> {
     }
 }
 
-/// `rate`: of false positives, where the partitions are there.
+/// `rate` is the false-positive rate, if the partitions are available.
 fn describe(
     about: &Summary,
     index: &Index<'_>,
@@ -86,15 +86,15 @@ fn describe(
 
 type Partition<'a> = Result<BloomFilter<Blocks<&'a [u8]>>, PartitionError>;
 
-/// An index with its partitions: those that cannot be used answer "maybe".
+/// An index with its partitions. Unusable partitions answer "maybe".
 pub(crate) struct Partitioned<'a> {
     index: Index<'a>,
     partitions: Vec<Partition<'a>>,
 }
 
 impl<'a> Partitioned<'a> {
-    /// Verifies the index, and every partition where it says that it is: one behind the other, from
-    /// the first of the bytes to the last.
+    /// Verifies the index and every partition. `partitions` must hold exactly the partitions of the
+    /// index, one after another.
     pub(crate) fn open(index: &'a [u8], partitions: &'a [u8]) -> Result<Self, Damage> {
         let index = PartitionIndex::from_bytes_any_hash(index)?;
         let (found, expected) = (partitions.len() as u64, index.stored_bytes());
@@ -103,7 +103,7 @@ impl<'a> Partitioned<'a> {
         }
         let locations = (0..index.partitions()).map_while(|number| index.location(number));
         let open = |at: PartitionLocation| {
-            // They are as many as the index says, so that none is outside.
+            // The total length matches the index, so no partition is outside.
             let (from, length) = (at.offset as usize, at.length as usize);
             let bytes = partitions.get(from..).and_then(|rest| rest.get(..length));
             index.open(&at, bytes.unwrap_or_default())
@@ -112,8 +112,8 @@ impl<'a> Partitioned<'a> {
         Ok(Partitioned { index, partitions })
     }
 
-    /// What `lookup` says of the only partition that can hold the key; "maybe" if it cannot be
-    /// used.
+    /// Calls `lookup` for the only partition that can hold the key. Returns "maybe" if it is
+    /// unusable.
     fn contains_in_partition(
         &self,
         key: &[u8],
@@ -126,7 +126,7 @@ impl<'a> Partitioned<'a> {
         }
     }
 
-    /// How many partitions cannot be used, of all, and why the first of them cannot be.
+    /// Returns the number of unusable partitions, and the reason for the first.
     fn unusable(&self) -> Option<(usize, String)> {
         let errors = self.partitions.iter().enumerate();
         let mut errors = errors.filter_map(|(at, partition)| Some((at, partition.as_ref().err()?)));
@@ -144,7 +144,7 @@ impl Stored for Partitioned<'_> {
             Ok(filter) => filter.estimated_false_positive_rate(),
             Err(_) => 1.0,
         });
-        // All but the last have about equally many keys.
+        // All partitions but the last have about the same number of keys.
         let rate = rates.sum::<f64>() / self.partitions.len() as f64;
         let unusable = self.unusable();
         let checksums = match &unusable {

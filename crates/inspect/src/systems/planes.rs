@@ -13,18 +13,18 @@ use crate::system::{
 use crate::value::object;
 
 impl Format {
-    /// Bit planes, a skip index, of `blocked-bloom-planes`.
+    /// Bit planes of `blocked-bloom-planes`: a skip index.
     pub const PLANES: Format =
         Format::new(&System::native("planes", "Bit planes, a skip index", MAGIC, |source| {
             source.boxed(Planes::from_bytes_any_hash(source.bytes()?))
         }));
 }
 
-/// The queries for a phrase: a row that may have it satisfies at least one of them.
+/// Returns the queries for a phrase. A row that may have the phrase satisfies at least one.
 ///
-/// The items of a row of a text are the words of its lines. If the planes do not say how rows were
-/// divided, since they are of version 1 or of another program, the phrase may be one item, or its
-/// words may be items: both are queried, at the price of more rows in vain.
+/// In rows of text, the words of the lines are the items. Planes of version 1, or of another
+/// program, do not record how rows were divided: the phrase may be one item, or each word may be
+/// one. Both are then queried, which can return more rows than necessary.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
@@ -96,7 +96,7 @@ impl Stored for Planes<&[u8]> {
         Some(self.key_hash())
     }
 
-    /// Phrases in any row.
+    /// Looks up phrases in any row.
     fn lookup<'o>(&'o self, _: &mut LookupContext<'_>) -> Result<Answers<'o>, Error> {
         let Ok(hasher) = self.hasher() else { return pass_all() };
         answers(move |keys, hits| {

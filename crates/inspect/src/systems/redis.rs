@@ -1,4 +1,4 @@
-//! RedisBloom's chains, in files of their dumps.
+//! RedisBloom's chains of filters, in files of their dumps.
 
 use blocked_bloom_formats::redis::RedisFilter;
 
@@ -10,7 +10,7 @@ use crate::system::{Answers, Evidence, Format, LookupContext, Mark, Stored, Syst
 use crate::value::{Value, object};
 
 impl Format {
-    /// A file of the replies of RedisBloom's `BF.SCANDUMP`.
+    /// A file with the replies of RedisBloom's `BF.SCANDUMP`.
     pub const REDISBLOOM: Format = Format::new(&System {
         recognise,
         ..System::new(
@@ -22,7 +22,7 @@ impl Format {
     });
 }
 
-/// A frame of iterator 1, and a header of as many links as its length says.
+/// Recognises a frame of iterator 1 with a header that has as many links as its length requires.
 fn recognise(file: &Evidence<'_>) -> Option<Mark> {
     let number = |at: usize, bytes: usize| {
         let bytes = file.head.get(at..at + bytes)?;
@@ -75,7 +75,7 @@ impl Stored for RedisFilter {
             false_positive_rate: self.estimated_false_positive_rate(),
         };
         let mut facts = Facts { list: Some(list), ..classical::facts(about, header, &bits) };
-        // Programs get the list of links, and not their number.
+        // Programs get the list of links instead of their number.
         for (name, value) in &mut facts.fields {
             if *name == "links" {
                 *value = Value::List(std::mem::take(&mut links));

@@ -11,7 +11,7 @@ use crate::system::{Answers, Format, LookupContext, Source, Stored, System, answ
 use crate::value::object;
 
 impl Format {
-    /// A filter that keys can be removed from, of `blocked-bloom-removable`.
+    /// A filter of `blocked-bloom-removable`, from which keys can be removed.
     pub const REMOVABLE: Format = Format::new(&System {
         length: Some(|head| {
             sealed::length(RemovableFilter::from_bytes_trusted_any_hash(head).err())

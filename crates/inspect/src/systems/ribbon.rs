@@ -1,4 +1,4 @@
-//! This project's own static filter, sharded Ribbon: `docs/format.md`.
+//! This project's static filter, a sharded Ribbon: `docs/format.md`.
 
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Filter, KeyHash};
@@ -11,7 +11,7 @@ use crate::system::{Answers, Format, LookupContext, Stored, System, answers};
 use crate::value::object;
 
 impl Format {
-    /// A static filter, smaller and slower, of `blocked-bloom-ribbon`.
+    /// A static filter of `blocked-bloom-ribbon`: smaller and slower than a Bloom filter.
     pub const RIBBON: Format = Format::new(&System {
         length: Some(|head| match RibbonFilter::from_bytes_any_hash(head).err()? {
             RibbonError::Header(HeaderError::Length { expected, .. }) => Some(expected),

@@ -1,4 +1,4 @@
-//! RocksDB's filters: a filter block by itself, or an SST file.
+//! RocksDB's filters: a filter block alone, or an SST file.
 
 use blocked_bloom::{Filter, Kernel};
 use blocked_bloom_formats::rocksdb::{
@@ -30,7 +30,7 @@ impl Format {
             |source| source.boxed(FilterBlock::from_bytes(source.bytes()?)),
         )
     });
-    /// An SST file of RocksDB, with the filter in it.
+    /// An SST file of RocksDB and the filter in it.
     pub const ROCKSDB_SST: Format = Format::new(&System {
         recognise: recognise_sst,
         extension: Some("sst"),
@@ -44,8 +44,8 @@ impl Format {
     });
 }
 
-/// Recognises a FastLocalBloom block; hardly any other file ends so, but an SST file that is cut
-/// off behind its filter ends in the same bytes.
+/// Recognises a FastLocalBloom block. Hardly any other file has the same end, except an SST file
+/// that is cut off after its filter.
 fn recognise_block(file: &Evidence<'_>) -> Option<Mark> {
     let (tail, length) = file.end.filter(|_| !file.is_container)?;
     let is_trailer = matches!(tail, [.., 0xff, 0, 1..=30, 0, 0]);
@@ -210,7 +210,7 @@ impl Stored for SstFilter<&[u8]> {
     }
 }
 
-/// Why the filter has no answers for whole keys, or for prefixes.
+/// Returns why the filter has no answers for whole keys, or for prefixes.
 fn unanswered(filter: &SstFilter<&[u8]>, prefix: Option<&Prefix>) -> Option<Warning> {
     let own = filter.prefix_extractor();
     let extractor = own.unwrap_or_default();
@@ -245,7 +245,7 @@ fn unanswered(filter: &SstFilter<&[u8]>, prefix: Option<&Prefix>) -> Option<Warn
     Some(Warning::pass_all(problem))
 }
 
-/// RocksDB's name of a rule of this crate.
+/// Returns RocksDB's name for a rule of this crate.
 fn name_in_rocksdb(rule: &str) -> Option<String> {
     let (kind, bytes) = rule.split_once(':')?;
     match kind {
@@ -255,7 +255,7 @@ fn name_in_rocksdb(rule: &str) -> Option<String> {
     }
 }
 
-/// The warning for blocks that answer "maybe" for every key, if there are any.
+/// Returns the warning about blocks that answer "maybe" for every key, if there are any.
 fn warn_pass_all_blocks<'a, D: AsRef<[u8]> + 'a>(
     filters: impl Iterator<Item = &'a FilterBlock<D>>,
 ) -> Option<Warning> {
@@ -283,16 +283,16 @@ fn warn_pass_all_blocks<'a, D: AsRef<[u8]> + 'a>(
 const FAST: &str = "FastLocalBloom";
 const RIBBON: &str = "Ribbon";
 
-/// What is known of a filter block.
+/// The description of a filter block.
 struct Block {
     kind: &'static str,
     bytes: u64,
     probes: Option<u8>,
     lines: Option<u32>,
     line_bytes: Option<u32>,
-    /// None if every answer is "maybe", and of Ribbon.
+    /// `None` if every answer is "maybe", and for Ribbon.
     bits: Option<Bits>,
-    /// Columns of a Ribbon filter, and the rate that follows.
+    /// Columns of a Ribbon filter, and the resulting rate.
     ribbon: Option<(u32, f64)>,
 }
 
@@ -335,7 +335,7 @@ impl Block {
         }
     }
 
-    /// The rate at which absent keys are "maybe" here.
+    /// Returns the rate of "maybe" answers for absent keys.
     fn rate(&self) -> f64 {
         let ribbon = self.ribbon.map_or(1.0, |(_, rate)| rate);
         self.bits.map_or(ribbon, |bits| bits.false_positive_rate)
@@ -403,9 +403,9 @@ impl Block {
     }
 }
 
-/// Estimates from the bits of a LegacyBloom block, by the same formulas as for FastLocalBloom. The
-/// rate is that of the fill alone: in filters of many millions of keys the hash of 32 bits makes it
-/// higher, and probes of a key that coincide make it, and the number of keys, lower.
+/// Estimates from the bits of a LegacyBloom block, with the same formulas as for FastLocalBloom.
+/// The rate follows from the fill alone. The 32-bit hash makes it higher in filters with many
+/// millions of keys; coinciding probes of a key make the rate and the number of keys lower.
 fn legacy_bits(block: &[u8], probes: u8, line_bytes: usize) -> Bits {
     let (probes, bits) = (f64::from(probes), 8.0 * line_bytes as f64);
     let (mut lines, mut fills, mut logs, mut rates) = (0.0, 0.0, 0.0, 0.0);
@@ -439,7 +439,7 @@ fn layout_text(layout: FilterLayout) -> &'static str {
     }
 }
 
-/// The partitions of a longer list are summed up.
+/// Number of partitions to list. More partitions are only summed up.
 const MAX_LISTED: usize = 32;
 
 fn partitions(blocks: &[Block]) -> List {

@@ -1,5 +1,5 @@
-//! Filters of this project whose header has a checksum of what follows it: if that alone is wrong,
-//! they are opened to be described.
+//! Filters of this project with a checksum of the body in their header. If the body alone is
+//! damaged, they are still opened for their description.
 
 use blocked_bloom::FormatError;
 use blocked_bloom::parts::HeaderError;
@@ -7,7 +7,7 @@ use blocked_bloom::parts::HeaderError;
 use crate::error::Damage;
 use crate::facts::{DAMAGED, hex};
 
-/// Offsets in the header: the checksum of what follows it, and the header's own, which ends it.
+/// Offsets in the header of the body's checksum, and of the header's own checksum at its end.
 const BODY_CHECKSUM: usize = 48;
 const HEADER_CHECKSUM: usize = 56;
 
@@ -17,15 +17,15 @@ pub(super) struct Sealed<'a, F> {
     pub(super) seal: Seal<'a>,
 }
 
-/// The bytes of a filter, and what is wrong with them.
+/// The bytes of a filter and their damage.
 pub(super) struct Seal<'a> {
     pub(super) bytes: &'a [u8],
-    /// The error about the checksum of what follows the header, and the checksum that it has.
+    /// The error about the checksum of the body, and its actual checksum.
     damage: Option<(FormatError, u64)>,
 }
 
 impl<'a, F> Sealed<'a, F> {
-    /// Opens the bytes by `verified`; by `trusted` if only what follows the header is damaged.
+    /// Opens the bytes with `verified`, or with `trusted` if the body alone is damaged.
     pub(super) fn open(
         bytes: &'a [u8],
         verified: fn(&'a [u8]) -> Result<F, FormatError>,
@@ -64,7 +64,7 @@ impl Seal<'_> {
         self.damage.as_ref().map_or(self.stored_checksum(), |&(_, computed)| computed)
     }
 
-    /// The checksum of what follows the header, for people.
+    /// Formats the checksum of the body for people.
     pub(super) fn checksum_row(&self) -> String {
         let (stored, computed) = (hex(self.stored_checksum()), hex(self.computed_checksum()));
         match self.is_damaged() {
@@ -73,14 +73,14 @@ impl Seal<'_> {
         }
     }
 
-    /// A number in the header, which was verified.
+    /// Reads a number from the header, which is verified.
     fn u64_at(&self, at: usize) -> u64 {
         let number = self.bytes.get(at..).and_then(<[u8]>::first_chunk);
         number.map_or(0, |number| u64::from_le_bytes(*number))
     }
 }
 
-/// The length that the header of such a filter gives, by the error about its first bytes alone.
+/// Returns the length in the header of such a filter, from the error about its first bytes alone.
 pub(super) fn length(error: Option<FormatError>) -> Option<u64> {
     match error? {
         FormatError::Header(HeaderError::Length { expected, .. }) => Some(expected),

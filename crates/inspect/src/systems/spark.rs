@@ -11,7 +11,7 @@ use crate::system::{Answers, Format, LookupContext, Stored, System};
 use crate::typed::{ColumnType, type_name};
 
 impl Format {
-    /// What `writeTo` of Spark's `BloomFilter` wrote.
+    /// A filter written by `writeTo` of Spark's `BloomFilter`.
     pub const SPARK: Format = Format::new(&System {
         recognise: |file| classical::recognise(file, SparkFilter::from_bytes(file.head).err()),
         options: &[LookupOption::ValueType],
@@ -25,8 +25,8 @@ impl Format {
     });
 }
 
-/// The type of keys of a Spark filter: numbers, which Spark widens to 64 bits, or bytes, unless the
-/// user says otherwise.
+/// Returns the type of the keys in a Spark filter: bytes by default, or numbers, which Spark widens
+/// to 64 bits.
 ///
 /// # Errors
 ///
@@ -48,11 +48,11 @@ pub fn spark_type(given: Option<PhysicalType>) -> Result<PhysicalType, Message> 
     }
 }
 
-/// The hash of a key of this type, text or plain-encoded bytes, in a Spark filter.
+/// Returns the hash of a key, given as text or plain-encoded bytes, in a Spark filter.
 ///
 /// # Errors
 ///
-/// A [`Message`] for what is no value of the type.
+/// A [`Message`] if the key is not a value of the type.
 ///
 /// ```
 /// use blocked_bloom_formats::spark::Version;

@@ -1,4 +1,4 @@
-//! Answers are those of the systems that wrote the filters.
+//! Answers match those of the systems that wrote the filters.
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::parquet::{PhysicalType, Value};
@@ -10,12 +10,12 @@ use blocked_bloom_split::SplitBlockFilter;
 use crate::fixtures::committed;
 use crate::stored::{StoredFilter, all_filters, encoded, key};
 
-/// Whether the file says what the systems answered, and not only what is compared.
+/// Whether the file records the systems' answers, instead of serving only for comparisons.
 fn is_recorded(stored: &StoredFilter) -> bool {
     !stored.name.contains("matrix") && !stored.name.contains(".sbbf")
 }
 
-/// The numbers of filters and of answers.
+/// Returns the numbers of filters and of answers.
 pub(crate) fn check_answers(filters: &[StoredFilter]) -> (usize, usize) {
     let (mut count, mut answers) = (0, 0);
     for stored in filters.iter().filter(|stored| is_recorded(stored)) {
@@ -43,8 +43,8 @@ fn every_filter_answers_as_its_system_does() {
     assert!(filters >= 39 && answers > 118_000, "{filters} filters, {answers} answers");
 }
 
-/// A filter of a column, and the row groups to read for each value: as all the filters' answers
-/// say.
+/// For each value, the filters of a column and the row groups to read agree with the lookups in
+/// single row groups.
 #[test]
 fn row_groups_are_those_whose_filters_may_have_a_value() {
     let mut skipped = 0;
@@ -131,7 +131,7 @@ fn zeros_are_looked_up_with_both_signs_unless_they_are_encoded() {
     let text = "found 'nan', expected a number within the range of DOUBLE (NaN, which has many \
                 encodings, by --hex)";
     assert_eq!(problem.with_names(|_| "--hex"), text);
-    // A filter of one of them alone.
+    // A filter of one zero alone.
     let mut positive = SplitBlockFilter::with_blocks(1).unwrap();
     positive.insert_hash(Value::Double(0.0).hash());
     let bytes = positive.to_bytes();
@@ -165,7 +165,7 @@ fn unanswerable_lookups_warn_and_answer_maybe() {
     column.column = Some("nobloom".to_owned());
     let groups = of("pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet").open().unwrap();
     maybe(&groups.lookup(&column).unwrap());
-    // An SST file that says that whole keys are not in its filter.
+    // An SST file whose properties say that its filter has no whole keys.
     let sst = of("no_checksum_fv5.sst");
     assert_eq!(sst.open().unwrap().lookup(&encoded()).unwrap().warnings(), []);
     let (mut bytes, name) = (sst.bytes.clone(), b"whole.key.filtering");
@@ -210,7 +210,7 @@ fn keys_that_tell_of_a_wrong_layout_or_form_are_doubted() {
         lookup.doubts(keys, &hits)
     };
     assert_eq!(doubts(&open("nb-1-big-Filter.db"), &keys, &LookupOptions::default()), []);
-    // Those that are no false positives in the wrong layout.
+    // The false positives in the wrong layout are left out.
     let wrong = open("me-1-big-Filter.db");
     let lost = wrong.lookup(&encoded()).unwrap().contains(&keys).unwrap();
     let lost: Vec<&str> =

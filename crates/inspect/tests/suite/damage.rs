@@ -1,11 +1,11 @@
-//! Damaged input never panics, and never makes a key absent that was added where a checksum could
-//! tell.
+//! Damaged input never causes a panic, and never makes an added key absent if a checksum could
+//! detect the damage.
 
 use blocked_bloom_inspect::{Error, Format, LookupOptions, Opened};
 
 use crate::stored::{StoredFilter, all_filters, format_of};
 
-/// Does everything with bytes that may be damaged. The answers, if there are any.
+/// Does everything with bytes that may be damaged, and returns the answers, if any.
 fn exercise(stored: &StoredFilter, bytes: &[u8], options: &LookupOptions) -> Option<Vec<bool>> {
     format_of(&stored.name, bytes);
     let opened = stored.open_bytes(bytes).ok()?;
@@ -19,13 +19,13 @@ fn exercise(stored: &StoredFilter, bytes: &[u8], options: &LookupOptions) -> Opt
     lookup.contains(&keys).ok()
 }
 
-/// How many damaged filters were opened, and how many rejected.
+/// Returns how many damaged filters were opened, and how many rejected.
 pub(crate) fn check_flipped_bits(filters: &[StoredFilter]) -> (usize, usize) {
     let (mut opened, mut rejected) = (0, 0);
     for stored in filters {
         let (options, answers) = &stored.lookups[0];
         let sound = exercise(stored, &stored.bytes, options).unwrap();
-        // Heads, ends and some of what lies between.
+        // Heads, ends and some bytes between them.
         let length = stored.bytes.len();
         let ends = (0..length.min(80)).chain(length.saturating_sub(120)..length);
         for at in ends.chain((0..length).step_by(length / 100 + 1)) {
@@ -52,13 +52,13 @@ fn flipped_bits_lose_no_key_where_there_are_checksums() {
     assert!(opened > 1_000 && rejected > 1_000, "{opened} opened, {rejected} rejected");
 }
 
-/// Formats whose length is known from their bytes. That of a filter block and of the compact form
-/// is not: whatever ends in the right bytes is one.
+/// Formats whose bytes determine their length. Filter blocks and the compact form do not: any file
+/// with the right end is one.
 fn knows_its_length(format: Format) -> bool {
     ![Format::ROCKSDB_BLOCK, Format::COMPACT].contains(&format)
 }
 
-/// How many truncated filters were rejected.
+/// Returns how many truncated filters were rejected.
 pub(crate) fn check_truncated(filters: &[StoredFilter]) -> usize {
     let mut truncated = 0;
     for stored in filters {
@@ -66,7 +66,7 @@ pub(crate) fn check_truncated(filters: &[StoredFilter]) -> usize {
         let length = stored.bytes.len();
         for end in (0..length).step_by(length / 150 + 1).chain([length - 1]) {
             let found = exercise(stored, &stored.bytes[..end], options);
-            // No bytes are a filter to Cassandra, which passes all.
+            // Cassandra accepts an empty file as a pass-all filter.
             let is_empty = stored.format == Format::CASSANDRA && end == 0;
             if knows_its_length(stored.format) && !is_empty {
                 assert_eq!(found, None, "{}, {end} of {length} bytes", stored.name);
@@ -86,8 +86,8 @@ fn a_truncated_filter_is_an_error() {
     assert!(truncated > 3_000, "{truncated}");
 }
 
-/// The blocks of a native or a removable filter are damaged, its header is not: it is described,
-/// and not looked up in.
+/// A native or removable filter with damaged blocks and an intact header is described, but not
+/// looked up.
 #[test]
 fn damaged_blocks_are_described_and_not_looked_up() {
     for stored in &all_filters() {
@@ -106,7 +106,7 @@ fn damaged_blocks_are_described_and_not_looked_up() {
     }
 }
 
-/// Bytes of nothing, read as each format.
+/// Random bytes, read as each format.
 #[test]
 fn noise_is_no_filter() {
     let mut state = 1_u64;

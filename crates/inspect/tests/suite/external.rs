@@ -1,5 +1,5 @@
-//! What holds for every filter of the repository holds for those outside of it: each kind of test
-//! once more, with the files of the folder of fixtures.
+//! The tests for every filter of the repository, repeated with the filters outside of it, from the
+//! folder of fixtures.
 
 use crate::stored::{all_filters, external_filters};
 use crate::{answers, damage, ranges, recognition, texts};

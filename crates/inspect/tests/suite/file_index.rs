@@ -1,11 +1,11 @@
-//! An index of files: which of its columns is looked up, and what text stands for in it.
+//! A file index: the column to look up, and the meaning of text in it.
 
 use blocked_bloom::KeyHash;
 use blocked_bloom_file_index::{Column, FileIdentity, FileIndexOptions};
 use blocked_bloom_inspect::{FileRanges, Format, LookupOptions, Opened, PhysicalType, Value};
 
-/// Types of the columns `text`, `number` and `time` in one file, in which `text` is "apple", and
-/// the others 42. Whether the values of a row group of `text` are not known.
+/// Types of the columns `text`, `number` and `time` in one file. `text` holds "apple", the others
+/// 42. `is_unknown`: whether the values of one row group of `text` are unknown.
 fn index(types: [&str; 3], is_unknown: bool) -> Vec<u8> {
     let seeds = [("text", 3), ("number", 1), ("time", 6)];
     let columns = seeds.map(|(name, seed)| Column::new(name, KeyHash::Xxh3 { seed }));
@@ -61,7 +61,7 @@ fn text_stands_for_values_of_the_types_of_the_column() {
         let answers = lookup.contains(keys).unwrap();
         assert!(answers.iter().enumerate().all(|(i, &hit)| hit == (i == 0)), "{column}");
     }
-    // What would be absent whatever the files have is an error.
+    // A key that would be absent whatever the files hold is an error.
     for (column, value_type) in [
         ("time", None),
         ("time", Some(PhysicalType::Int64)),
@@ -71,7 +71,7 @@ fn text_stands_for_values_of_the_types_of_the_column() {
         let error = opened.lookup(&options(column, value_type, false)).err().unwrap().to_string();
         assert!(error.starts_with("how values of "), "{error}");
     }
-    // Types alone do not say what was hashed: the seeds are of other keys here.
+    // Types alone do not determine the hashed bytes: these seeds belong to other kinds of keys.
     let swapped = index(["Int64", "Utf8", "Int64"], false);
     for column in ["text", "number", "time"] {
         let error = open(&swapped).lookup(&options(column, None, false)).err().unwrap().to_string();

@@ -26,7 +26,7 @@ fn keys() {
     for text in ["", "0", "-1", "1.5", "M", "10MiB", "inf", "nan", "1e30", "20000000000G"] {
         assert!(parse_keys(text).is_err(), "{text}");
     }
-    // A comma that is meant as a decimal point, or nothing known.
+    // A comma meant as a decimal point, and unknown separators.
     for text in ["1,5M", "1,5", "1 5M", ",5", "1,", "1,,000", "1000,000", "1.000,5", "1,00k"] {
         assert!(parse_keys(text).is_err(), "{text}");
     }

@@ -12,7 +12,7 @@ fn options() -> FilterOptions {
     FilterOptions::new(Sizing::BitsPerKey(12.0))
 }
 
-/// The index and the partitions of keys of these numbers.
+/// Returns the index and the partitions for keys with these numbers.
 fn build(options: &FilterOptions, keys: Range<u32>) -> (Vec<u8>, Vec<u8>) {
     let mut builder = PartitionedFilterBuilder::new(options.clone(), 512).unwrap();
     let mut file = Vec::new();
@@ -67,7 +67,7 @@ fn keys_are_looked_up_in_their_partition() {
     assert!(facts.rows.contains(&("checksums", "ok, those of the partitions too".to_owned())));
 }
 
-/// Its keys are "maybe", and those of the others are still ruled out.
+/// Keys of a damaged partition are "maybe"; the other partitions still rule keys out.
 #[test]
 fn a_damaged_partition_answers_maybe() {
     let (index, mut file) = build(&options(), 0..KEYS);
@@ -75,7 +75,7 @@ fn a_damaged_partition_answers_maybe() {
     file[at.offset as usize + 100] ^= 1;
     let opened = Opened::partitioned("f.index", &index, &file).unwrap();
     assert!(contains(&opened, 0..KEYS).iter().all(|&hit| hit));
-    // Absent keys between those of each partition.
+    // Absent keys within the range of each partition.
     let absent: Vec<Vec<u8>> = (0..KEYS).map(|i| [&key(i)[..], b"?"].concat()).collect();
     let hits = opened.lookup(&LookupOptions::default()).unwrap().contains(&absent).unwrap();
     let of = PartitionIndex::from_bytes_any_hash(&index[..]).unwrap();
@@ -109,7 +109,7 @@ fn a_damaged_partition_answers_maybe() {
     assert!(opened.block_loads(2).is_some() && opened.block_loads(3).is_none());
 }
 
-/// Partitions of another seed, or in another order, hold nothing that could be found there: none
+/// Partitions with another seed, or in another order, hold no key that lookups could find, so none
 /// of them may be looked up.
 #[test]
 fn partitions_of_another_table_answer_maybe() {
@@ -159,7 +159,7 @@ fn prefixes_are_looked_up_where_a_scan_would_start() {
     let mut options = LookupOptions::default();
     options.prefix = Some(Prefix::Rule(rule));
     let lookup = opened.lookup(&options).unwrap();
-    // "key 0000" to "key 0019" are there.
+    // "key 0000" to "key 0019" are present.
     let starts: Vec<String> = (0..100).map(|i| format!("key {i:04}")).collect();
     let hits = lookup.contains(&starts).unwrap();
     assert!(hits[..20].iter().all(|&hit| hit));

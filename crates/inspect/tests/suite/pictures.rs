@@ -1,4 +1,4 @@
-//! What is drawn: how full blocks are, and where a key's bits are.
+//! Data for drawing: how full blocks are, and where the bits of a key are.
 
 use blocked_bloom::FilterOptions;
 use blocked_bloom_formats::parquet::Value;
@@ -14,7 +14,7 @@ fn loads(format: Format, bytes: &[u8]) -> BlockLoads {
     opened.block_loads(0).unwrap()
 }
 
-/// The largest difference of the sums up to each number of bits, of all blocks: Kolmogorov's.
+/// Returns the largest difference between the two cumulative distributions (Kolmogorov).
 fn distance(loads: &BlockLoads) -> f64 {
     let (mut sum, mut largest) = (0.0, 0.0_f64);
     for (found, expected) in loads.histogram.iter().zip(&loads.expected) {
@@ -50,11 +50,11 @@ fn even_hashes_fill_blocks_as_expected() {
         assert_eq!(loads.histogram.iter().sum::<u64>(), loads.blocks);
         let expected: f64 = loads.expected.iter().sum();
         assert!((expected / loads.blocks as f64 - 1.0).abs() < 1e-9, "{expected}");
-        // The mean of what is expected is what is there, since that is what it is made of.
+        // The expected mean equals the actual mean, from which it is computed.
         let bits = (0..).zip(&loads.expected).map(|(bits, n)| f64::from(bits) * n).sum::<f64>();
         let fill = bits / (f64::from(loads.block_bits) * loads.blocks as f64);
         assert!((fill / loads.fill_ratio - 1.0).abs() < 1e-3, "{fill}, {}", loads.fill_ratio);
-        // One in a thousand samples of this many blocks differs by more than 1.95 / sqrt(n).
+        // Only one in a thousand samples of this many blocks differs by more than 1.95 / sqrt(n).
         let most = 1.95 / (loads.blocks as f64).sqrt();
         assert!(distance(&loads) < most, "{} {most}", distance(&loads));
     }
@@ -83,8 +83,8 @@ fn one_block_and_full_ones() {
     assert_eq!((empty.histogram[0], empty.expected[0]), (empty.blocks, empty.blocks as f64));
 }
 
-/// A key may be present if and only if every bit is set in each filter that is looked up for it, or
-/// in one of several.
+/// A key may be present if and only if all of its bits are set: in each filter that is looked up
+/// for it, or in one of several.
 #[test]
 fn probes_say_what_lookups_answer() {
     let (mut probed, mut hits) = (0, 0);
@@ -92,7 +92,7 @@ fn probes_say_what_lookups_answer() {
         let opened = stored.open().unwrap();
         for (options, answers) in &stored.lookups {
             let others = (0..40).map(|i| key(KEYS + i)).filter(|_| options.column.is_none());
-            // From all partitions.
+            // Keys of all partitions.
             let keys = answers.iter().map(|(key, _)| key.clone());
             let keys = keys.step_by(answers.len().div_ceil(60).max(1));
             for key in keys.chain(others) {
@@ -136,7 +136,7 @@ fn the_bits_of_a_split_block_are_counted_through_its_words() {
     assert!(opened.probes(b"7", &encoded()).is_err());
 }
 
-/// Each link of a growing filter is a part of its own, with its own blocks and answers.
+/// Each link of a growing filter is a separate part, with its own blocks and answers.
 #[test]
 fn parts_of_a_growing_filter_are_its_links() {
     let stored = all_filters().into_iter().find(|stored| stored.format == Format::GROWING).unwrap();
@@ -167,7 +167,7 @@ fn parts_of_a_growing_filter_are_its_links() {
     assert!(only_in.iter().all(|&keys| keys > 50), "{only_in:?}");
 }
 
-/// A key is looked up in the one partition that its place among the keys says.
+/// A key is looked up in a single partition, which its place among the keys determines.
 #[test]
 fn a_key_is_probed_in_its_partition_of_an_sst() {
     let mut partitioned = 0;

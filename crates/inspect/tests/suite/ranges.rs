@@ -1,12 +1,12 @@
-//! A file that is read by ranges is described and answers as the whole one does.
+//! A file that is read in ranges has the same description and answers as the whole file.
 
 use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
 
 use crate::stored::{StoredFilter, all_filters};
 
-/// Opens by ranges, and loads the filters of a column, or of all. The second value is the bytes
-/// that were loaded. An SST file takes up to five ranges, however many partitions it has, since
-/// these are next to each other.
+/// Opens a file in ranges and loads the filters of a column, or of all columns. The second value is
+/// the number of loaded bytes. An SST file takes at most five ranges for any number of partitions,
+/// since partitions are adjacent.
 fn open_by_ranges<'b>(
     stored: &StoredFilter,
     bytes: &'b [u8],
@@ -64,8 +64,8 @@ fn every_filter_is_the_same_by_ranges() {
     check_ranges(&all_filters());
 }
 
-/// The filters of one column are enough to look it up; the others are said not to be loaded, and
-/// are no damage.
+/// The filters of one column are enough to look it up. The others are reported as not loaded, which
+/// is not damage.
 #[test]
 fn a_column_is_looked_up_without_the_others() {
     for stored in all_filters().iter().filter(|stored| stored.format == Format::PARQUET) {
@@ -86,14 +86,15 @@ fn a_column_is_looked_up_without_the_others() {
         assert_eq!(facts.damage, None);
         assert_eq!(facts.json().get("filters"), Some(&0_u64.into()));
         assert!(facts.list.unwrap().lines.iter().any(|line| line.contains(&"not loaded".into())));
-        // Nothing that is not loaded is skipped.
+        // No unloaded row group is skipped.
         let column = opened.column(options.column.as_deref().unwrap(), &[]).unwrap();
         let all: Vec<usize> = (0..column.row_groups().len()).collect();
         assert_eq!(column.row_groups_to_read(&[&answers[0].0], true).unwrap(), all);
     }
 }
 
-/// Damage is the same error, or the same filter, whichever way the file is read. How many errors.
+/// Damage causes the same error, or the same filter, however the file is read. Returns the number
+/// of errors.
 pub(crate) fn check_damage_by_ranges(filters: &[StoredFilter]) -> usize {
     let mut errors = 0;
     for stored in filters.iter().filter(|stored| stored.bytes.len() < 100_000) {

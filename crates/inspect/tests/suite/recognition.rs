@@ -1,4 +1,4 @@
-//! Formats are recognised by what files of other formats do not have.
+//! Formats are recognised by marks that files of other formats do not have.
 
 use blocked_bloom_inspect::{EVIDENCE_BYTES, Format, Unrecognised, begins_as_filter, recognise};
 
@@ -8,13 +8,13 @@ pub(crate) fn check_marks(filters: &[StoredFilter]) {
     for stored in filters {
         let found = format_of(&stored.name, &stored.bytes);
         let expected = (!stored.is_unmarked).then_some(stored.format);
-        // The name of a generated filter of Cassandra has no version, and is one of a filter all
-        // the same.
+        // A generated Cassandra filter has no version in its name; the name is still that of a
+        // filter.
         assert_eq!(found, expected, "{}", stored.name);
     }
 }
 
-/// What needs the end of the file is not recognised without it, and the rest is.
+/// Formats that need the end of the file are not recognised without it; the others are.
 pub(crate) fn check_heads(filters: &[StoredFilter]) {
     for stored in filters.iter().filter(|stored| !stored.is_unmarked) {
         let head = &stored.bytes[..stored.bytes.len().min(EVIDENCE_BYTES as usize)];
@@ -71,7 +71,7 @@ fn suggests_formats_for_unrecognised_files() {
     assert_eq!(recognise("f", &compact.bytes[..64], tail, length), Err(Unrecognised::LooksCompact));
 }
 
-/// Formats that are known by their length alone are not when there is a byte more or less.
+/// Formats that are recognised by their length alone are not recognised with a byte more or less.
 #[test]
 fn an_unexpected_length_is_not_a_mark() {
     let filters = all_filters();
@@ -83,13 +83,13 @@ fn an_unexpected_length_is_not_a_mark() {
     }
 }
 
-/// Cassandra's name alone is none: no filter of it has this number of probes.
+/// A Cassandra name alone is not enough: no Cassandra filter has this number of probes.
 #[test]
 fn a_name_without_a_header_is_no_mark() {
     assert_eq!(format_of("nb-1-big-Filter.db", &[0, 0, 1, 0, 0, 0, 0, 1]), None);
 }
 
-/// A file with the marks of several formats is of that with the surest.
+/// The surest mark determines the format of a file with several marks.
 #[test]
 fn the_surest_mark_decides() {
     let trailer = [0xff, 0, 6, 0, 0];
@@ -109,7 +109,7 @@ fn the_surest_mark_decides() {
     }
 }
 
-/// Each number at the start of a file of RedisBloom's dumps must be one that RedisBloom writes.
+/// Each number at the start of a RedisBloom dump must be one that RedisBloom writes.
 #[test]
 fn dumps_of_redisbloom_are_known_by_their_first_numbers() {
     let head = |iterator: u64, length: u64, links: u32, options: u32| {
@@ -133,7 +133,7 @@ fn dumps_of_redisbloom_are_known_by_their_first_numbers() {
     }
 }
 
-/// Blocks of 64 bytes and a trailer of eight, whose every field is checked.
+/// Blocks of 64 bytes and a trailer of eight; every field of it is checked.
 #[test]
 fn the_compact_form_is_guessed_by_its_trailer_and_length() {
     let guess = |trailer: [u8; 8], length: u64| {

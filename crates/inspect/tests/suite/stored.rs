@@ -1,5 +1,5 @@
-//! Every stored filter that the tests have: those of other systems with these systems' answers, and
-//! one of each format of this project.
+//! All stored filters of the tests: those of other systems with these systems' answers, and one of
+//! each format of this project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use blocked_bloom_scalable::ScalableOptions;
 
 use crate::fixtures::{committed, external, unhex};
 
-/// Keys, as they are given to a lookup, and the answer of the system that wrote the filter.
+/// Keys in the form that lookups take, and the answers of the system that wrote the filter.
 pub(crate) type Answers = Vec<(Vec<u8>, bool)>;
 
 pub(crate) struct StoredFilter {
@@ -40,7 +40,7 @@ impl StoredFilter {
         Opened::new(&self.name, &FileRanges::from(bytes), self.format, self.layout)
     }
 
-    /// Whether the bytes have a checksum for everything that answers depend on.
+    /// Returns whether a checksum covers all bytes that answers depend on.
     pub(crate) fn has_checksums(&self) -> bool {
         let with = [
             Format::FILE_INDEX,
@@ -56,14 +56,14 @@ impl StoredFilter {
     }
 }
 
-/// The lookups of keys that are bytes.
+/// Options for keys that are bytes.
 pub(crate) fn encoded() -> LookupOptions {
     let mut options = LookupOptions::default();
     options.encoded = true;
     options
 }
 
-/// What `recognise` says of whole bytes.
+/// Returns the result of `recognise` for whole bytes.
 pub(crate) fn format_of(name: &str, bytes: &[u8]) -> Option<Format> {
     let (head, tail) = (bytes.len().min(64), bytes.len().saturating_sub(64));
     recognise(name, &bytes[..head], &bytes[tail..], Some(bytes.len() as u64)).ok()
@@ -95,7 +95,8 @@ fn read_file(path: &Path, format: Format) -> StoredFilter {
     }
 }
 
-/// Keys in the cell `key` of each row, in hexadecimal digits, and the answers in the cell `answer`.
+/// Reads keys from the cell `key` of each row, in hexadecimal digits, and answers from the cell
+/// `answer`.
 fn hex_answers(csv: &Path, key: usize, answer: usize) -> Answers {
     rows(csv).iter().map(|row| (unhex(&row[key]), row[answer] == "1")).collect()
 }
@@ -109,7 +110,7 @@ fn rocksdb(all: &mut Vec<StoredFilter>) {
     for path in files(&committed("rocksdb/matrix"), ".sst") {
         let mut stored = read_file(&path, Format::ROCKSDB_SST);
         let absent = (0..200).map(|i| (format!("nobody {i}").into_bytes(), false)).collect();
-        // Whether whole keys are looked up differs: what matters is that all ways of reading agree.
+        // Not all of these look up whole keys; the test is that all readers agree.
         stored.lookups.push((encoded(), absent));
         all.push(stored);
     }
@@ -156,7 +157,7 @@ fn parquet(all: &mut Vec<StoredFilter>) {
             options.value_type = Some(PhysicalType::ByteArray);
             let keys = (0..100_u32).map(|i| (format!("key {i}").into_bytes(), true)).collect();
             stored.lookups.push((options, keys));
-            // What is in it is in another file: only that all ways of reading agree.
+            // Another file has the keys; this one only tests that all readers agree.
             stored.lookups[0].1.iter_mut().for_each(|(_, hit)| *hit = false);
             all.push(stored);
         }
@@ -196,7 +197,7 @@ fn java(all: &mut Vec<StoredFilter>) {
     all.push(stored);
 }
 
-/// The keys of filters of this project: this many are in each, and the next one is absent.
+/// Number of keys in each filter of this project; the next key is absent.
 pub(crate) const KEYS: u32 = 2_000;
 
 pub(crate) fn key(i: u32) -> Vec<u8> {
@@ -248,7 +249,7 @@ fn native_filters(all: &mut Vec<StoredFilter>) {
     let rows: Vec<Vec<u64>> = rows.collect();
     let planes = Planes::from_hashes(&planes, rows).unwrap();
     add("planes", Format::PLANES, planes.as_bytes().to_vec());
-    // The seed of strings, by which their keys are known to be what was hashed.
+    // The seed of strings, which identifies how their keys were hashed.
     let column = Column::new("id", KeyHash::Xxh3 { seed: 3 });
     let hasher = column.hasher().unwrap();
     let mut builder = FileIndexOptions::new(vec![column], 1).builder().unwrap();
@@ -268,7 +269,7 @@ fn native_filters(all: &mut Vec<StoredFilter>) {
     add("file-index", Format::FILE_INDEX, stored);
 }
 
-/// Those outside of the repository, which are files of Cassandra and RedisBloom.
+/// Returns the filters outside of the repository: files of Cassandra and RedisBloom.
 pub(crate) fn external_filters() -> Vec<StoredFilter> {
     let mut outside = Vec::new();
     let folder = external("cassandra/generated").expect("the folder of fixtures");
@@ -289,7 +290,7 @@ pub(crate) fn external_filters() -> Vec<StoredFilter> {
     outside
 }
 
-/// All that the repository itself contains.
+/// Returns all filters that the repository itself contains.
 pub(crate) fn all_filters() -> Vec<StoredFilter> {
     let mut all = Vec::new();
     rocksdb(&mut all);

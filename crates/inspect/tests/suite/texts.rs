@@ -21,7 +21,7 @@ fn as_json(value: &Value) -> Json {
     }
 }
 
-/// Whether two values are the same but for the last digits of numbers, which this parser rounds.
+/// Compares values, ignoring the last digits of numbers, which this parser rounds.
 fn is_same(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Array(a), Json::Array(b)) => {
@@ -61,7 +61,7 @@ fn descriptions_are_json() {
     check_descriptions(&all_filters());
 }
 
-/// Whether a field is a number, a text or a list is the same in all formats.
+/// A field is a number, a text or a list in every format alike.
 pub(crate) fn check_shapes(filters: &[StoredFilter]) {
     fn shapes(value: &Value, name: &str, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
         let shape = match value {
@@ -111,7 +111,7 @@ fn numbers_read_back_as_themselves() {
     assert_eq!(Value::from(f64::INFINITY), Value::Null);
 }
 
-/// Checksums are those of the header: of what follows it at byte 48, its own at byte 56.
+/// The header has the checksum of the body at byte 48 and its own at byte 56.
 #[test]
 fn checksums_are_those_of_the_header() {
     let filters = all_filters();
@@ -129,7 +129,7 @@ fn checksums_are_those_of_the_header() {
     }
 }
 
-/// Of a filter whose blocks or lines alone are damaged: what they should have, and what they have.
+/// Filters with damage in blocks or lines alone: the expected and the actual checksums.
 #[test]
 fn both_checksums_of_a_damaged_filter_are_described() {
     use blocked_bloom::{BloomFilter, FormatError, parts::HeaderError};
@@ -155,7 +155,7 @@ fn both_checksums_of_a_damaged_filter_are_described() {
     }
 }
 
-/// The five bytes that end a block are none of its lines.
+/// The last five bytes of a block are not one of its lines.
 #[test]
 fn the_fill_of_a_legacy_block_is_that_of_its_lines() {
     let filters = all_filters();
