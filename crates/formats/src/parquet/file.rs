@@ -189,7 +189,7 @@ impl<'a> ParquetFile<'a> {
             }
             // Without values, no bit is right.
             _ if rows > 0
-                && found.non_null() != Some(0)
+                && !found.has_only_nulls
                 && filter.blocks().as_flattened().iter().all(|&byte| byte == 0) =>
             {
                 Err(ParquetError::NoBits { row_group, column })
@@ -254,8 +254,8 @@ pub struct Column<'a> {
     physical_type: Option<PhysicalType>,
     type_length: Option<u32>,
     logical_type: Option<LogicalType>,
-    values: Option<i64>,
-    nulls: Option<i64>,
+    /// Whether the metadata says that every value is NULL.
+    has_only_nulls: bool,
     filter_offset: Option<i64>,
     filter_length: Option<i32>,
     encrypted: bool,
@@ -293,11 +293,6 @@ impl<'a> Column<'a> {
     /// supported logical type for the column, or has other columns than the row group.
     pub fn logical_type(&self) -> Option<LogicalType> {
         self.logical_type
-    }
-
-    /// Number of values that are not NULL, if the metadata counts the NULLs.
-    fn non_null(&self) -> Option<i64> {
-        self.values?.checked_sub(self.nulls?)
     }
 
     /// Returns the hash of a value, to look it up in the column's filters.
@@ -446,6 +441,7 @@ fn column_metadata<'a>(
     reader: &mut Reader<'a>,
     column: &mut Column<'a>,
 ) -> Result<(), ParquetError> {
+    let (mut values, mut nulls) = (None, None);
     reader.structure::<ParquetError>(|reader, field| {
         match field.id {
             1 => {
@@ -458,11 +454,11 @@ fn column_metadata<'a>(
             3 => column.path = list(reader, field, (BINARY, 1), "path_in_schema", name)?,
             5 => {
                 field.expect(I64, "num_values")?;
-                column.values = Some(reader.i64()?);
+                values = Some(reader.i64()?);
             }
             12 => {
                 field.expect(STRUCT, "statistics")?;
-                column.nulls = null_count(reader)?;
+                nulls = null_count(reader)?;
             }
             14 => {
                 field.expect(I64, "bloom_filter_offset")?;
@@ -476,6 +472,7 @@ fn column_metadata<'a>(
         }
         Ok(())
     })?;
+    column.has_only_nulls = values.is_some() && values == nulls;
     match column.physical_type {
         Some(_) => Ok(()),
         None => Err(ThriftError::MissingField { offset: reader.offset(), field: "type" }.into()),

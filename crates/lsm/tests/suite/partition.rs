@@ -544,7 +544,7 @@ fn bytes_that_are_not_the_partition_are_rejected() {
 fn swapped_partitions_never_answer() {
     let built = Built::new(options(), 192, numbers(500));
     let seeded = options().with_key_hash(KeyHash::Xxh3 { seed: 1 });
-    let other = Built::new(seeded, 192, numbers(500));
+    let other = Built::new(seeded.clone(), 192, numbers(500));
     let index = built.open();
     for key in numbers(500).iter().step_by(30) {
         let at = index.locate(key);
@@ -555,7 +555,16 @@ fn swapped_partitions_never_answer() {
                 match given == at.partition {
                     true => assert!(opened.unwrap().contains(key)),
                     false => {
-                        assert_eq!(opened, Err(PartitionError::OtherPartition { found, expected }));
+                        let hash = HeaderError::HashMismatch {
+                            offset: 11,
+                            found: seeded.key_hash(),
+                            expected: options().key_hash(),
+                        };
+                        let error = match given < built.partitions.len() {
+                            true => PartitionError::OtherPartition { found, expected },
+                            false => PartitionError::Format(hash.into()),
+                        };
+                        assert_eq!(opened, Err(error));
                     }
                 }
             }

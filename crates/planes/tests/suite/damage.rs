@@ -167,7 +167,7 @@ fn check_every_change(case: Case) {
     // interchangeable between two planes. The next test shows that tags prevent it.
     let spliced = (1..bytes.len()).map(|at| [&bytes[..at], &case.other[at..]].concat());
     let counts = case.run("spliced with one of the same tag", spliced);
-    assert!(counts.refused > 4_000);
+    assert!(counts.refused > 2_000);
 }
 
 /// Planes with different tags cannot be exchanged.
