@@ -334,7 +334,7 @@ fn filters_that_overlap_are_believed_of_no_column() {
     );
 }
 
-/// What "What cannot be seen" of `docs/parquet.md` says of filters whose length only their headers
+/// What "Undetected damage" of `docs/parquet.md` says of filters whose length only their headers
 /// have.
 #[test]
 fn rejects_only_the_filter_that_overlaps_the_next() {
