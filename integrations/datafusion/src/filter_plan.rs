@@ -172,6 +172,9 @@ mod tests {
         use datafusion::arrow::array::{Int64Array, RecordBatch};
         use datafusion::catalog::memory::MemorySourceConfig;
 
+        use crate::BloomProbeExec;
+        use crate::cost::work;
+
         let scan = |partitions: usize, rows: usize| -> Plan {
             let keys =
                 || Arc::new(Int64Array::from_iter_values(0..(rows / partitions) as i64)) as _;
