@@ -18,7 +18,7 @@ import pytest
 
 from blocked_bloom import FileIndex
 
-HISTORIES = int(os.environ.get("FILE_HISTORIES", 300))
+HISTORIES = int(os.environ.get("FILE_HISTORIES", 100))
 STEPS = 8
 NAMES = ("a", "b", "_c", ".d", "day=1/a", "day=2/a", "day=1/_e")
 VALUES = [f"v{i}" for i in range(8)]

@@ -3,6 +3,9 @@
 Keys are those of DataFusion's functions, so that each side reads the other's indexes.
 """
 
+# pyarrow and fsspec have no type information.
+# mypy: ignore-errors
+
 import re
 from typing import Any
 

@@ -4,6 +4,9 @@ No value may lose precision on the way: one that is cut would be looked up as an
 that has it would be skipped. A value that the type cannot represent equals no value of the column.
 """
 
+# pyarrow and fsspec have no type information.
+# mypy: ignore-errors
+
 import datetime
 from collections.abc import Mapping
 from decimal import Decimal
