@@ -1,6 +1,6 @@
 """Random histories of a folder: queries through an index return the engine's own rows.
 
-`FILE_HISTORIES` sets the number of histories (300); each has its own folder, on the local disk or
+`FILE_HISTORIES` sets the number of histories (100); each has its own folder, on the local disk or
 in fsspec's memory file system, and some on an S3 emulator if `moto` and `s3fs` are installed.
 """
 

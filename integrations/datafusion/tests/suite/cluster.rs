@@ -469,7 +469,7 @@ async fn an_index_over_files_in_a_cluster() {
             }
         }
         let log = std::fs::read_to_string(&cluster.scheduler.log).unwrap();
-        assert!(log.contains("an index left 0 of 20 files") == (change == "nothing"), "{log}");
+        assert!(log.contains("the index leaves 0 of 20 files") == (change == "nothing"), "{log}");
     }
 }
 
