@@ -69,8 +69,8 @@ fn check(this: &BloomFilter<&[Block]>, other: &BloomFilter<&[Block]>) -> Result<
 /// assert!(matches!(error, MergeError::ShapeMismatch { left, .. } if left.blocks() == 20));
 /// assert_eq!(
 ///     error.to_string(),
-///     "cannot merge a filter of 20 blocks and 6 probes with one of 40 blocks and 6 probes: \
-///      create both with the same Params"
+///     "cannot merge filters of different shapes (20 and 40 blocks, 6 and 6 probes): create both \
+///      with the same Params"
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -109,9 +109,9 @@ impl_error!(MergeError;
         "cannot merge a filter of {left} with one of {right}: build both with the same contents"
     ),
     Self::ShapeMismatch { left, right } => (
-        "cannot merge a filter of {} blocks and {} probes with one of {} blocks and {} probes: \
-         create both with the same Params",
-        left.blocks(), left.probes(), right.blocks(), right.probes()
+        "cannot merge filters of different shapes ({} and {} blocks, {} and {} probes): create both \
+         with the same Params",
+        left.blocks(), right.blocks(), left.probes(), right.probes()
     ),
     Self::PassAll => (
         "merging a pass-all filter would make the result pass-all: leave it out, or use a pass-all \

@@ -154,10 +154,12 @@ fn folding_and_merging() {
         |left: &BloomFilter, right: &BloomFilter| left.clone().union_with(right).unwrap_err();
     let shaped = |blocks, probes| filled(blocks, probes, 1).0;
     for [left, right] in [[(1, 6), (2, 6)], [(2, 6), (1, 6)], [(4, 1), (4, 2)], [(4, 2), (4, 1)]] {
-        let text = |(blocks, probes)| format!("{blocks} blocks and {probes} probes");
-        let text = format!("filter of {} with one of {}: ", text(left), text(right));
+        let text = format!(
+            "filters of different shapes ({} and {} blocks, {} and {} probes): ",
+            left.0, right.0, left.1, right.1
+        );
         let error = merge(&shaped(left.0, left.1), &shaped(right.0, right.1));
-        begins(error, &format!("cannot merge a {text}"));
+        begins(error, &format!("cannot merge {text}"));
     }
     let seeded = BloomFilter::pass_all(KeyHash::Xxh3 { seed: 9 }).to_filter().unwrap();
     let text = "cannot merge a filter of XXH3-64 with seed 0 with one of XXH3-64 with seed 9";
@@ -173,8 +175,8 @@ fn folding_and_merging() {
     begins(merge(&shaped(1, 6), &prefixes), &text);
 
     let (a, b) = (shaped(40, 6), shaped(41, 6));
-    let text = "cannot merge a filter of 40 blocks and 6 probes with one of 41 blocks and 6 \
-                probes: create both with the same Params";
+    let text = "cannot merge filters of different shapes (40 and 41 blocks, 6 and 6 probes): create \
+                both with the same Params";
     check(merge(&a, &b), text, None);
     let all = BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap();
     let text = "merging a pass-all filter would make the result pass-all: ";
