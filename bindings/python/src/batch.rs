@@ -143,7 +143,7 @@ fn refuse_parts(items: &[Bound<'_, PyAny>], columns: &[Vec<Column>]) -> PyResult
         .windows(2)
         .all(|two| distance(two[0].0.0, two[1].0.0) == step && two[0].0.1.abs() == stride);
     let count = places.len() as isize;
-    if are_spaced && (step.abs() >= rows * stride || stride >= count * step.abs()) {
+    if are_spaced && step != 0 && (step.abs() >= rows * stride || stride >= count * step.abs()) {
         return Err(PyTypeError::new_err(format!(
             "the {count} columns of the list are parts of one array: whether its rows or its \
              columns are meant does not show; give copies of its columns, \

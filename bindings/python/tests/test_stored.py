@@ -504,15 +504,18 @@ def test_numbers_of_stored_filters(tmp_path):
         assert filter.contains(pa.array(["5", "6", None])).to_pylist() == [True, False, None]
         assert 5 in filter and "5" in filter and 6 not in filter
     small, large = (blocked_bloom.open(path, column=column) for column in table.column_names)
-    # Unsigned numbers are looked up by their bits.
-    assert 2**32 - 7 in small and 2**32 - 7 not in large and 2**64 - 7 in large
-    assert small.contains(np.array([2**32 - 7], "u4")).all()
-    assert large.contains(np.array([2**64 - 7], "u8")).all()
-    error = "key 2: found '4294967296', expected a whole number of 32 bits"
+    # A number that the column cannot hold is an error.
+    assert 2**32 - 7 not in large
+    for column, number in ((small, 2**32 - 7), (large, 2**64 - 7)):
+        with pytest.raises(ValueError, match=f"found '{number}', expected a whole number from -"):
+            column.contains([number])
+        with pytest.raises(ValueError, match=f"found '{number}', expected a whole number from -"):
+            number in column
+    error = "key 2: found '4294967296', expected a whole number from -2147483648 to 2147483647"
     for wrong in ([1, None, 2**32], pa.array([1, None, 2**32]), pl.Series([1, None, 2**32])):
         with pytest.raises(ValueError, match=error):
             small.contains(wrong)
-    with pytest.raises(ValueError, match="key 1: found 'x', expected a whole number of 64 bits"):
+    with pytest.raises(ValueError, match="key 1: found 'x', expected a whole number from -"):
         large.contains([1, "x"])
 
 
