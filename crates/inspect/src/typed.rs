@@ -83,6 +83,14 @@ impl Display for ColumnType {
 }
 
 /// The bytes of a value as Parquet stores it.
+///
+/// ```
+/// use blocked_bloom_inspect::{ColumnType, PhysicalType};
+/// let zero = ColumnType::from(PhysicalType::Double).encode(b"0", false)?;
+/// assert_eq!(zero.bytes, 0.0_f64.to_le_bytes().as_slice());
+/// assert_eq!(zero.others, [(-0.0_f64).to_le_bytes()]);
+/// # Ok::<(), blocked_bloom_inspect::Message>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Encoded<'a> {
