@@ -109,8 +109,8 @@ impl_error!(MergeError;
         "cannot merge a filter of {left} with one of {right}: build both with the same contents"
     ),
     Self::ShapeMismatch { left, right } => (
-        "cannot merge filters of different shapes ({} and {} blocks, {} and {} probes): create both \
-         with the same Params",
+        "cannot merge filters of different shapes ({} and {} blocks, {} and {} probes): create \
+         both with the same Params",
         left.blocks(), right.blocks(), left.probes(), right.probes()
     ),
     Self::PassAll => (
