@@ -249,6 +249,8 @@ impl KeyBatch {
     }
 }
 
+type Observer<'o> = Box<dyn FnMut(&[u8]) + 'o>;
+
 pub(crate) struct KeyReader<'o> {
     name: String,
     input: BufReader<Box<dyn Read>>,
@@ -267,7 +269,7 @@ pub(crate) struct KeyReader<'o> {
     /// Warnings about keys that were read.
     doubts: Vec<String>,
     /// Takes the bytes of every key as they were read, with the terminator.
-    observe: Option<Box<dyn FnMut(&[u8]) + 'o>>,
+    observe: Option<Observer<'o>>,
 }
 
 impl<'o> KeyReader<'o> {

@@ -27,6 +27,10 @@ use crate::scheme::{Shards, Word};
 use crate::solve::Rows;
 use crate::solve::rocksdb::Row;
 
+/// Looks up hashes and writes the answers to `hits`.
+type Contains64 = unsafe fn(&Shards<'_>, hashes: &[u64], hits: &mut [u64]);
+type Contains128 = unsafe fn(&Segments<'_>, hashes: &[u64], hits: &mut [u64]);
+
 /// The functions of one instruction set.
 ///
 /// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, and zeros
@@ -45,8 +49,8 @@ use crate::solve::rocksdb::Row;
 /// as columns.
 struct Table {
     instructions: InstructionSet,
-    contains_64: [unsafe fn(&Shards<'_>, hashes: &[u64], hits: &mut [u64]); 5],
-    contains_128: [unsafe fn(&Segments<'_>, hashes: &[u64], hits: &mut [u64]); 5],
+    contains_64: [Contains64; 5],
+    contains_128: [Contains128; 5],
     contains_one_64: unsafe fn(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool,
     contains_one_128: unsafe fn(&Segments<'_>, hash: u64) -> bool,
     substitute_64: unsafe fn(&Rows, &mut [Word], columns: u32, short: u32),

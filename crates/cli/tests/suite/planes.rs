@@ -380,7 +380,7 @@ fn an_index_without_its_text_is_warned_of() {
     assert_parts(&stderr(&output), &["warning: index: the text is not found", "give it by --text"]);
     let query = "planes query index id42 --text app.log";
     assert_eq!(stderr(&dir.run(query)), "");
-    dir.write("app.log", &log.replace("id42", "id4x"));
+    dir.write("app.log", log.replace("id42", "id4x"));
     assert_parts(&dir.fails(query), &["app.log: lines that were indexed have changed"]);
     assert_parts(&dir.fails("planes query index id42 --text none"), &["none: cannot open"]);
     // Of standard input, too, and of lines that end with NUL bytes.
