@@ -46,7 +46,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// # Errors
     ///
     /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first fault. Another hash, seed or
-    /// tag is [`HeaderError::HashMismatch`] in `Header`. Rejected bytes must not be used to answer
+    /// tag is `HeaderError::HashMismatch` in `Header`. Rejected bytes must not be used to answer
     /// "absent".
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, RibbonError> {
         let meta = Meta::verify(bytes.as_ref(), Some(key_hash))?;
