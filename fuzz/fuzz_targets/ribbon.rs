@@ -77,6 +77,8 @@ fuzz_target!(|data: &[u8]| {
             let header = xxh3_64(&bytes[..56]);
             bytes[56..64].copy_from_slice(&header.to_le_bytes());
             let bytes = bytes.into_boxed_slice();
+            let tag = u64::from_le_bytes(bytes[16..24].try_into().unwrap());
+            let key_hash = KeyHash::Caller { tag };
             let filter = RibbonFilter::from_bytes_trusted(&*bytes, key_hash).unwrap();
             check_sharded(&filter, &queries);
             if let Ok(filter) = RibbonFilter::from_bytes_any_hash(&*bytes) {
