@@ -285,11 +285,15 @@ impl BloomFilterBuilder {
     ///
     /// # Errors
     ///
-    /// The error that `finish` would return.
+    /// The error of the sizing or of the memory limit that `finish` would return. Only `finish`
+    /// detects that caller-supplied hashes are not well mixed, or that an allocation fails.
     pub fn params(&self) -> Result<Params, BuildError> {
         match (&self.filling, self.failed()) {
             (_, Some(error)) => Err(error),
-            (Some(filling), None) => Ok(filling.filter.params().with_expected_items(self.len())),
+            (Some(filling), None) => {
+                self.check_rate()?;
+                Ok(filling.filter.params().with_expected_items(self.len()))
+            }
             (None, None) => Ok(self.options.params(self.len())?),
         }
     }

@@ -2,7 +2,7 @@
 //! footer reads them: the same columns, and for each the filter that the footer's offset and length
 //! and its own header give, or an error if they do not agree, if it leaves the file or meets
 //! another filter. The frame of the file, magic numbers and length of the footer, is also made to
-//! fit.
+//! fit. A filter without a bit is an error, unless the row group has no values.
 //!
 //! Input: two bytes that say how long the footer is; the file.
 #![no_main]
@@ -26,6 +26,9 @@ struct Chunk<'a> {
     length: Option<i64>,
     encrypted: bool,
     is_external: bool,
+    /// `num_values`, and `null_count` of the statistics.
+    values: Option<i64>,
+    nulls: Option<i64>,
 }
 
 fn int<'a>(reader: &mut Naive<'a>, kind: u8) -> Option<i64> {
@@ -68,6 +71,21 @@ fn column<'a>(reader: &mut Naive<'a>) -> Option<Chunk<'a>> {
                     Some(())
                 })
             }
+            (5, 6) => {
+                chunk.values = Some(int(reader, 6)?);
+                Some(())
+            }
+            (12, 12) => {
+                chunk.nulls = None;
+                reader.fields(|reader, id, kind| match (id, kind) {
+                    (3, 6) => {
+                        chunk.nulls = Some(int(reader, 6)?);
+                        Some(())
+                    }
+                    (3, _) => None,
+                    _ => reader.skip(kind, 1, false),
+                })
+            }
             (14, 6) => {
                 chunk.offset = Some(int(reader, 6)?);
                 Some(())
@@ -76,12 +94,25 @@ fn column<'a>(reader: &mut Naive<'a>) -> Option<Chunk<'a>> {
                 chunk.length = Some(int(reader, 5)?);
                 Some(())
             }
-            (1 | 14 | 15, _) => None,
+            (1 | 5 | 12 | 14 | 15, _) => None,
             _ => reader.skip(kind, 1, false),
         })?;
         chunk.kind.map(drop)
     })?;
     (chunk.kind.is_some() || chunk.encrypted).then_some(chunk)
+}
+
+/// A `LogicalType`: a union of structures, with the numbers of decimals and integers and the units
+/// of times.
+fn logical_type(reader: &mut Naive<'_>) -> Option<()> {
+    reader.fields(|reader, _, kind| {
+        (kind == 12).then_some(())?;
+        reader.fields(|reader, id, kind| match (id, kind) {
+            (1 | 2, 5) => int(reader, 5).map(drop),
+            (1 | 2, 12) => reader.fields(|reader, _, kind| reader.skip(kind, 1, false)),
+            _ => reader.skip(kind, 1, false),
+        })
+    })
 }
 
 /// Rows and columns of every row group.
@@ -90,8 +121,9 @@ fn footer<'a>(reader: &mut Naive<'a>) -> Option<Vec<(i64, Vec<Chunk<'a>>)>> {
     reader.fields(|reader, id, kind| match id {
         2 => elements(reader, kind, 12, |reader| {
             reader.fields(|reader, id, kind| match (id, kind) {
-                (1 | 2, 5) => int(reader, 5).map(drop),
-                (1 | 2, _) => None,
+                (1 | 2 | 6..=8, 5) => int(reader, 5).map(drop),
+                (10, 12) => logical_type(reader),
+                (1 | 2 | 6..=8 | 10, _) => None,
                 _ => reader.skip(kind, 1, false),
             })
         }),
@@ -138,6 +170,7 @@ fn claim(chunk: &Chunk<'_>, data: &[u8]) -> Option<(i64, i64)> {
 /// The bitset of a column's filter. `others` are the claims of all other columns.
 fn bitset<'d>(
     chunk: &Chunk<'_>,
+    rows: i64,
     others: &[(i64, i64)],
     data: &'d [u8],
     deepest: &mut usize,
@@ -151,7 +184,10 @@ fn bitset<'d>(
     let (header, length) = (bytes.len() - reader.rest.len(), length?);
     let fits = chunk.length.is_none_or(|said| said == (header + length) as i64);
     let is_whole = fits && is_free(end) && is_free(start + (header + length) as i64);
-    bytes.get(header..header + length).filter(|_| is_whole && chunk.kind != Some(0))
+    let has_values = rows > 0 && (chunk.values.is_none() || chunk.values != chunk.nulls);
+    bytes.get(header..header + length).filter(|bitset| {
+        is_whole && chunk.kind != Some(0) && !(has_values && bitset.iter().all(|&byte| byte == 0))
+    })
 }
 
 fn check(file: &[u8]) {
@@ -194,7 +230,7 @@ fn check(file: &[u8]) {
             let others = chunks().filter(|other| !std::ptr::eq(*other, chunk));
             let others: Vec<_> = others.filter_map(|other| claim(other, data)).collect();
             let mut deepest = 0;
-            let expected = bitset(chunk, &others, data, &mut deepest);
+            let expected = bitset(chunk, *rows, &others, data, &mut deepest);
             if deepest > 25 {
                 continue;
             }

@@ -255,6 +255,7 @@ fn a_limit_with_an_estimate_that_is_far_too_small_is_an_error() {
         hashes[..count].iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
         let error = BuildError::MemoryLimit { limit_bytes: limit, keys: count as u64 };
         assert_eq!(builder.clone().finish_verified().unwrap_err(), error, "{limit} {expected}");
+        assert_eq!(builder.params(), Err(error));
         let text = error.to_string();
         let advice = format!("set {count} or more expected items or a larger limit");
         assert!(text.contains(&advice), "{text}");
