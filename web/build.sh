@@ -37,7 +37,27 @@ rm -rf "$parts"
 mkdir -p "$parts"
 wasm=$out/$target/release/blocked_bloom_page.wasm
 gzip -9n <"$wasm" >"$parts/wasm.gz"
-base64 -w 0 <"$parts/wasm.gz" >"$parts/wasm.base64"
+# Its length, then five characters for each four bytes: 85 of the printable ones, without those that
+# mean something in HTML. It is 6 % shorter than base64.
+{
+    printf '%d ' "$(wc -c <"$parts/wasm.gz")"
+    od -An -v -tu1 -w4 "$parts/wasm.gz" | awk '
+        BEGIN {
+            for (code = 33; code < 127; code++) {
+                if (index("\"$&\047<>\\`~", sprintf("%c", code)) == 0)
+                    digits[count++] = sprintf("%c", code)
+            }
+        }
+        {
+            number = (($1 * 256 + $2) * 256 + $3) * 256 + $4
+            text = ""
+            for (i = 0; i < 5; i++) {
+                text = digits[number % 85] text
+                number = int(number / 85)
+            }
+            printf "%s", text
+        }'
+} >"$parts/wasm.base85"
 # A JavaScript or style sheet's indentation and lines of comments are a tenth of the page without
 # the module.
 lean() { sed -E 's/^ +//; /^(\/\/.*)?$/d' "$@"; }
@@ -69,4 +89,4 @@ at_most() { # what, its size, the limit
     [ "$2" -le "$3" ] || { echo "web/build.sh: $1: $2 bytes (at most $3)" >&2; exit 1; }
 }
 at_most "the module by gzip" "$(size "$parts/wasm.gz")" 260000
-at_most "the page" "$(size "$out/blocked-bloom.html")" 420000
+at_most "the page" "$(size "$out/blocked-bloom.html")" 400000

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, KeyHash, Sizing};
 use blocked_bloom_inspect::numbers::parse_count;
 use blocked_bloom_inspect::{
     BadKey, BlockLoads, Content, EVIDENCE_BYTES, Error, FileRanges, Format, KeyEncoding,
@@ -37,12 +37,14 @@ impl File {
 
     /// A native filter of the keys `user0` to `user999`.
     pub(crate) fn example() -> Self {
-        let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-        let mut builder = options.builder();
-        let keys = (0..1_000).map(|number| format!("user{number}"));
-        let stored =
-            builder.extend(keys).ok().and_then(|()| Some(builder.finish().ok()?.to_bytes()));
-        let stored = stored.unwrap_or_default();
+        // A builder would add 10 KB to the page.
+        let params = Sizing::BitsPerKey(10.0).params(1_000).ok();
+        let filter = params.and_then(|params| {
+            let mut filter = BloomFilter::with_params(params, KeyHash::default()).ok()?;
+            (0..1_000).try_for_each(|key| filter.insert(format!("user{key}")).map(drop)).ok()?;
+            Some(filter)
+        });
+        let stored = filter.map(|filter| filter.to_bytes()).unwrap_or_default();
         let mut file = File::new(b"example.bloom", stored.len() as u64);
         file.insert(0, stored);
         file

@@ -52,7 +52,7 @@ const TAIL: usize = 8;
 impl<'a> ParquetFile<'a> {
     /// Reads the footer of a whole file.
     ///
-    /// Cost: reads the footer once. Allocates a fraction of its length, and at most about 67 times
+    /// Cost: reads the footer once. Allocates a fraction of its length, and at most about 62 times
     /// its length if it is hostile. Sorts filters by their offsets, `O(n log n)`.
     ///
     /// # Errors

@@ -55,10 +55,10 @@ pub enum LogicalType {
     Float16,
     /// An unscaled integer, divided by `10^scale`.
     Decimal {
-        /// Most digits.
-        precision: u32,
+        /// Most digits. A type with more than 255 is [`Unknown`](Self::Unknown).
+        precision: u8,
         /// Digits after the decimal point.
-        scale: u32,
+        scale: u8,
     },
     /// Days since 1970-01-01.
     Date,
@@ -145,7 +145,7 @@ impl LogicalType {
 }
 
 fn decimal(precision: i32, scale: i32) -> LogicalType {
-    match (u32::try_from(precision), u32::try_from(scale)) {
+    match (u8::try_from(precision), u8::try_from(scale)) {
         (Ok(precision @ 1..), Ok(scale)) if scale <= precision => {
             LogicalType::Decimal { precision, scale }
         }

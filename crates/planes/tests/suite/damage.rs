@@ -94,17 +94,17 @@ fn mutate(bytes: &mut [u8], random: &mut Random) {
 
 #[test]
 fn every_change_is_an_error() {
-    check_every_change(Case::new(options((1, 40, 2), 512).with_liveness()));
+    check_every_change(Case::new(options((1, 40, 2), 512).with_liveness()), 4_000);
 }
 
 #[test]
 fn every_change_of_planes_with_a_short_last_group_is_an_error() {
-    check_every_change(Case::new(options((1, 40, 2), 512).with_short_last_group()));
+    check_every_change(Case::new(options((1, 40, 2), 512).with_short_last_group()), 4_000);
 }
 
 #[test]
 fn every_change_of_planes_of_a_text_is_an_error() {
-    check_every_change(Case::new(with_text(options((1, 40, 2), 512))));
+    check_every_change(Case::new(with_text(options((1, 40, 2), 512))), 4_000);
 }
 
 /// Planes of these rows with the state of their text.
@@ -126,7 +126,8 @@ fn with_state(rows: &[Vec<u64>], tag: u64) -> Vec<u8> {
 fn every_change_of_planes_with_the_state_of_their_text_is_an_error() {
     let rows = rows(700, 1);
     let (bytes, other) = (with_state(&rows, 0), with_state(&rows[..600], 0));
-    check_every_change(Case { rows, bytes, other });
+    // There are fewer planes to take from, since only the second text has the last rows.
+    check_every_change(Case { rows, bytes, other }, 2_500);
 }
 
 #[test]
@@ -144,7 +145,8 @@ fn the_state_of_the_text_of_other_planes_is_an_error() {
     assert!(error.to_string().starts_with("the rows are not lines of a text"));
 }
 
-fn check_every_change(case: Case) {
+/// More than `least_spliced` files that begin with one of two files and end with the other are errors.
+fn check_every_change(case: Case, least_spliced: usize) {
     let bytes = &case.bytes;
     let all_refused = |counts: Counts| counts.refused > 0 && counts.harmless + counts.wrong == 0;
     assert!(all_refused(case.run("truncated at every byte", truncated(bytes))));
@@ -167,7 +169,7 @@ fn check_every_change(case: Case) {
     // interchangeable between two planes. The next test shows that tags prevent it.
     let spliced = (1..bytes.len()).map(|at| [&bytes[..at], &case.other[at..]].concat());
     let counts = case.run("spliced with one of the same tag", spliced);
-    assert!(counts.refused > 2_000);
+    assert!(counts.refused > least_spliced);
 }
 
 /// Planes with different tags cannot be exchanged.
