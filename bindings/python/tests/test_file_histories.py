@@ -1,6 +1,6 @@
 """Random histories of a folder: queries through an index return the engine's own rows.
 
-`FILE_HISTORIES` sets the number of histories (100); each has its own folder, on the local disk or
+`FILE_HISTORIES` sets the number of histories (300); each has its own folder, on the local disk or
 in fsspec's memory file system, and some on an S3 emulator if `moto` and `s3fs` are installed.
 """
 
@@ -18,7 +18,7 @@ import pytest
 
 from blocked_bloom import FileIndex
 
-HISTORIES = int(os.environ.get("FILE_HISTORIES", 100))
+HISTORIES = int(os.environ.get("FILE_HISTORIES", 300))
 STEPS = 8
 NAMES = ("a", "b", "_c", ".d", "day=1/a", "day=2/a", "day=1/_e")
 VALUES = [f"v{i}" for i in range(8)]

@@ -870,6 +870,30 @@ async fn the_index_equals_that_of_the_python_package() {
     }
 }
 
+/// The index has every listed file once, rules all of them out for an absent value, and changes the
+/// answer of no query.
+async fn check_index(files: &Files, store: &Arc<Counting>) {
+    let listed = std::fs::read_dir(files.directory.path().join("spans")).unwrap().count();
+    for in_memory in [false, true] {
+        let index = files.open(store, in_memory).await;
+        let names = index.manifest().files().map(|file| file.identity().name().to_string());
+        assert_eq!(names.collect::<std::collections::BTreeSet<_>>().len(), listed);
+        assert_eq!(index.manifest().files().len(), listed);
+        let indexed = TableSetup::new().context(store, Some(index), &files.traces);
+        let plain = TableSetup::new().context(store, None, &files.traces);
+        let plan = plan(&indexed, "SELECT * FROM spans WHERE trace_id = 'absent'").await;
+        assert!(plan.contains(&format!("file_index_left=[0 of {listed} files]")), "{plan}");
+        let mut random = Random(7);
+        for kind in 0..KINDS {
+            let sql = query(kind, &mut random, &files.traces);
+            match (answer(&indexed, &sql).await, answer(&plain, &sql).await) {
+                (Ok(a), Ok(b)) => assert_eq!(a, b, "{sql}"),
+                (a, b) => assert!(a.is_err() && b.is_err(), "{sql}"),
+            }
+        }
+    }
+}
+
 /// An update adds new and changed files and drops files that are no longer listed. Lookups find the
 /// same values as before.
 #[tokio::test]
@@ -878,7 +902,6 @@ async fn an_update_adds_new_files_and_drops_missing_ones() {
     files.build(&["trace_id", "user_id"]).await;
     let path = files.directory.path().join("spans.index");
     let store = files.store();
-    let absent = "SELECT * FROM spans WHERE trace_id = 'absent'";
     let update = async |tag: u64, same_file: SameFile| {
         let store: Arc<dyn ObjectStore> = store.clone();
         let listed: Vec<_> = store.list(Some(&"spans".into())).try_collect().await.unwrap();
@@ -899,34 +922,19 @@ async fn an_update_adds_new_files_and_drops_missing_ones() {
         files.traces.extend(traces_of(&batch, 5));
         write(&files.path(file), &batch, 2, false).unwrap();
     };
-    // A small update is merged with the planes that are there.
+    // A small update is merged with the planes that are there, as if all had been built at once.
     (FILES..FILES + 2).for_each(|file| new(&mut files, file));
     assert_eq!(update(3, SameFile::Tag).await, 2);
-    let appended = std::fs::read(&path).unwrap();
-    assert!(appended != before && appended.len() < 2 * before.len());
+    let merged = std::fs::read(&path).unwrap();
+    build(files.store(), "spans", "anew.index", &["trace_id", "user_id"]).await;
+    let anew = std::fs::read(files.directory.path().join("anew.index")).unwrap();
+    assert!(merged != before && merged.len() == anew.len(), "{} {}", merged.len(), anew.len());
+    check_index(&files, &store).await;
     // Replaced and deleted files are dropped.
     std::thread::sleep(std::time::Duration::from_millis(20));
     change(&mut files, "all", &mut Random(6));
     assert!(update(4, SameFile::Tag).await > 10);
-    let listed = std::fs::read_dir(files.directory.path().join("spans")).unwrap().count();
-    for in_memory in [false, true] {
-        let index = files.open(&store, in_memory).await;
-        let names = index.manifest().files().map(|file| file.identity().name().to_string());
-        assert_eq!(names.collect::<std::collections::BTreeSet<_>>().len(), listed);
-        assert_eq!(index.manifest().files().len(), listed);
-        let indexed = TableSetup::new().context(&store, Some(index), &files.traces);
-        let plain = TableSetup::new().context(&store, None, &files.traces);
-        let plan = plan(&indexed, absent).await;
-        assert!(plan.contains(&format!("file_index_left=[0 of {listed} files]")), "{plan}");
-        let mut random = Random(7);
-        for kind in 0..KINDS {
-            let sql = query(kind, &mut random, &files.traces);
-            match (answer(&indexed, &sql).await, answer(&plain, &sql).await) {
-                (Ok(a), Ok(b)) => assert_eq!(a, b, "{sql}"),
-                (a, b) => assert!(a.is_err() && b.is_err(), "{sql}"),
-            }
-        }
-    }
+    check_index(&files, &store).await;
     // Compared by name only, no file is new.
     assert_eq!(update(5, SameFile::Name).await, 0);
     // A damaged index stays, and the error says so.
