@@ -55,6 +55,23 @@ def test_stubs():
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_type_checkers_know_the_expressions(tmp_path):
+    pytest.importorskip("mypy")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import polars as pl\n"
+        "from blocked_bloom import BloomFilter\n"
+        "from blocked_bloom.polars import Bloom\n"
+        "found: pl.Expr = Bloom(pl.col('id')).contains(BloomFilter(10))\n"
+        "wrong: int = Bloom(pl.col('id')).contains('a filter')\n"
+    )
+    check = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", tmp_path]
+    result = subprocess.run([*check, program], capture_output=True, text=True)
+    lines = [line for line in result.stdout.splitlines() if "error:" in line]
+    assert len(lines) == 2 and all(":5:" in line for line in lines), result.stdout + result.stderr
+    assert "[assignment]" in result.stdout and "[arg-type]" in result.stdout
+
+
 def test_ruff():
     pytest.importorskip("ruff")
     result = subprocess.run(

@@ -7,6 +7,9 @@
 >>> frame = pl.LazyFrame({"fruit": ["apple", None, "cherry"]})
 >>> frame.filter(pl.col("fruit").bloom.contains(seen)).collect()["fruit"].to_list()
 ['apple']
+
+Type checkers do not know `.bloom`. `Bloom(pl.col("fruit")).contains(seen)` is the same expression,
+with types.
 """
 
 import polars as pl
