@@ -192,7 +192,7 @@ impl BlockBuffer {
         if let Ok(layout) = layout(self.allocated)
             && layout.align() == BLOCK_BYTES
         {
-            // SAFETY: `start` was allocated with this layout, since `before` is 0 for this
+            // SAFETY: `start` was allocated with this layout, since `padding` is 0 for this
             // alignment; the size is unchanged and not zero.
             let moved = unsafe { realloc(self.start.as_ptr().cast(), layout, layout.size()) };
             self.start = NonNull::new(moved).map_or(self.start, NonNull::cast);
@@ -236,9 +236,9 @@ impl Drop for BlockBuffer {
     fn drop(&mut self) {
         if let Ok(layout) = layout(self.allocated) {
             let memory = self.start.as_ptr().cast::<u8>().wrapping_sub(self.padding as usize);
-            // SAFETY: `allocate` allocated the memory, which starts `before` bytes before `start`,
+            // SAFETY: `allocate` allocated the memory, which starts `padding` bytes before `start`,
             // with the layout of `allocated` blocks. Only `reallocate` replaces it; it keeps the
-            // layout, and `before` is 0 there.
+            // layout, and `padding` is 0 there.
             unsafe { dealloc(memory, layout) }
         }
     }

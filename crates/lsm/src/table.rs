@@ -329,8 +329,8 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
     }
 
     #[inline]
-    fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match_filter!(self, filter => filter.contains(key), true)
+    fn contains_key(&self, key: &[u8]) -> bool {
+        match_filter!(self, filter => filter.contains_key(key), true)
     }
 
     fn contains_batch_into<K: AsRef<[u8]>>(
