@@ -7,7 +7,7 @@
 use blocked_bloom::{Bitmask, BloomFilter, Kernel, KeyHash, KeyHasher};
 use libfuzzer_sys::fuzz_target;
 
-/// The document, read bit by bit; none if the bytes are no compact filter.
+/// The document, read bit by bit; `None` if the bytes are not a compact filter.
 struct Naive<'a> {
     blocks: &'a [u8],
     probes: u32,

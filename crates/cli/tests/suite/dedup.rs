@@ -232,7 +232,7 @@ fn an_overfull_filter_warns_and_then_stops() {
     assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
     let of = "warning: more than the 5000 distinct lines that the filter is for: from now on more";
     assert_parts(&said, &[&format!("{of} than 0."), &format!("{of} than 1.")]);
-    // Nothing of the lines behind it is printed, and what was printed is no line twice.
+    // The lines after it are not printed, and no line was printed twice.
     let (code, said, printed) = run(&format!("{keys} many"));
     assert_eq!((code, said.lines().count()), (Some(2), 3), "{said}");
     let error = said.lines().last().unwrap();
@@ -608,7 +608,7 @@ fn a_line_is_printed_before_the_next_is_read() {
     assert_parts(&printed, &["8 lines, 5 not there before, 3 dropped"]);
 }
 
-/// A reader that has seen enough is no error; but what it did not read must not be taken for seen.
+/// A reader that stops early is not an error, but lines that it did not read must not count as seen.
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_ends_quietly_unless_there_is_a_state() {

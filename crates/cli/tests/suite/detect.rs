@@ -182,7 +182,7 @@ fn an_unrecognised_file_is_explained_on_request() {
             assert_parts(&explained, &why);
         }
     }
-    // A directory, a pipe or nothing is no reason to think that the arguments are swapped.
+    // A directory, a pipe or a missing file does not suggest that the arguments are swapped.
     for command in ["query words .", "query words nothing", "query words -"] {
         assert_parts(&dir.fails(command), &["it is text"]);
     }

@@ -248,7 +248,7 @@ fn info_and_query_recognise_planes() {
         text(dir.ok_with("query - app.log --count", dir.read("index"))),
         format!("{}\n", divided_log().lines().count())
     );
-    // What is no index is named.
+    // The error names the format of a file that is not an index.
     dir.ok("build app.log -o f -q");
     for command in ["planes query f word", "planes info f"] {
         let message = dir.fails(command);
