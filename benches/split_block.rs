@@ -98,10 +98,10 @@ fn rows(size: Size, rounds: usize) {
 fn main() {
     let given = Arguments::from_command_line();
     for size in [SIZES[0], SIZES[1], SIZES[2], SIZES[4]] {
-        if given.has("fill") {
+        if given.is_requested("fill") {
             fill(size, given.rounds(21));
         }
-        if given.has("rows") {
+        if given.is_requested("rows") {
             rows(size, given.rounds(41));
         }
     }

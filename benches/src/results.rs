@@ -26,7 +26,7 @@ pub struct Report {
     pub bits_per_key: f64,
     /// The compared filters.
     #[serde(default)]
-    pub peers: Vec<About>,
+    pub peers: Vec<Peer>,
     /// Times of the comparison.
     #[serde(default)]
     pub times: Vec<Time>,
@@ -63,7 +63,7 @@ pub struct Machine {
 /// A kind of filter.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct About {
+pub struct Peer {
     /// Its name.
     pub id: String,
     /// Of its package.

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::peers::{
-    Filled, Item, Kind, MOST, OURS, OURS_AVX2, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, Role, SBBF_RS,
-    empty,
+    Filled, Item, Kind, MAX_BATCH, OURS, OURS_AVX2, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, Role,
+    SBBF_RS, empty,
 };
 
 /// Keys of a call in the tables.
@@ -52,7 +52,7 @@ fn calls(keys: u64, quick: bool) -> Vec<(Section, Mix, usize)> {
     calls.push((Query, Mix::Absent, SHORT));
     let sizes: &[usize] = match quick {
         true => &[1, 8, 32, 128, 1024],
-        false => &[1, 4, 8, 16, 32, 64, 128, 256, 1024, MOST],
+        false => &[1, 4, 8, 16, 32, 64, 128, 256, 1024, MAX_BATCH],
     };
     if [1_000_000, 100_000_000].contains(&keys) {
         calls.extend(sizes.iter().map(|&batch| (Batch, Mix::Absent, batch)));
@@ -72,7 +72,12 @@ const SHORT_ROWS: [&str; 5] = [OURS, OURS_SINGLE, OURS_AVX2, ROCKSDB, ROCKSDB_BA
 
 /// Whether a row is in a table: a way without batches is as fast in any, and only ways whose calls
 /// cost next to nothing are followed in short calls.
-fn has(section: Section, batch: usize, kind: &Kind, (row, in_batches): (&str, bool)) -> bool {
+fn is_measured(
+    section: Section,
+    batch: usize,
+    kind: &Kind,
+    (row, in_batches): (&str, bool),
+) -> bool {
     match section {
         Section::Query => batch == BATCH || in_batches,
         Section::Batch => match kind.role {
@@ -160,7 +165,7 @@ fn measure<T: Item>(
     let mut ways = Vec::new();
     for (kind, filter) in filters {
         for (way, &row) in
-            kind.rows.iter().enumerate().filter(|(_, r)| has(section, batch, kind, **r))
+            kind.rows.iter().enumerate().filter(|(_, r)| is_measured(section, batch, kind, **r))
         {
             let count = move |items: &[T]| (filter.count)(way, items);
             if mix == Mix::Present && kind.role != Role::Baseline {

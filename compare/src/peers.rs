@@ -38,7 +38,7 @@ pub(crate) const SPLIT_AHEAD: &str = "split blocks, prefetched 128 keys ahead";
 pub(crate) const SBBF_RS: &str = "sbbf-rs-safe";
 
 /// The most keys of a call.
-pub(crate) const MOST: usize = 4096;
+pub(crate) const MAX_BATCH: usize = 4096;
 
 /// What filters are filled with: hashes, or keys of 16 bytes.
 pub(crate) trait Item: Copy + std::hash::Hash + Send + Sync + 'static {
@@ -135,7 +135,7 @@ pub(crate) fn hits(
         }
         return hits;
     }
-    let mut words = [0; MOST / 64];
+    let mut words = [0; MAX_BATCH / 64];
     let words = &mut words[..keys.div_ceil(64)];
     look_up(words).expect("a word for 64 keys");
     words.iter().map(|word| word.count_ones() as usize).sum()
@@ -386,7 +386,7 @@ fn ribbon_block<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
 fn pleat<T: Item>(items: &[T], _: f64) -> Option<Filled<T>> {
     let filter = pleat::filter::Ribbon::<7>::from_keys_pleated(&hashes_of(items));
     peer(filter.size_bytes(), move |_, items: &[T]| {
-        let answers = &mut [false; MOST][..items.len()];
+        let answers = &mut [false; MAX_BATCH][..items.len()];
         T::with_hashes(items, |hashes| {
             filter.contains_batch(hashes, answers);
             answers.iter().filter(|&&answer| answer).count()

@@ -92,7 +92,7 @@ impl Filters {
 /// The other rows of the tables.
 const OURS_AVX2: &str = "blocked-bloom-split, AVX2";
 const LOOP: &str = "AVX2 loop by hand";
-const AHEAD: &str = "AVX2 loop by hand, prefetching";
+const HAND_LOOP_PREFETCHING: &str = "AVX2 loop by hand, prefetching";
 
 /// Rows before they are timed. The others are compared with the first.
 type Rows<'a> = Vec<(&'static str, Case<'a>)>;
@@ -164,7 +164,7 @@ fn batches<'a>(filters: &'a Filters, queries: &'a [u64]) -> Rows<'a> {
     }
     if by_hand.count_hits(&[], false).is_some() {
         let count = move |part: &[u64]| by_hand.count_hits(part, true);
-        ways.push((AHEAD, Case::batches(queries, PASS, BATCH, count)));
+        ways.push((HAND_LOOP_PREFETCHING, Case::batches(queries, PASS, BATCH, count)));
     }
     ways
 }

@@ -10,7 +10,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::broadcast::{BroadcastKind, broadcast_kind, predict};
-use crate::build_side::{filters_within, has_window, is_selective, not_repeatable};
+use crate::build_side::{filters_within, has_window, is_selective, obstacle_to_repeating};
 use crate::columns::{ProbePoint, find_probe_point, with_probe};
 use crate::cost::{Balance, Saved, Tasks, work};
 use crate::engine::Engine;
@@ -174,7 +174,8 @@ impl Planner<'_> {
             let column = |&index: &usize| Column::new(schema.field(index).name(), index);
             let columns = reduction.columns.iter().map(column).collect();
             let reduced = Side { columns, ..table.clone() };
-            if !has_same_keys(&by, &reduced) || !matches!(not_repeatable(&by.plan), Ok(None)) {
+            if !has_same_keys(&by, &reduced) || !matches!(obstacle_to_repeating(&by.plan), Ok(None))
+            {
                 continue;
             }
             let balance = match saved {
@@ -269,7 +270,7 @@ impl Planner<'_> {
         if filters_within(&build.plan) > MAX_HOPS {
             return Err("the build side contains more than two filters".into());
         }
-        if let Some(reason) = not_repeatable(&build.plan)? {
+        if let Some(reason) = obstacle_to_repeating(&build.plan)? {
             return Err(reason.into());
         }
         if !has_same_keys(build, probed) {

@@ -23,12 +23,12 @@ impl Random {
         n ^ n >> 31
     }
 
-    pub(crate) fn below(&mut self, most: usize) -> usize {
+    pub(crate) fn number_below(&mut self, most: usize) -> usize {
         (self.next() % most as u64) as usize
     }
 
-    pub(crate) fn one<'a>(&mut self, values: &[&'a str]) -> &'a str {
-        values[self.below(values.len())]
+    pub(crate) fn choose<'a>(&mut self, values: &[&'a str]) -> &'a str {
+        values[self.number_below(values.len())]
     }
 }
 
@@ -160,11 +160,11 @@ fn value(name: &str, column: &str, row: i64, largest: i64) -> Option<i64> {
     let values = table(name).2.iter().find(|(other, _)| *other == column);
     match values.expect("a column of the table").1 {
         Number => Some(row),
-        Below(most) | Words(most) => Some(random.below(most as usize) as i64),
+        Below(most) | Words(most) => Some(random.number_below(most as usize) as i64),
         Key(other) => {
             let share = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
             let row = (share * share * rows(other, largest) as f64) as i64;
-            (random.below(50) != 0).then_some(row)
+            (random.number_below(50) != 0).then_some(row)
         }
         Of(other, column) => value(other, column, row, largest),
     }
@@ -212,20 +212,20 @@ pub(crate) async fn register(context: &SessionContext, directory: &Path) -> Resu
 fn predicate(random: &mut Random, column: &str, values: &Values) -> Option<String> {
     Some(match *values {
         Below(most) => {
-            let least = random.below(most as usize);
-            let width = 1 + random.below(1 + most as usize / 4);
-            match random.below(3) {
+            let least = random.number_below(most as usize);
+            let width = 1 + random.number_below(1 + most as usize / 4);
+            match random.number_below(3) {
                 0 => format!("{column} = {least}"),
                 1 => format!("{column} < {}", 1 + least / 2),
                 _ => format!("{column} BETWEEN {least} AND {}", least + width),
             }
         }
         Words(most) => {
-            let n = random.below(most as usize);
-            match random.below(3) {
+            let n = random.number_below(most as usize);
+            match random.number_below(3) {
                 0 => format!("{column} = 'word {n}'"),
                 1 => format!("{column} IN ('word {n}', 'word {}', 'word 1')", n / 2),
-                _ => format!("{column} LIKE 'word {}%'", 1 + random.below(9)),
+                _ => format!("{column} LIKE 'word {}%'", 1 + random.number_below(9)),
             }
         }
         _ => return None,
@@ -249,8 +249,8 @@ pub(crate) fn query(number: usize) -> String {
         "store_sales",
         "sr_ticket = ss_ticket AND sr_item = ss_item".into(),
     ));
-    let count = 3 + random.below(4);
-    let mut joined = vec![edges[random.below(edges.len())].0];
+    let count = 3 + random.number_below(4);
+    let mut joined = vec![edges[random.number_below(edges.len())].0];
     let (mut from, mut conditions) = (joined[0].to_string(), Vec::new());
     let mut done = BTreeSet::new();
     while joined.len() < count {
@@ -266,10 +266,10 @@ pub(crate) fn query(number: usize) -> String {
         if near.is_empty() {
             break;
         }
-        let (a, b, on) = &edges[near[random.below(near.len())]];
+        let (a, b, on) = &edges[near[random.number_below(near.len())]];
         let new = if joined.contains(a) { *b } else { *a };
-        let join = random.one(&["JOIN", "JOIN", "JOIN", "JOIN", "JOIN", "LEFT JOIN"]);
-        let last = joined.len() + 1 == count && random.below(4) == 0;
+        let join = random.choose(&["JOIN", "JOIN", "JOIN", "JOIN", "JOIN", "LEFT JOIN"]);
+        let last = joined.len() + 1 == count && random.number_below(4) == 0;
         let join = if last { "LEFT SEMI JOIN" } else { join };
         from += &format!(" {join} {new} ON {on}");
         joined.push(new);
@@ -285,13 +285,13 @@ pub(crate) fn query(number: usize) -> String {
         }
     }
     let first = table(joined[0]).2;
-    let group = first[random.below(first.len())].0;
+    let group = first[random.number_below(first.len())].0;
     let selected = format!("count(*) AS n, sum({}) AS s, min({group}) AS m", sum_of(joined[0]));
     let filter = match conditions.as_slice() {
         [] => String::new(),
         all => format!(" WHERE {}", all.join(" AND ")),
     };
-    match random.below(3) {
+    match random.number_below(3) {
         0 => format!("SELECT {selected} FROM {from}{filter}"),
         1 => format!(
             "SELECT {group} AS g, {selected} FROM {from}{filter} GROUP BY {group} ORDER BY n DESC, g LIMIT 50"
@@ -306,10 +306,10 @@ pub(crate) fn query(number: usize) -> String {
 fn selection(random: &mut Random, name: &str) -> Option<String> {
     let columns = table(name).2;
     let keys = columns.iter().any(|(_, values)| matches!(values, Key(_)));
-    if random.below(10) < if keys { 7 } else { 4 } {
+    if random.number_below(10) < if keys { 7 } else { 4 } {
         return None;
     }
-    let (column, values) = &columns[random.below(columns.len())];
+    let (column, values) = &columns[random.number_below(columns.len())];
     predicate(random, column, values)
 }
 
