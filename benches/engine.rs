@@ -36,7 +36,8 @@ type Opened<'a> = BloomFilter<Stored<&'a Vec<u8>>>;
 /// A way to look up all of some hashes in all tables; returns how many were found.
 type Row<'a> = (&'static str, Box<dyn FnMut(&[u64]) -> usize + 'a>);
 
-/// A way that looks up one hash after the other in all of these, after something was done to all.
+/// A row that prepares all items for a hash (a prefetch, for example) and then looks the hash up in
+/// each; one hash after the other.
 fn query_row<'a, T>(
     name: &'static str,
     all: &'a [T],

@@ -19,7 +19,7 @@ use blocked_bloom_split::split_block::{block_index, contains};
 use blocked_bloom_split::{AtomicSplitBlockFilter, SplitBlockFilter};
 use rayon::ThreadPoolBuilder;
 
-/// Hashes that are added, and rows that are looked up in a pass.
+/// Number of hashes inserted, and of rows looked up, in one pass.
 const FILL: usize = 1 << 20;
 const ROWS: usize = 1 << 16;
 

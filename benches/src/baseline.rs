@@ -23,8 +23,8 @@ pub fn faster(plain: Timing, ahead: Timing) -> Timing {
     Timing { median: plain.median.min(ahead.median), min: plain.min.min(ahead.min), ..plain }
 }
 
-/// A loop of the baseline: loads the line of every hash and ORs it into one, by the widest loads
-/// there are. With `ahead`, lines are prefetched. There must be a block.
+/// A loop of the baseline: loads the line of every hash with the widest available loads, and ORs
+/// the lines together. `ahead` selects prefetching. `blocks` must not be empty.
 pub fn load_lines(blocks: &[Block], hashes: &[u64], ahead: bool) -> u64 {
     assert!(!blocks.is_empty() && u32::try_from(blocks.len()).is_ok());
     for &hash in hashes.iter().take(if ahead { DISTANCE } else { 0 }) {

@@ -141,7 +141,7 @@ pub(crate) fn hits(
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Counts the hits of a call, by the way of this number.
+/// Counts the hits of a call with the method of this number.
 type Count<T> = Box<dyn Fn(usize, &[T]) -> usize + Send + Sync>;
 
 /// A filled filter: the memory of its table, and how to look keys up, each way for a row of its
@@ -158,7 +158,7 @@ fn peer<T>(
     Some(Filled { bytes, count: Box::new(count) })
 }
 
-/// A filter that has nothing but lookups of one key.
+/// A filter that can only look up one key at a time.
 fn single<T>(
     bytes: usize,
     contains: impl Fn(&T) -> bool + Send + Sync + 'static,

@@ -16,8 +16,8 @@ use parquet::bloom_filter::Sbbf;
 use crate::measure::BATCH;
 use crate::peers::{avx2, hits};
 
-/// Bytes of a filter, and values in it: as arrow-rs's benchmark has them, and one far beyond any
-/// cache.
+/// Bytes of a filter, and values in it: the sizes of arrow-rs's benchmark, and one filter far
+/// larger than any cache.
 const SIZES: [(usize, u64); 4] =
     [(128 << 10, 10_000), (2 << 20, 200_000), (32 << 20, 3_000_000), (512 << 20, 48_000_000)];
 
@@ -63,7 +63,7 @@ struct Filters {
 
 impl Filters {
     fn new(bytes: usize, values: u64) -> Self {
-        // A copy, since made filters end at 128 MiB.
+        // Opened and copied, because `SplitBlockFilter::new` makes at most 128 MiB.
         let zeros = vec![0; bytes];
         let mut ours = SplitBlockFilter::from_bitset(&zeros)
             .expect("a multiple of 32")

@@ -1,7 +1,7 @@
-//! Property: any bytes are either no compact filter, and every lookup in them is "maybe" unless
-//! they have the length of a full one, or one on which lookups with and without opening agree with
-//! a naive reader of the document, and which is written again as those bytes. No bytes open in both
-//! forms.
+//! Property: if bytes open as a compact filter, lookups with and without opening agree with a naive
+//! reader of the document, and writing the filter again returns the same bytes. Lookups in all
+//! other bytes answer "maybe", unless the bytes have the length of a full filter. No bytes open in
+//! both forms.
 #![no_main]
 
 use blocked_bloom::{Bitmask, BloomFilter, Kernel, KeyHash, KeyHasher};

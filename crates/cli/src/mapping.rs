@@ -13,8 +13,8 @@ use std::ops::Deref;
 
 use memmap2::Mmap;
 
-/// Bytes from which on a file is mapped. Below, reading costs no more, and what others do to the
-/// file later does not matter.
+/// Smallest file, in bytes, that is mapped. Reading a smaller file costs no more, and is not
+/// affected by later changes to it.
 pub(crate) const MAP_FROM: u64 = 16 << 20;
 
 pub(crate) enum Bytes {

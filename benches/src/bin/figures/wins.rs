@@ -59,7 +59,7 @@ pub(crate) fn wins(store: &Store) -> Result<String, String> {
         rows.extend(lines);
     }
     let heads = ["the best of the others: where, and its **ratio** to ours"];
-    // The second column is of text too.
+    // The second column contains text too.
     Ok(table("case", heads, rows)?.replace("|---:|", "|---|"))
 }
 
