@@ -94,10 +94,10 @@ fn is_measured(
 pub(crate) fn look_up(kinds: &[Kind], keys: u64, quick: bool, report: &mut Report) {
     let filters = fill(kinds, keys, quick, report);
     let (bits, times) = (report.bits_per_key, &mut report.times);
-    let (of_keys, of_hashes): (Vec<_>, Vec<_>) = calls(keys, quick)
+    let (key_calls, hash_calls): (Vec<_>, Vec<_>) = calls(keys, quick)
         .into_iter()
         .partition(|(section, ..)| matches!(section, Section::Keys | Section::KeyBatch));
-    for call in of_hashes {
+    for call in hash_calls {
         measure(&filters, keys, call, quick, times);
     }
     drop(filters);
@@ -106,8 +106,8 @@ pub(crate) fn look_up(kinds: &[Kind], keys: u64, quick: bool, report: &mut Repor
     let wanted = kinds.iter().filter(|kind| keys <= 10_000_000 || is_short(kind));
     let list: Vec<Key> = (0..keys).map(key).collect();
     let filters: Filters<'_, Key> =
-        wanted.filter_map(|kind| Some((kind, (kind.of_keys)(&list, bits)?))).collect();
-    for call in of_keys {
+        wanted.filter_map(|kind| Some((kind, (kind.fill_keys)(&list, bits)?))).collect();
+    for call in key_calls {
         measure(&filters, keys, call, quick, times);
     }
 }
@@ -130,7 +130,7 @@ fn fill<'k>(kinds: &'k [Kind], keys: u64, quick: bool, report: &mut Report) -> F
         for (kind, (taken, last)) in kinds.iter().zip(taken.iter_mut().zip(&mut filters)) {
             *last = None;
             let clock = Clock::start();
-            *last = (kind.of_hashes)(&hashes, report.bits_per_key);
+            *last = (kind.fill_hashes)(&hashes, report.bits_per_key);
             taken.push(clock.seconds() * 1e9 / keys as f64);
         }
     }
@@ -235,7 +235,7 @@ pub(crate) fn rates(kinds: &[Kind], keys: u64, queries: u64) -> Vec<Rate> {
         eprintln!("  {keys} keys: false positives of {}", kind.id);
         let mut last = 0;
         for bits in BITS {
-            let Some(filter) = (kind.of_hashes)(&hashes, bits) else { continue };
+            let Some(filter) = (kind.fill_hashes)(&hashes, bits) else { continue };
             // One size for all: measured once.
             if std::mem::replace(&mut last, filter.bytes) == filter.bytes {
                 break;

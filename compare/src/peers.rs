@@ -180,8 +180,8 @@ pub(crate) struct Kind {
     /// Rows of the tables, one for each way to look keys up, and whether it gains from keys that
     /// are given at once.
     pub(crate) rows: &'static [(&'static str, bool)],
-    pub(crate) of_hashes: Fill<u64>,
-    pub(crate) of_keys: Fill<Key>,
+    pub(crate) fill_hashes: Fill<u64>,
+    pub(crate) fill_keys: Fill<Key>,
 }
 
 /// The purpose of a kind.
@@ -209,8 +209,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
                 configuration: $configuration,
                 role: Role::$role,
                 rows: &$rows,
-                of_hashes: $fill::<u64>,
-                of_keys: $fill::<Key>,
+                fill_hashes: $fill::<u64>,
+                fill_keys: $fill::<Key>,
             }),*]
         };
     }

@@ -159,15 +159,16 @@ impl Planner<'_> {
         let rows = |plan: &Plan| work(plan, config).map(|work| work.rows);
         let most = rows(&table.plan)?;
         let by = self.reductions.iter().filter(|r| Arc::ptr_eq(&r.table, &table.plan));
-        let smaller = by.filter_map(|r| Some((rows(&r.by.plan).filter(|rows| *rows < most)?, r)));
+        let smaller =
+            by.filter_map(|r| Some((rows(&r.reducer.plan).filter(|rows| *rows < most)?, r)));
         let mut smaller: Vec<_> = smaller.collect();
         smaller.sort_by(|a, b| a.0.total_cmp(&b.0));
         let kept = predict(&table.plan).map_or(1.0, |predicted| predicted.selectivity);
         let saved = saved.map(|saved| saved.scale(kept));
         for (_, reduction) in smaller {
-            let by = match self.reduce_table(&reduction.by, hops - 1, saved) {
+            let by = match self.reduce_table(&reduction.reducer, hops - 1, saved) {
                 Some(by) => by,
-                None if is_selective(&reduction.by.plan) => reduction.by.clone(),
+                None if is_selective(&reduction.reducer.plan) => reduction.reducer.clone(),
                 None => continue,
             };
             let schema = table.plan.schema();

@@ -43,21 +43,21 @@ enum Values {
     /// The row number.
     Number,
     /// Numbers below this.
-    Below(i64),
+    Uniform(i64),
     /// This many distinct words.
     Words(i64),
     /// Row numbers of another table, low ones more often than high ones. One row in fifty is NULL.
     Key(&'static str),
     /// The value of another table's column in the row of the same number.
-    Of(&'static str, &'static str),
+    Copied(&'static str, &'static str),
 }
-use Values::{Below, Key, Number, Of, Words};
+use Values::{Copied, Key, Number, Uniform, Words};
 
 type Columns = &'static [(&'static str, Values)];
 
 /// Names, rows and columns. Keys of other tables refer to the first column.
 const TABLES: [(&str, Rows, Columns); 16] = [
-    ("date_dim", Fixed(1800), &[("d_sk", Number), ("d_year", Below(5)), ("d_moy", Below(12))]),
+    ("date_dim", Fixed(1800), &[("d_sk", Number), ("d_year", Uniform(5)), ("d_moy", Uniform(12))]),
     ("store", Fixed(60), &[("s_sk", Number), ("s_state", Words(9))]),
     (
         "item",
@@ -66,17 +66,17 @@ const TABLES: [(&str, Rows, Columns); 16] = [
             ("i_sk", Number),
             ("i_brand", Words(100)),
             ("i_category", Words(10)),
-            ("i_price", Below(1000)),
+            ("i_price", Uniform(1000)),
         ],
     ),
-    ("address", Part(80), &[("ca_sk", Number), ("ca_state", Words(50)), ("ca_gmt", Below(6))]),
+    ("address", Part(80), &[("ca_sk", Number), ("ca_state", Words(50)), ("ca_gmt", Uniform(6))]),
     (
         "customer",
         Part(40),
         &[
             ("c_sk", Number),
             ("c_address", Key("address")),
-            ("c_birth", Below(80)),
+            ("c_birth", Uniform(80)),
             ("c_name", Words(5000)),
         ],
     ),
@@ -89,7 +89,7 @@ const TABLES: [(&str, Rows, Columns); 16] = [
             ("ss_item", Key("item")),
             ("ss_customer", Key("customer")),
             ("ss_store", Key("store")),
-            ("ss_quantity", Below(100)),
+            ("ss_quantity", Uniform(100)),
             ("ss_note", Words(100_000)),
         ],
     ),
@@ -97,10 +97,10 @@ const TABLES: [(&str, Rows, Columns); 16] = [
         "store_returns",
         Part(10),
         &[
-            ("sr_ticket", Of("store_sales", "ss_ticket")),
-            ("sr_item", Of("store_sales", "ss_item")),
+            ("sr_ticket", Copied("store_sales", "ss_ticket")),
+            ("sr_item", Copied("store_sales", "ss_item")),
             ("sr_customer", Key("customer")),
-            ("sr_amount", Below(500)),
+            ("sr_amount", Uniform(500)),
         ],
     ),
     (
@@ -111,7 +111,7 @@ const TABLES: [(&str, Rows, Columns); 16] = [
             ("cs_date", Key("date_dim")),
             ("cs_item", Key("item")),
             ("cs_customer", Key("customer")),
-            ("cs_quantity", Below(100)),
+            ("cs_quantity", Uniform(100)),
         ],
     ),
     ("kind_type", Fixed(7), &[("kt_id", Number), ("kt_kind", Words(7))]),
@@ -121,7 +121,7 @@ const TABLES: [(&str, Rows, Columns); 16] = [
         &[
             ("t_id", Number),
             ("t_kind", Key("kind_type")),
-            ("t_year", Below(120)),
+            ("t_year", Uniform(120)),
             ("t_title", Words(90_000)),
         ],
     ),
@@ -137,7 +137,7 @@ const TABLES: [(&str, Rows, Columns); 16] = [
     (
         "cast_info",
         Part(1),
-        &[("ci_movie", Key("title")), ("ci_person", Key("person")), ("ci_role", Below(11))],
+        &[("ci_movie", Key("title")), ("ci_person", Key("person")), ("ci_role", Uniform(11))],
     ),
 ];
 
@@ -160,13 +160,13 @@ fn value(name: &str, column: &str, row: i64, largest: i64) -> Option<i64> {
     let values = table(name).2.iter().find(|(other, _)| *other == column);
     match values.expect("a column of the table").1 {
         Number => Some(row),
-        Below(most) | Words(most) => Some(random.number_below(most as usize) as i64),
+        Uniform(most) | Words(most) => Some(random.number_below(most as usize) as i64),
         Key(other) => {
             let share = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
             let row = (share * share * rows(other, largest) as f64) as i64;
             (random.number_below(50) != 0).then_some(row)
         }
-        Of(other, column) => value(other, column, row, largest),
+        Copied(other, column) => value(other, column, row, largest),
     }
 }
 
@@ -211,7 +211,7 @@ pub(crate) async fn register(context: &SessionContext, directory: &Path) -> Resu
 /// Returns a condition on a column that is not a key.
 fn predicate(random: &mut Random, column: &str, values: &Values) -> Option<String> {
     Some(match *values {
-        Below(most) => {
+        Uniform(most) => {
             let least = random.number_below(most as usize);
             let width = 1 + random.number_below(1 + most as usize / 4);
             match random.number_below(3) {
