@@ -366,13 +366,12 @@ impl AtomicBuffer {
         let start = self.0.start.as_ptr().cast::<AtomicBlock>();
         // `start` is the allocator's own pointer, through which writes are allowed. While `self` is
         // borrowed, only this function reaches the blocks: the field is private to this file, and
-        // nothing here lends the `BlockBuffer` of an `AtomicBuffer`.
+        // nothing here lends the `BlockBuffer` of an `AtomicBuffer`. `start` is aligned to 64
+        // bytes, by `layout` or as the start of a huge page.
         //
-        // SAFETY: `start` points to `allocated >= len` initialised blocks that live as long as
-        // `self` and are written only as atomic words (see above). An `AtomicBlock` has the size of
-        // a block (first assertion), and any bytes are valid. `start` is aligned to 64 bytes, by
-        // `layout` or as the start of a huge page, and therefore aligned for an `AtomicBlock`
-        // (second assertion).
+        // SAFETY: `start` points to at least `len` initialised blocks that live as long as `self`
+        // and are written only as atomic words. An `AtomicBlock` has the size of a block, needs at
+        // most its alignment (both asserted), and allows any bytes.
         unsafe { core::slice::from_raw_parts(start, self.0.len as usize) }
     }
 }

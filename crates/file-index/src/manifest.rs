@@ -55,7 +55,7 @@ use crate::options::{Column, row_group_rate};
 /// let candidates = manifest.candidates(&located, &loaded)?.remove(0);
 /// // Of each file that is listed:
 /// match manifest.prune(&candidates, &listed) {
-///     Pruned::Unknown(_) => unreachable!("it is read as if there were no index"),
+///     Pruned::Unknown(_) => unreachable!("not indexed, so it must be read"),
 ///     Pruned::Empty => unreachable!("it is skipped"),
 ///     Pruned::RowGroups(left) => assert!(left.iter().eq([false, true])),
 ///     _ => unreachable!("read it"),

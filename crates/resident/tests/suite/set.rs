@@ -372,7 +372,7 @@ fn a_slot_accepts_only_its_own_partition() {
     }
 }
 
-/// For filters of every kind and form.
+/// Covers filters of every kind and form.
 #[test]
 fn a_slot_accepts_only_its_own_filter() {
     let set = set(1 << 20);
