@@ -9,8 +9,8 @@ use super::{PrefixExtractor, Rule};
 /// The most prefixes of a range: as many as there are bytes that can differ.
 pub(crate) const MAX_PREFIXES: usize = 256;
 
-/// The most bytes that the prefixes of a range take together, if there are several. Without it, two
-/// long bounds would make the list 256 times as long as a bound.
+/// The most bytes that the prefixes of a range take together, if there are several. Without this
+/// limit, the prefixes of long bounds could take 256 times the memory of the bounds.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The prefixes that the keys of a range can have, as
@@ -122,8 +122,8 @@ impl PrefixExtractor {
                 return known.unwrap_or(RangePrefixes::Unknown);
             }
         };
-        // With two bytes more than a bound has, there are no prefixes or more than 65,535, whatever
-        // the length. A rule with a huge length therefore allocates little.
+        // Prefixes that are two bytes longer than both bounds are none, or at least 65,536. The same
+        // holds for all longer ones, so a rule with a huge length allocates little.
         let longest = lower.len().max(upper.as_ref().map_or(0, Vec::len)) + 2;
         let length = length.min(longest);
         let (least, most) = (if grows { 0 } else { length }, 1 + MAX_BYTES / longest);

@@ -165,10 +165,12 @@ fn all_ranges_of_three_letters_keep_their_keys() {
     compare_all(&[0, 1, 255], 4, &[0, 1, 2, 254, 255], 59_049);
 }
 
-/// 27 rules.
+/// 41 rules. Letters next to each other, and both ends of the alphabet.
 #[test]
-fn all_ranges_of_five_letters_keep_their_keys() {
-    compare_all(&[0, 1, b'/', 254, 255], 3, &[0, 1, 2, b'/', b'0', 254, 255], 313 * 313);
+fn all_ranges_of_eight_letters_keep_their_keys() {
+    let letters = [0, 1, b'.', b'/', b'0', b'a', 254, 255];
+    let keys = [0, 1, 2, b'.', b'/', b'0', b'1', b'a', b'b', 253, 254, 255];
+    compare_all(&letters, 2, &keys, 147 * 147);
 }
 
 /// The ranges whose bounds are at the end of a block of prefixes, runs of 0xff, empty or reversed,
@@ -249,9 +251,23 @@ fn bounds_at_borders_have_the_prefixes_of_their_keys() {
     }
 }
 
-/// The prefixes of two bytes from this one on that start with "a".
+/// The prefixes "a" and a byte, for this byte and all greater ones.
 fn list_up_to_ff(from: u8) -> RangePrefixes {
     RangePrefixes::Prefixes((from..=255).map(|byte| vec![b'a', byte]).collect())
+}
+
+/// A rule can know the prefix of a key where it knows none of a scan.
+#[test]
+fn a_range_of_one_key_has_the_prefix_of_the_key() {
+    let last_slash = |key: &[u8]| key.iter().rposition(|&byte| byte == b'/').map(|at| at + 1);
+    let rule = PrefixExtractor::custom("last slash", last_slash, |_| None);
+    let one = RangePrefixes::Prefixes(vec![b"a/b/".to_vec()]);
+    let key = Included(&b"a/b/c"[..]);
+    assert_eq!(rule.range_prefixes(key, key), one);
+    assert_eq!(rule.range_prefixes(key, Excluded(b"a/b/c\0")), one);
+    assert_eq!(rule.range_prefixes(Excluded(b"a/b/"), Included(b"a/b/\0")), one);
+    assert_eq!(rule.range_prefixes(key, Excluded(b"a/b/c\0\0")), RangePrefixes::Unknown);
+    assert_eq!(rule.range_prefixes(Included(b"a"), Included(b"a")), RangePrefixes::Unknown);
 }
 
 #[test]

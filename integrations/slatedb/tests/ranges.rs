@@ -127,14 +127,14 @@ async fn scan(policy: BlockedBloomPolicy, scans: usize) -> (usize, u64) {
 #[tokio::test]
 async fn range_scans_equal_those_of_a_map_and_skip_tables() {
     let policy = || BlockedBloomPolicy::new(sizing()).unwrap();
-    for policy in [
-        policy().prefixes(first_two_bytes()),
-        policy().only_prefixes(first_two_bytes()),
-        policy().prefixes(Arc::new(Slash)),
+    for (policy, scans) in [
+        (policy().prefixes(first_two_bytes()), 4_000),
+        (policy().only_prefixes(first_two_bytes()), 500),
+        (policy().prefixes(Arc::new(Slash)), 500),
     ] {
-        let (run, ruled_out) = scan(policy.with_ranges(), 4_000).await;
+        let (run, ruled_out) = scan(policy.with_ranges(), scans).await;
         println!("{run} scans of {TABLES} tables, {ruled_out} tables ruled out");
-        assert!(run > 2_500, "{run} scans");
+        assert!(run > scans * 6 / 10, "{run} scans");
         assert!(ruled_out > run as u64 * TABLES as u64 / 20, "{ruled_out} tables ruled out");
     }
 }
