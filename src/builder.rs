@@ -334,22 +334,6 @@ impl BloomFilterBuilder {
         Ok(filter.with_facts(keys, self.options.contents()))
     }
 
-    /// Checks the filter that was made when the list reached its limit. Returns an error if it was
-    /// made for too few keys and passes most absent ones. The number of keys counts some more than
-    /// once, so the filter's bits decide.
-    fn check_eager(
-        &self,
-        EagerFilter { filter, sized_for, sample, .. }: &EagerFilter,
-    ) -> Result<(), BuildError> {
-        check_mixed(self.options.key_hash(), &[sample])?;
-        let (params, keys) = (filter.params(), self.len());
-        let [rate, wanted] = [keys, *sized_for].map(|keys| params.false_positive_rate_at(keys));
-        if rate > 0.5 && rate > 1.25 * wanted && filter.estimated_false_positive_rate() > 0.5 {
-            return Err(BuildError::MemoryLimit { limit_bytes: self.memory_limit, keys });
-        }
-        Ok(())
-    }
-
     /// Returns the filter of all hashes. The list keeps the hashes that were not inserted before,
     /// in any order.
     fn fill(&mut self, threads: Threads) -> Result<BloomFilter, BuildError> {
@@ -357,10 +341,18 @@ impl BloomFilterBuilder {
             return Err(error);
         }
         self.flush(threads)?;
-        self.filling.as_ref().map_or(Ok(()), |filling| self.check_eager(filling))?;
-        if let Some(filling) = &mut self.filling {
-            let pass_all = BloomFilter::pass_all(self.options.key_hash()).to_filter()?;
-            return Ok(core::mem::replace(&mut filling.filter, pass_all));
+        let (keys, key_hash) = (self.len(), self.options.key_hash());
+        if let Some(EagerFilter { filter, sized_for, sample, .. }) = &mut self.filling {
+            check_mixed(key_hash, &[sample])?;
+            // The filter may be for too few keys. The number of keys counts some more than once, so
+            // the filter's bits decide.
+            let rate = |keys| filter.params().false_positive_rate_at(keys);
+            let is_high = rate(keys) > f64::max(0.5, 1.25 * rate(*sized_for));
+            if is_high && filter.estimated_false_positive_rate() > 0.5 {
+                return Err(BuildError::MemoryLimit { limit_bytes: self.memory_limit, keys });
+            }
+            let pass_all = BloomFilter::pass_all(key_hash).to_filter()?;
+            return Ok(core::mem::replace(filter, pass_all));
         }
         let mut filter = empty(&self.options, self.params()?, threads)?;
         if filter.is_pass_all() {

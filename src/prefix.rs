@@ -13,7 +13,6 @@ use crate::checksum::checksum;
 
 mod range;
 
-pub(crate) use range::MAX_PREFIXES;
 pub use range::RangePrefixes;
 
 /// A rule that returns the prefix of a key, for filters that can rule out scans: may any key start

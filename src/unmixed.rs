@@ -50,9 +50,8 @@ pub fn check_mixed(key_hash: KeyHash, lists: &[impl AsRef<[u64]>]) -> Result<(),
     let sample = |most: usize| {
         lists.iter().flat_map(|list| list.as_ref()).copied().step_by(len.div_ceil(most))
     };
-    let few = sample((len / 64).clamp(256, 1024));
     // 1,024 random hashes fall into 906 +- 9 bins.
-    let [count, low_bins, high_bins] = bins(few);
+    let [count, low_bins, high_bins] = bins(sample((len / 64).clamp(256, 1024)));
     if 16 * low_bins.min(high_bins) >= 13 * count { Ok(()) } else { check_distinct(sample(BINS)) }
 }
 
@@ -64,12 +63,9 @@ fn check_distinct(sample: impl Iterator<Item = u64>) -> Result<(), UnmixedHashes
     let count = hashes.iter_mut().zip(sample).map(|(to, hash)| *to = hash).count();
     hashes[..count].sort_unstable();
     let distinct = hashes[..count].chunk_by(|a, b| a == b).map(|equal| equal[0]);
-    match bins(distinct) {
-        [hashes, low_bins, high_bins] if 2 * (low_bins.min(high_bins) + 5) < hashes => {
-            Err(UnmixedHashes { hashes, low_bins, high_bins })
-        }
-        _ => Ok(()),
-    }
+    let [hashes, low_bins, high_bins] = bins(distinct);
+    let is_mixed = 2 * (low_bins.min(high_bins) + 5) >= hashes;
+    if is_mixed { Ok(()) } else { Err(UnmixedHashes { hashes, low_bins, high_bins }) }
 }
 
 /// Returns the number of hashes, and the numbers of bins that their low and high halves fall into.

@@ -6,7 +6,6 @@ use super::verify::{self, Found};
 use super::{BloomFilterBuilder, CHUNK, EagerFilter, SMALLEST_CHUNK, empty, insert};
 use crate::buffer::AllocError;
 use crate::filter::BuildError;
-use crate::hash::KeyHash;
 use crate::threads::Threads;
 
 impl BloomFilterBuilder {
@@ -92,17 +91,10 @@ impl BloomFilterBuilder {
         insert(&mut filling.filter, &mut self.chunks, threads)?;
         let found = verify::look_up_all(&filling.filter, &self.chunks, threads);
         filling.found = filling.found.add(found);
-        if let KeyHash::Caller { .. } = self.options.key_hash() {
-            let sample = &mut filling.sample;
-            sample.extend(self.chunks.iter().flatten().step_by(filling.stride));
-            while sample.len() > 8_192 {
-                let mut is_kept = false;
-                sample.retain(|_| {
-                    is_kept = !is_kept;
-                    is_kept
-                });
-                filling.stride *= 2;
-            }
+        filling.sample.extend(self.chunks.iter().flatten().step_by(filling.stride));
+        while filling.sample.len() > 8_192 {
+            filling.sample = filling.sample.iter().copied().step_by(2).collect();
+            filling.stride *= 2;
         }
         self.chunks.truncate(1);
         self.chunks.iter_mut().for_each(Vec::clear);

@@ -9,7 +9,7 @@ use crate::batch::{LengthError, check_words, look_up};
 use crate::bitmask::{self, Bitmask};
 use crate::hash::{HashKeys, Key, KeyHash, KeyHasher, hash_each};
 use crate::kernel::{FAR, GROUP, Kernel, Prefetch, PrefetchPlan, prefetch_block};
-use crate::prefix::{MAX_PREFIXES, PrefixExtractor, RangePrefixes};
+use crate::prefix::{PrefixExtractor, RangePrefixes};
 use crate::probe::{self, Block};
 use crate::stored::full_block;
 
@@ -73,10 +73,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// cannot answer.
     #[inline]
     fn answering(&self) -> (&[Block], u32) {
-        match self.answers {
-            true => (self.blocks(), u32::from(self.meta.probes)),
-            false => (full_block(), 1),
-        }
+        if self.answers { (self.blocks(), u32::from(self.meta.probes)) } else { (full_block(), 1) }
     }
 
     /// Looks up every key, like [`contains_hashes`](Self::contains_hashes). A filter of
@@ -217,15 +214,15 @@ impl<D: Blocks> BloomFilter<D> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
     ) -> bool {
-        let prefixes = match extractor.range_prefixes(lower, upper) {
-            RangePrefixes::Unknown => return true,
-            RangePrefixes::Empty => return false,
-            RangePrefixes::Prefixes(prefixes) => prefixes,
-        };
-        let mut words = [0; MAX_PREFIXES / 64];
-        let used = &mut words[..prefixes.len().div_ceil(64)];
-        self.prefixes(extractor).look_up_keys(&prefixes, used, KeyHasher::bytes);
-        words != [0; MAX_PREFIXES / 64]
+        match extractor.range_prefixes(lower, upper) {
+            RangePrefixes::Unknown => true,
+            RangePrefixes::Empty => false,
+            RangePrefixes::Prefixes(prefixes) => {
+                let mut hits = Bitmask::new();
+                self.prefixes(extractor).contains_batch(&prefixes, &mut hits);
+                hits.count_hits() > 0
+            }
+        }
     }
 
     /// Looks up every start like [`contains_prefix`](Self::contains_prefix). `hits` has one bit per
@@ -239,7 +236,7 @@ impl<D: Blocks> BloomFilter<D> {
         let filter = self.prefixes(extractor);
         let words = hits.reset(starts.len());
         bitmask::fill_with_hits(words, starts.len());
-        for (starts, word) in starts.chunks(64).zip(words) {
+        for (starts, word) in starts.chunks(64).zip(words.chunks_mut(1)) {
             let mut prefixes: [&[u8]; 64] = [&[]; 64];
             let mut unknown = 0;
             for (i, start) in starts.iter().enumerate() {
@@ -247,9 +244,8 @@ impl<D: Blocks> BloomFilter<D> {
                 unknown |= u64::from(prefix.is_none()) << i;
                 prefixes[i] = prefix.unwrap_or_default();
             }
-            let prefixes = &prefixes[..starts.len()];
-            filter.look_up_keys(prefixes, core::slice::from_mut(word), KeyHasher::bytes);
-            *word |= unknown;
+            filter.look_up_keys(&prefixes[..starts.len()], word, KeyHasher::bytes);
+            word[0] |= unknown;
         }
     }
 

@@ -153,42 +153,28 @@ pub trait Filter {
 macro_rules! filter_for_pointers {
     ($($pointer:ty),*) => {$(
         impl<F: Filter + ?Sized> Filter for $pointer {
-            #[inline]
-            fn contains_hash(&self, hash: u64) -> bool {
-                (**self).contains_hash(hash)
-            }
-
-            #[inline]
-            fn contains_hashes_into(
-                &self,
-                hashes: &[u64],
-                words: &mut [u64],
-            ) -> Result<(), LengthError> {
-                (**self).contains_hashes_into(hashes, words)
-            }
-
-            #[inline]
-            fn prefetch_hash(&self, hash: u64) {
-                (**self).prefetch_hash(hash);
-            }
-
-            #[inline]
-            fn key_hash(&self) -> KeyHash {
-                (**self).key_hash()
-            }
-
-            #[inline]
-            fn hash_key(&self, key: &[u8]) -> Option<u64> {
-                (**self).hash_key(key)
-            }
-
-            #[inline]
-            fn contains_key(&self, key: &[u8]) -> bool {
-                (**self).contains_key(key)
+            forward! {
+                contains_hash(hash: u64) -> bool;
+                contains_hashes_into(hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
+                prefetch_hash(hash: u64) -> ();
+                key_hash() -> KeyHash;
+                hash_key(key: &[u8]) -> Option<u64>;
+                contains_key(key: &[u8]) -> bool;
             }
         }
     )*};
 }
+
+/// Methods that call those of the filter that `self` points to.
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        #[inline]
+        fn $name(&self, $($argument: $type),*) -> $result {
+            (**self).$name($($argument),*)
+        }
+    )*};
+}
+
 filter_for_pointers!(&F, Box<F>);
 #[cfg(target_has_atomic = "ptr")]
 filter_for_pointers!(Arc<F>);

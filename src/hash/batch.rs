@@ -65,7 +65,12 @@ impl KeyHasher {
         check_length(keys.len(), hashes)?;
         let kernel = Kernel::default();
         let (bytes, memory) = (keys.as_flattened(), overwritten(hashes));
-        if !Vectors(kernel).integers(bytes, N, self.seed, memory) {
+        let is_hashed = match N {
+            4 => Vectors(kernel).integers::<4>(bytes, self.seed, memory),
+            8 => Vectors(kernel).integers::<8>(bytes, self.seed, memory),
+            _ => false,
+        };
+        if !is_hashed {
             self.hash_by(kernel, keys, hashes);
         }
         Ok(())

@@ -7,7 +7,7 @@ use core::ops::Bound::{self, Excluded, Included, Unbounded};
 use super::{PrefixExtractor, Rule};
 
 /// The most prefixes of a range: as many as there are bytes that can differ.
-pub(crate) const MAX_PREFIXES: usize = 256;
+const MAX_PREFIXES: usize = 256;
 
 /// The most bytes that the prefixes of a range take together, if there are several. Without this
 /// limit, the prefixes of long bounds could take 256 times the memory of the bounds.
@@ -109,10 +109,10 @@ impl PrefixExtractor {
         let common = common_length(&lower, upper.as_deref());
         let (length, grows) = match self.rule {
             Rule::Capped(n) => (n, true),
-            Rule::Fixed(n) if self.keys_have_prefix || n <= lower.len().min(common + 1) => {
-                (n, false)
+            Rule::Fixed(n) if !self.keys_have_prefix && n > lower.len().min(common + 1) => {
+                return RangePrefixes::Unknown;
             }
-            Rule::Fixed(_) => return RangePrefixes::Unknown,
+            Rule::Fixed(n) => (n, false),
             _ => {
                 let prefix = match upper == Some(next(&lower)) {
                     true => self.prefix(&lower),
@@ -145,10 +145,7 @@ impl PrefixExtractor {
             *last += 1;
             prefix.resize(prefix.len().max(least), 0);
         }
-        match prefixes.is_empty() {
-            true => RangePrefixes::Empty,
-            false => RangePrefixes::Prefixes(prefixes),
-        }
+        if prefixes.is_empty() { RangePrefixes::Empty } else { RangePrefixes::Prefixes(prefixes) }
     }
 }
 

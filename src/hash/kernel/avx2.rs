@@ -9,7 +9,7 @@ use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
 use super::staging::{STAGED, Staged, Staging};
-use super::{MULTIPLIER_8, flip_8};
+use super::{MULTIPLIER_8, flip_8, hash_each, hash_one};
 
 /// Keys in a register.
 const KEYS: usize = 4;
@@ -35,22 +35,15 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
         watch!(ran("avx2"));
         let words = staging.first.as_chunks::<KEYS>().0;
         let words = words.iter().zip(staging.lengths.as_chunks::<KEYS>().0);
-        for (hashes, (keys, lengths)) in hashes.chunks_mut(KEYS).zip(words) {
-            if let Ok(hashes) = hashes.try_into() {
-                // SAFETY: reads an array of four words, which were written for these four hashes.
-                let keys = unsafe { _mm256_loadu_si256(keys.as_ptr().cast()) };
-                // SAFETY: reads an array of four words, which were written for these four hashes.
-                let lengths = unsafe { _mm256_loadu_si256(lengths.as_ptr().cast()) };
-                store(hashes, hash(swap_halves(keys), flip, lengths));
-                continue;
-            }
-            let lanes = lanes(hashes.len());
-            // SAFETY: the mask limits the load to one word per hash, and those were written.
-            let keys = unsafe { _mm256_maskload_epi64(keys.as_ptr().cast(), lanes) };
-            // SAFETY: the mask limits the load to one word per hash, and those were written.
-            let lengths = unsafe { _mm256_maskload_epi64(lengths.as_ptr().cast(), lanes) };
-            store_some(hashes, hash(swap_halves(keys), flip, lengths));
+        let (fours, of_rest) = hashes.as_chunks_mut::<KEYS>();
+        for (hashes, (four, lengths)) in fours.iter_mut().zip(words) {
+            // SAFETY: reads an array of four words, which were written for these four hashes.
+            let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+            // SAFETY: reads an array of four words, which were written for these four hashes.
+            let lengths = unsafe { _mm256_loadu_si256(lengths.as_ptr().cast()) };
+            store(hashes, hash(swap_halves(four), flip, lengths));
         }
+        hash_each(keys.as_chunks::<KEYS>().1, of_rest, |key| hash_one(key, seed));
         done += keys.len();
     }
     done
@@ -75,11 +68,7 @@ pub(super) unsafe fn integers<const WIDTH: usize>(
     for (keys, hashes) in fours.iter().zip(of_fours) {
         store(hashes, hash(load(keys), flip, length));
     }
-    if !rest.is_empty() {
-        let mut keys = [[0; WIDTH]; KEYS];
-        keys[..rest.len()].copy_from_slice(rest);
-        store_some(of_rest, hash(load(&keys), flip, length));
-    }
+    hash_each(rest, of_rest, |key| hash_one(key, seed));
 }
 
 /// Loads one key into each lane, in the form that [`hash`] takes.
@@ -96,13 +85,6 @@ fn load<const WIDTH: usize>(keys: &[[u8; WIDTH]; KEYS]) -> __m256i {
     _mm256_or_si256(keys, _mm256_slli_epi64::<32>(keys))
 }
 
-/// A mask of the first `count` of four lanes.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn lanes(count: usize) -> __m256i {
-    _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
-}
-
 #[inline]
 #[target_feature(enable = "avx2")]
 fn swap_halves(words: __m256i) -> __m256i {
@@ -114,15 +96,6 @@ fn swap_halves(words: __m256i) -> __m256i {
 fn store(hashes: &mut [MaybeUninit<u64>; KEYS], found: __m256i) {
     // SAFETY: writes an array of four hashes, which has 32 bytes.
     unsafe { _mm256_storeu_si256(hashes.as_mut_ptr().cast(), found) }
-}
-
-/// Writes as many hashes as the slice has, at most four.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store_some(hashes: &mut [MaybeUninit<u64>], found: __m256i) {
-    let lanes = lanes(hashes.len());
-    // SAFETY: the mask limits the store to one lane per word of the slice.
-    unsafe { _mm256_maskstore_epi64(hashes.as_mut_ptr().cast(), lanes, found) }
 }
 
 /// Hashes four keys of 4 to 8 bytes. The low half of a lane holds the last four bytes of its key,

@@ -7,7 +7,7 @@ use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
 use super::staging::{STAGED, Staged, Staging};
-use super::{MULTIPLIER_8, MULTIPLIER_16, flip_8, flips_16, hash_one};
+use super::{MULTIPLIER_8, MULTIPLIER_16, flip_8, flips_16, hash_each, hash_one};
 
 /// Keys in a register.
 const KEYS: usize = 8;
@@ -107,19 +107,23 @@ pub(super) unsafe fn integers<const WIDTH: usize>(
     const { assert!(WIDTH == 4 || WIDTH == 8) };
     let flip = _mm512_set1_epi64(flip_8(seed) as i64);
     let length = _mm512_set1_epi64(WIDTH as i64);
-    for (keys, hashes) in keys.chunks(KEYS).zip(hashes.chunks_mut(KEYS)) {
-        let lanes = lanes(keys.len());
+    let (eights, rest) = keys.as_chunks::<KEYS>();
+    let (of_eights, of_rest) = hashes.as_chunks_mut::<KEYS>();
+    // One by one: the CPU cannot forward a store under a mask to the next load of a hash.
+    hash_each(rest, of_rest, |key| hash_one(key, seed));
+    for (keys, hashes) in eights.iter().zip(of_eights) {
         let keys = if WIDTH == 4 {
-            // SAFETY: the mask limits the load to one lane per key.
-            let keys = unsafe { _mm256_maskz_loadu_epi32(lanes, keys.as_ptr().cast()) };
+            // SAFETY: reads an array of eight keys of four bytes; the load needs no alignment.
+            let keys = unsafe { _mm256_loadu_si256(keys.as_ptr().cast()) };
             let keys = _mm512_cvtepu32_epi64(keys);
             _mm512_or_si512(keys, _mm512_slli_epi64::<32>(keys))
         } else {
-            // SAFETY: the mask limits the load to one lane per key.
-            let keys = unsafe { _mm512_maskz_loadu_epi64(lanes, keys.as_ptr().cast()) };
+            // SAFETY: reads an array of eight keys of eight bytes; the load needs no alignment.
+            let keys = unsafe { _mm512_loadu_si512(keys.as_ptr().cast()) };
             _mm512_rol_epi64::<32>(keys)
         };
-        store(hashes, hash_8(keys, flip, length));
+        // SAFETY: writes an array of eight hashes; the store needs no alignment.
+        unsafe { _mm512_storeu_si512(hashes.as_mut_ptr().cast(), hash_8(keys, flip, length)) };
     }
 }
 

@@ -210,18 +210,18 @@ impl<const LANES: usize> Tests<LANES> {
             watch!(ran("avx512"));
             for pair in step.as_chunks::<2>().0 {
                 // SAFETY: `address` returns two of `blocks`, which are borrowed.
-                found = unsafe { self.pair(found, pair, block(&pair[0]), block(&pair[1])) };
+                found = unsafe { self.pair::<STEP>(found, pair, block(&pair[0]), block(&pair[1])) };
             }
         }
         let (pairs, last) = rest.as_chunks::<2>();
         for pair in pairs {
             // SAFETY: `address` returns two of `blocks`, which are borrowed.
-            found = unsafe { self.pair(found, pair, block(&pair[0]), block(&pair[1])) };
+            found = unsafe { self.pair::<STEP>(found, pair, block(&pair[0]), block(&pair[1])) };
         }
         if let [hash] = last {
             let block = block(hash);
             // SAFETY: `address` returns one of `blocks`, which are borrowed.
-            found = unsafe { self.pair(found, &[*hash; 2], block, block) };
+            found = unsafe { self.pair::<STEP>(found, &[*hash; 2], block, block) };
         }
         Self::collect(found, hashes.len())
     }
@@ -234,15 +234,26 @@ impl<const LANES: usize> Tests<LANES> {
     /// Both blocks may be read.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-    unsafe fn pair(
+    unsafe fn pair<const STEP: usize>(
         &self,
         found: __m512i,
         hashes: &[u64; 2],
         first: *const Block,
         second: *const Block,
     ) -> __m512i {
-        // SAFETY: reads the two hashes of the reference; the load needs no alignment.
-        let hashes = unsafe { _mm_loadu_si128(hashes.as_ptr().cast()) };
+        let hashes = if STEP == 2 {
+            // In calls of at most 64 hashes, each was often just stored as eight bytes, which the
+            // CPU cannot forward to a load of sixteen. Longer calls took 1.01x to 1.04x the time
+            // with two loads (Zen 4).
+            // SAFETY: reads the first hash of the reference.
+            let first = unsafe { hashes.as_ptr().read_volatile() };
+            // SAFETY: reads the second hash of the reference.
+            let second = unsafe { hashes.as_ptr().wrapping_add(1).read_volatile() };
+            _mm_set_epi64x(second as i64, first as i64)
+        } else {
+            // SAFETY: reads the two hashes of the reference; the load needs no alignment.
+            unsafe { _mm_loadu_si128(hashes.as_ptr().cast()) }
+        };
         // SAFETY: the caller promises that the block may be read; the load needs no alignment.
         let first = unsafe { _mm512_loadu_si512(first.cast()) };
         // SAFETY: the caller promises that the block may be read; the load needs no alignment.
