@@ -337,9 +337,7 @@ impl BloomFilterBuilder {
     /// Returns the filter of all hashes. The list keeps the hashes that were not inserted before,
     /// in any order.
     fn fill(&mut self, threads: Threads) -> Result<BloomFilter, BuildError> {
-        if let Some(error) = self.failed() {
-            return Err(error);
-        }
+        self.failed().map_or(Ok(()), Err)?;
         self.flush(threads)?;
         let (keys, key_hash) = (self.len(), self.options.key_hash());
         if let Some(EagerFilter { filter, sized_for, sample, .. }) = &mut self.filling {

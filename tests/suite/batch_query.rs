@@ -1,10 +1,12 @@
 //! Compares batches with single lookups, in filters with every kind of storage and in filters of
 //! other packages.
 
+use std::cell::Cell;
+
 use crate::common::{Random, empty, filled, kernels};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use blocked_bloom::AtomicBloomFilter;
-use blocked_bloom::parts::check_words;
+use blocked_bloom::parts::{check_words, fill_with_hits, look_up_keys};
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, Filter, FilterOptions, Kernel, KeyHash, KeyHasher, LengthError,
     Sizing,
@@ -263,6 +265,64 @@ fn filters_of_other_packages() {
     any.contains_hashes(&hashes, &mut hits);
     assert!(hits.hits().eq((0..4_500).step_by(2)));
     assert_eq!(any.hash_key(&keys()[2]), Some(hashes[2]));
+}
+
+/// Answers "maybe" 64 times per word, also past the last key.
+struct Careless(Exact);
+
+impl Filter for Careless {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.0.contains_hash(hash)
+    }
+
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        check_words(hashes.len(), words)?;
+        words.fill(u64::MAX);
+        Ok(())
+    }
+
+    fn prefetch_hash(&self, hash: u64) {
+        self.0.prefetch_hash(hash);
+    }
+
+    fn key_hash(&self) -> KeyHash {
+        self.0.key_hash()
+    }
+
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        self.0.hash_key(key)
+    }
+}
+
+#[test]
+fn answers_past_the_last_key_are_cleared() {
+    let hash = |key: &[u8]| Some(KeyHasher::with_seed(SEED).hash(key));
+    let careless = Careless(Exact::new(KeyHash::Xxh3 { seed: SEED }, hash));
+    let mut hits = Bitmask::new();
+    for length in lengths() {
+        let mut expected = vec![0; length.div_ceil(64)];
+        fill_with_hits(&mut expected, length);
+        careless.contains_hashes(&vec![1; length], &mut hits);
+        assert_eq!((hits.len(), hits.count_hits(), hits.words()), (length, length, &expected[..]));
+    }
+}
+
+#[test]
+fn every_key_is_prefetched_once_before_its_answer() {
+    for length in lengths() {
+        let (keys, prefetched) = (Vec::from_iter(0..length as u64), Cell::new(0));
+        let mut words = vec![0; length.div_ceil(64)];
+        let prefetch = |hash: u64| {
+            assert_eq!(hash, 3 * prefetched.get());
+            prefetched.set(prefetched.get() + 1);
+        };
+        let contains = |hashes: &[u64], words: &mut [u64]| {
+            assert!(hashes.iter().all(|&hash| hash < 3 * prefetched.get()));
+            words.fill(0);
+        };
+        look_up_keys(&keys, &mut words, |&key| 3 * key, Some(prefetch), contains).unwrap();
+        assert_eq!(prefetched.get(), length as u64);
+    }
 }
 
 /// A hash other than `KeyHasher`'s: no provided method may use `KeyHasher` instead.

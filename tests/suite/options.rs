@@ -70,6 +70,29 @@ fn a_seed_that_is_stated_once_finds_every_key() {
     }
 }
 
+/// Each part follows its length, seven bits a byte and the lowest first: around the lengths that
+/// take one byte more.
+#[test]
+fn parts_are_hashed_with_their_lengths() {
+    let hasher = KeyHasher::with_seed(5);
+    let part = |length: usize| vec![b'p'; length];
+    for (length, prefix) in [
+        (0, &[0][..]),
+        (1, &[1]),
+        (127, &[0x7f]),
+        (128, &[0x80, 1]),
+        (129, &[0x81, 1]),
+        (16_383, &[0xff, 0x7f]),
+        (16_384, &[0x80, 0x80, 1]),
+    ] {
+        let encoded = [prefix, &part(length)].concat();
+        assert_eq!(hasher.hash_parts(&[part(length)]), hasher.hash(&encoded), "{length}");
+        let twice = [&b"\x01a"[..], &encoded, &encoded].concat();
+        let parts = [b"a".to_vec(), part(length), part(length)];
+        assert_eq!(hasher.hash_parts(&parts), hasher.hash(twice), "{length}");
+    }
+}
+
 /// A memtable's filter is created from the options: catches a hash that does not come from them.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[test]
@@ -117,6 +140,19 @@ fn a_budget_under_the_smallest_filter_has_room_for_no_key() {
     let smallest = options.params(1).unwrap().stored_bytes();
     assert_eq!(options.max_additions(smallest - 1), Ok(0));
     assert!(options.max_additions(smallest).unwrap() > 0);
+}
+
+/// Up to the last key of a filter of just as many bytes.
+#[test]
+fn a_budget_is_used_to_the_last_byte() {
+    let options = FilterOptions::new(TEN);
+    for keys in [100, 1_000, 10_000] {
+        let bytes = options.params(keys).unwrap().stored_bytes();
+        let most = options.max_additions(bytes).unwrap();
+        assert!(most >= keys, "{most} in {bytes} bytes");
+        assert_eq!(options.params(most).unwrap().stored_bytes(), bytes);
+        assert!(options.params(most + 1).unwrap().stored_bytes() > bytes);
+    }
 }
 
 #[test]
@@ -260,27 +296,30 @@ fn foldable_options_choose_probes_for_both_sizes() {
         (whole, both)
     };
     let mut fewer = 0;
-    for tenths in 10..400 {
+    let by_bits = (10..400).flat_map(|tenths| {
         let sizing = Sizing::BitsPerKey(f64::from(tenths) / 10.0);
-        for keys in [1_000, 7_000, 1_000_000] {
-            let (whole, both) = at(sizing, keys);
-            let (rate, of_half) =
-                (whole.false_positive_rate(), whole.false_positive_rate_at(2 * keys));
-            let most = (rate * 1.25).min(rate + 2e-4);
-            let half_at =
-                |probes| whole.with_probes(probes).unwrap().false_positive_rate_at(2 * keys);
-            assert!(both.false_positive_rate() <= most, "{both}");
-            assert!(half_at(both.probes()) <= of_half, "{both}");
-            // One probe less costs too much, does not help the folded filter, or the filter cannot
-            // be folded.
-            if both.blocks() >= 128 && both.probes() > 1 {
-                let less = both.with_probes(both.probes() - 1).unwrap();
-                let is_better = half_at(less.probes()) < half_at(both.probes());
-                assert!(less.false_positive_rate() > most || !is_better, "{both}");
-            }
-            assert!(both.blocks() >= 128 || both == whole, "{both}");
-            fewer += u32::from(both.probes() < whole.probes());
+        [1_000, 7_000, 1_000_000].map(|keys| (sizing, keys))
+    });
+    // The fewest blocks of which a half is used, and fewer.
+    let by_blocks = (1..60).flat_map(|hundreds| {
+        [127, 128].map(|blocks| (Sizing::MaxBytes(64 + 64 * blocks), 100 * hundreds))
+    });
+    for (sizing, keys) in by_bits.chain(by_blocks) {
+        let (whole, both) = at(sizing, keys);
+        let (rate, of_half) = (whole.false_positive_rate(), whole.false_positive_rate_at(2 * keys));
+        let most = (rate * 1.25).min(rate + 2e-4);
+        let half_at = |probes| whole.with_probes(probes).unwrap().false_positive_rate_at(2 * keys);
+        assert!(both.false_positive_rate() <= most, "{both}");
+        assert!(half_at(both.probes()) <= of_half, "{both}");
+        // One probe less costs too much, does not help the folded filter, or the filter cannot be
+        // folded.
+        if both.blocks() >= 128 && both.probes() > 1 {
+            let less = both.with_probes(both.probes() - 1).unwrap();
+            let is_better = half_at(less.probes()) < half_at(both.probes());
+            assert!(less.false_positive_rate() > most || !is_better, "{both}");
         }
+        assert!(both.blocks() >= 128 || both == whole, "{both}");
+        fewer += u32::from(both.probes() < whole.probes());
     }
     assert!(fewer > 300, "{fewer}");
     for (bits, probes, of_both) in [(10.0, 6, 6), (12.0, 7, 7), (14.0, 8, 7), (16.0, 9, 7)] {

@@ -469,6 +469,21 @@ fn limits_and_no_filter_with_prefixes() {
     assert!(BloomFilter::from_bytes_any_hash(&none.to_bytes()).is_ok());
 }
 
+#[test]
+fn a_batch_adds_the_prefixes_that_single_keys_add() {
+    // More keys than are hashed at once.
+    let keys: Vec<String> = (0..3_000).map(|i| format!("{:03}/{i}", i / 7)).collect();
+    for only in [false, true] {
+        for extractor in [PrefixExtractor::fixed(3), PrefixExtractor::capped(2)] {
+            let options = with_prefixes(options(), &extractor, only);
+            let mut batch = options.builder();
+            batch.insert_batch(&keys[..1]).unwrap();
+            batch.insert_batch(&keys[1..]).unwrap();
+            assert_eq!(batch.finish().unwrap(), build(&options, &keys));
+        }
+    }
+}
+
 #[cfg(feature = "rayon")]
 #[test]
 fn threads_collect_what_one_would() {

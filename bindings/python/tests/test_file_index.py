@@ -443,3 +443,31 @@ with pytest.raises(OSError, match="File too large"):
 """
     subprocess.run([sys.executable, "-c", program], check=True)
     assert sorted(path.name for path in data.parent.iterdir()) == ["data"]
+
+
+def test_a_disk_that_is_full_for_a_while_is_an_error_of_the_index(tmp_path):
+    """There is room again for the files after the one whose bytes are lost."""
+    # The first has more parts than a group of rows, which is then written.
+    for file, rows in enumerate((240_000, 100, 100)):
+        values = np.arange(rows) + 1_000_000 * file
+        write(tmp_path / f"data/{file}.parquet", pa.table({"id": values}), -(-rows // 40_000))
+    program = f"""
+import resource
+import signal
+import pytest
+from blocked_bloom import FileIndex
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def progress(*_):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+def build():
+    FileIndex.build({str(tmp_path / "data")!r}, ["id"], {str(tmp_path / "i")!r}, part_values=16,
+                    memory=1, progress=progress)
+with pytest.raises(OSError, match="File too large"):
+    build()
+progress()
+build()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "i"]

@@ -323,6 +323,8 @@ def test_arrow_that_lies(filter):
         return np.array(offsets, "i8")
 
     text = b"applefig"
+    many = np.arange(0, 8 * 5001, 8, "i4")
+    many[4322] = 0
     bad = [
         (
             array(pa.string(), 3, [None, i32(0, 5, 3, 8), text]),
@@ -364,6 +366,10 @@ def test_arrow_that_lies(filter):
                 pa.array([0, 70], pa.int8()), pa.array(["a"] * 60), safe=False
             ),
             "key 1: index 70 of a dictionary of 60",
+        ),
+        (
+            array(pa.string(), 5000, [None, many, text * 5000]),
+            "key 4321: its bytes end at offset 0, expected 34568 to 40000",
         ),
     ]
     for keys, text in bad:

@@ -8,6 +8,7 @@ import errno
 import os
 import pathlib
 import pickle
+import platform
 import signal
 import stat
 import subprocess
@@ -230,6 +231,42 @@ def test_save_keeps_mode_and_links(small, tmp_path):
         link.symlink_to(target)
         assert small.save(link) == len(small.to_bytes()) and link.is_symlink()
         assert (tmp_path / target).read_bytes() == small.to_bytes()
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"), reason="seccomp",
+)
+def test_save_flushes_the_file_before_it_has_its_name(tmp_path):
+    """`fsync` fails, which is an error: it was called, and the old file is still there."""
+    number = {"x86_64": 74, "aarch64": 82}[platform.machine()]
+    program = f"""
+import ctypes
+import errno
+import pathlib
+import struct
+from blocked_bloom import BloomFilter
+path = pathlib.Path({str(tmp_path / "f")!r})
+path.write_bytes(b"old")
+filter = BloomFilter(10)
+# Loads the number of the call, compares it, and answers with EIO or allows it.
+codes = [(0x20, 0, 0, 0), (0x15, 0, 1, {number}), (6, 0, 0, 0x50005), (6, 0, 0, 0x7fff0000)]
+codes = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *code) for code in codes))
+rules = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(codes)))
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+assert prctl(38, 1, 0, 0, 0) == 0
+if prctl(22, 2, rules, 0, 0) != 0:
+    assert ctypes.get_errno() == errno.EINVAL
+    print("NOT RUN: the machine has no filters of system calls")
+    raise SystemExit
+try:
+    filter.save(path)
+except OSError as error:
+    assert error.errno == errno.EIO, error
+else:
+    raise AssertionError("saved without fsync")
+assert path.read_bytes() == b"old" and [p.name for p in path.parent.iterdir()] == ["f"]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a FIFO")
@@ -663,6 +700,28 @@ def test_parquet(tmp_path):
             parquet_row_groups(path, column, [value])
     with pytest.raises(ValueError, match="values of INT64, not INT32"):
         blocked_bloom.open(path, column="id", type="int32")
+
+
+def test_row_groups_of_an_int96_column(tmp_path):
+    """Its values have no text: they are given as the twelve bytes that are stored."""
+    path = tmp_path / "t.parquet"
+    values = [i.to_bytes(12, "little") for i in range(1000)]
+    pq.write_table(
+        pa.table({"t": pa.array(values, pa.binary(12))}), path, row_group_size=500,
+        bloom_filter_options={"t": {"ndv": 500, "fpp": 0.001}},
+    )
+    # As if it were of type INT96, whose filters pyarrow does not write: 3 instead of 7.
+    file = bytearray(path.read_bytes())
+    footer = len(file) - 8 - int.from_bytes(file[-8:-4], "little")
+    assert file[footer:].count(b"\x15\x0e") >= 3
+    file[footer:] = file[footer:].replace(b"\x15\x0e", b"\x15\x06")
+    path.write_bytes(file)
+    for i in (0, 499, 500, 999):
+        assert i // 500 in parquet_row_groups(path, "t", [values[i]])
+    absent = [(i << 40).to_bytes(12, "little") for i in range(1, 200)]
+    assert sum(len(parquet_row_groups(path, "t", [value])) for value in absent) < 20
+    with pytest.raises(ValueError, match="12"):
+        parquet_row_groups(path, "t", [b"2026-11-28"])
 
 
 @pytest.mark.parametrize("make", [lambda: BloomFilter(10), lambda: ScalableBloomFilter(0.01)])

@@ -345,7 +345,8 @@ impl<'o> KeyReader<'o> {
     fn note_doubts(&mut self) {
         let KeyReader { name, keys, returns, format, .. } = self;
         let returns = std::mem::take(returns);
-        if returns > 0 && !format.null && !format.hex {
+        // Those after a number or a UUID are not part of the key.
+        if returns > 0 && !format.null && format.encoding() == KeyEncoding::Text {
             self.doubts.push(format!(
                 "{name}: {returns} of {keys} keys end in a carriage return, which is part of the \
                  key (tr -d '\\r' removes it)"

@@ -15,6 +15,8 @@ std::thread_local! {
     static CURRENT: Cell<usize> = const { Cell::new(0) };
     static PEAK: Cell<usize> = const { Cell::new(0) };
     static ZEROED: Cell<usize> = const { Cell::new(0) };
+    /// Largest size that is granted.
+    static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
 impl Counting {
@@ -29,15 +31,22 @@ impl Counting {
     }
 }
 
-// SAFETY: `System` does the work; the counters change nothing about it.
+// SAFETY: `System` does the work, or nothing is allocated and the result is null; the counters
+// change nothing about it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > LIMIT.get() {
+            return std::ptr::null_mut();
+        }
         Counting::grow(layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > LIMIT.get() {
+            return std::ptr::null_mut();
+        }
         Counting::grow(layout.size());
         ZEROED.set(ZEROED.get() + layout.size());
         // SAFETY: the caller's promises are passed on.
@@ -51,6 +60,9 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if size > LIMIT.get() {
+            return std::ptr::null_mut();
+        }
         // Both may be there at once while the contents are moved.
         Counting::grow(size);
         // SAFETY: the caller's promises are passed on.
@@ -69,6 +81,41 @@ fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
     PEAK.set(before);
     let result = run();
     (PEAK.get() - before, result)
+}
+
+/// A builder that has lost a key returns no block, even with memory again.
+#[cfg(feature = "rocksdb")]
+#[test]
+fn builders_of_rocksdb_blocks_that_lost_a_key_return_an_error() {
+    use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, RibbonBlockBuilder, RocksdbError};
+
+    type Finish<B> = fn(B) -> Result<Vec<u8>, RocksdbError>;
+    fn check<B: Extend<[u8; 8]> + Clone>(empty: B, finish: &[Finish<B>]) {
+        let keys = || (0..5_000_u64).map(u64::to_le_bytes);
+        for finish in finish {
+            let mut builder = empty.clone();
+            LIMIT.set(20_000);
+            builder.extend(keys());
+            LIMIT.set(usize::MAX);
+            builder.extend(keys());
+            let error = finish(builder).unwrap_err();
+            assert!(matches!(error, RocksdbError::Alloc(_)), "{error}");
+
+            // With memory for the keys, and none for the block.
+            let mut builder = empty.clone();
+            builder.extend(keys());
+            assert!(finish(builder.clone()).is_ok());
+            LIMIT.set(1_000);
+            let error = finish(builder);
+            LIMIT.set(usize::MAX);
+            assert!(matches!(error, Err(RocksdbError::Alloc(_))), "{error:?}");
+        }
+    }
+    for bloom in [FilterBlockBuilder::new(10.0), FilterBlockBuilder::legacy(10.0)] {
+        check(bloom.unwrap(), &[FilterBlockBuilder::finish]);
+    }
+    let finish: [Finish<_>; 2] = [RibbonBlockBuilder::finish, RibbonBlockBuilder::finish_verified];
+    check(RibbonBlockBuilder::new(10.0).unwrap(), &finish);
 }
 
 /// The first insertion does not wait until hundreds of megabytes are written.

@@ -122,8 +122,9 @@ pub(super) unsafe fn integers<const WIDTH: usize>(
             let keys = unsafe { _mm512_loadu_si512(keys.as_ptr().cast()) };
             _mm512_rol_epi64::<32>(keys)
         };
+        let found = hash_8(keys, flip, length);
         // SAFETY: writes an array of eight hashes; the store needs no alignment.
-        unsafe { _mm512_storeu_si512(hashes.as_mut_ptr().cast(), hash_8(keys, flip, length)) };
+        unsafe { _mm512_storeu_si512(hashes.as_mut_ptr().cast(), found) };
     }
 }
 

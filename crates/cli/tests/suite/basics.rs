@@ -98,6 +98,32 @@ fn carriage_returns_are_kept_and_warned_of() {
     assert_eq!(dir.run_with("query f", "apple\n").status.code(), Some(1));
     assert_parts(&stderr(&dir.run("query f keys")), &["2 of 3 keys"]);
     assert!(stderr(&dir.run_with("query f", "cherry\n")).is_empty());
+    // With --null they may be meant.
+    let built = dir.run_with("build - -q -o other --null", "apple\r\0banana\r\0");
+    assert_eq!((built.status.code(), stderr(&built)), (Some(0), String::new()));
+    // Among hex digits they are an error, which is all that is printed.
+    let message = dir.fails_with("build - -q -o other --hex", "61\r\n62\r\n");
+    assert_parts(&message, &["line 1: found '\\r' at column 3"]);
+    assert!(!message.contains("carriage"), "{message}");
+}
+
+/// The number is that of the line in the file, in the first batch of keys or a later one. Keys
+/// before it are answered.
+#[test]
+fn a_bad_key_is_named_by_its_line() {
+    let dir = Dir::new();
+    let line = |number: usize| format!("{number}\n");
+    let all: String = (0..12_000).map(line).collect();
+    dir.ok_with("build - -o f --format parquet-filter --type int32", &all);
+    for before in [0, 1, 2, 63, 64, 65, 4_095, 4_096, 4_097, 10_000] {
+        let keys: String = (0..before).map(line).collect();
+        let output = dir.run_with("query f --type int32", format!("{keys}x\n7\n"));
+        assert_eq!((output.status.code(), text(output.stdout.clone())), (Some(2), keys));
+        assert_parts(&stderr(&output), &[&format!("line {}: ", before + 1), "'x'"]);
+    }
+    // A blank line is a line, too, and no number.
+    let output = dir.run_with("query f --type int32", "1\n\nx\n");
+    assert_parts(&stderr(&output), &["line 2: "]);
 }
 
 #[test]

@@ -217,12 +217,16 @@ fn a_failed_write_leaves_the_old_filter_and_nothing_else() {
 fn a_full_device_is_an_error() {
     let dir = Dir::new();
     dir.ok_with("build - -o f", "a\n");
+    let one_block = dir.ok_with("build - --format parquet-filter -o -", "a\n");
+    assert!(one_block.len() < 64 && !one_block.contains(&b'\n'));
     for command in [
         "echo a | \"$TOOL\" query f > /dev/full",
         "echo a | \"$TOOL\" query f --count > /dev/full",
         "\"$TOOL\" info f > /dev/full",
         "\"$TOOL\" plan --keys 1M > /dev/full",
         "\"$TOOL\" merge f f -o - > /dev/full",
+        // Without a line feed nothing is written before the end.
+        "echo a | \"$TOOL\" build - --format parquet-filter -o - > /dev/full",
     ] {
         let output = shell(&dir, command);
         assert_eq!(output.status.code(), Some(2), "{command}");

@@ -157,6 +157,28 @@ fn an_index_knows_the_lines_of_its_rows() {
     }
 }
 
+/// Rows are numbered, and counted, over all groups.
+#[test]
+fn rows_of_every_group_are_printed() {
+    let dir = Dir::new();
+    let options = blocked_bloom_planes::Shape::for_rate(2, 0.000_01).unwrap();
+    let options = blocked_bloom_planes::PlanesOptions::new(options).with_group_rows(512).unwrap();
+    let hasher = options.hasher().unwrap();
+    let rows = (0..1_300_u32).map(|row| [hasher.hash(format!("item_{row}")), hasher.hash("all")]);
+    let planes = blocked_bloom_planes::Planes::from_hashes(&options, rows).unwrap();
+    assert_eq!(planes.layout().groups(), 3);
+    dir.write("f.planes", planes.as_bytes());
+    for row in [0, 511, 512, 513, 1_023, 1_024, 1_299] {
+        let found = text(dir.ok(&format!("planes query f.planes item_{row}")));
+        assert_eq!(found, format!("{row}\n"));
+        let lines = text(dir.ok(&format!("planes query f.planes --lines 10 item_{row}")));
+        assert_eq!(lines, format!("{},{}p\n", 10 * row + 1, 10 * row + 10));
+    }
+    let all: String = (0..1_300).map(|row| format!("{row}\n")).collect();
+    assert_eq!(text(dir.ok("planes query f.planes all")), all);
+    assert_eq!(text(dir.ok("planes query f.planes all --count")), "1300\n");
+}
+
 /// An index of version 1 says nothing of its text: no row of it is lost.
 #[test]
 fn an_index_of_the_first_version_is_queried_for_words_and_parts() {

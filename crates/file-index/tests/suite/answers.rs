@@ -174,6 +174,24 @@ fn compacting_writes_what_building_writes() {
     assert!(compacted == built);
 }
 
+/// A column with more parts than one chunk holds, one row group over the boundary and one up to it.
+#[test]
+fn rows_around_the_end_of_a_chunk_are_copied() {
+    let mut random = Random(6);
+    for parts in [[512, 512], [500, 600], [511, 1_025]] {
+        let options = FileIndexOptions::new(columns(1), 1).with_part_values(16).with_memory(0);
+        let mut files = files(2, 1, 1, &mut random);
+        for (file, parts) in files.iter_mut().zip(parts) {
+            (file.types, file.is_complete) = (vec![Some("Int64")], true);
+            file.row_groups = vec![vec![Some(random.hashes(16 * parts))]];
+        }
+        let stored = build(&options, &files);
+        let compacted = FileIndex::from_bytes(&stored).unwrap().compact(1, |_| true).unwrap();
+        assert!(compacted == stored, "{parts:?}");
+        check(&compacted, &complete(&files), &mut random);
+    }
+}
+
 #[test]
 fn candidates_are_combined_row_group_by_row_group() {
     let mut random = Random(4);

@@ -2,7 +2,8 @@
 
 use blocked_bloom::KeyHash;
 use blocked_bloom_file_index::{
-    Column, FileIdentity, FileIndex, FileIndexError, FileIndexOptions, MAX_COLUMNS, MAX_ROW_GROUPS,
+    Column, FileIdentity, FileIndex, FileIndexBuilder, FileIndexError, FileIndexOptions,
+    MAX_COLUMNS, MAX_ROW_GROUPS,
 };
 use blocked_bloom_planes::ShapeError;
 
@@ -93,6 +94,28 @@ fn files_that_cannot_be_are_errors_and_change_nothing() {
         let lookup = manifest.lookup(0, key_hash, |_| true, [hash]).unwrap();
         assert_eq!(index.candidates(&lookup).unwrap().count(), count, "{hash}");
     }
+}
+
+/// Row groups count together: those of the builder, and those of the index that it appends to.
+#[test]
+fn the_limit_of_row_groups_counts_all_of_them() {
+    let too_many = FileIndexError::TooMany { what: "row groups", most: MAX_ROW_GROUPS };
+    let (first, most) = (FileIdentity::new("a", 1), MAX_ROW_GROUPS as u32);
+    let check = |builder: &mut FileIndexBuilder, left: u32| {
+        let more = FileIdentity::new("more", 1);
+        assert_eq!(builder.file(more, &[None], left + 1).unwrap_err(), too_many);
+        assert!(builder.file(more, &[None], left).is_ok());
+    };
+    let mut builder = options().builder().unwrap();
+    check(&mut builder, most);
+    let mut adding = builder.file(first, &[None], 2).unwrap();
+    let mut stored = [adding.end_row_group().unwrap(), adding.end_row_group().unwrap()].concat();
+    adding.end().unwrap();
+    check(&mut builder, most - 2);
+    stored.extend(builder.finish().unwrap());
+    let index = FileIndex::from_bytes(&stored).unwrap();
+    check(&mut index.manifest().appender(2), most - 2);
+    check(&mut index.merging_appender(2, 1).unwrap().0, most - 2);
 }
 
 /// However many values come at once, all of them are in: around the sizes at which a builder makes

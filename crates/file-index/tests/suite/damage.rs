@@ -271,19 +271,30 @@ fn tails_of_any_length_are_opened_or_refused() {
             assert!(Manifest::locate_tail(tail, length + 1).is_err());
         }
     }
-    // The bytes of an index that change under it.
-    let index = FileIndex::from_bytes(ShrinkingOwner(case.stored.clone())).unwrap();
-    let lookup = index.manifest().lookup(0, KEY_HASH, |_| true, [1]).unwrap();
-    assert!(index.candidates(&lookup).unwrap().damage().is_none());
-    CHANGED.set(true);
-    let found = index.candidates(&lookup).unwrap();
-    CHANGED.set(false);
-    assert!(found.damage().is_some());
-    let file = case.files.iter().find(|file| !file.row_groups.is_empty()).unwrap();
-    let listed: FileIdentity<'_> = file.identity();
-    let file = index.manifest().file(&listed).unwrap();
-    for (values, is_candidate) in file.values(0).zip(file.candidates(&found).iter()) {
-        assert_eq!(is_candidate, values != Some(0));
+}
+
+/// The bytes of an index that change under it: shorter, longer, and as long ones of another index.
+#[test]
+fn an_owner_that_lends_other_bytes_is_damage() {
+    let case = Case::new(1, 1);
+    let stored = &case.stored;
+    let other = Case::new(2, 1).stored;
+    assert_eq!(other.len(), stored.len());
+    for later in [stored[1..].to_vec(), [&stored[..], &[0]].concat(), other] {
+        let index = FileIndex::from_bytes(ChangingOwner([stored.clone(), later])).unwrap();
+        let lookup = index.manifest().lookup(0, KEY_HASH, |_| true, [1]).unwrap();
+        assert!(index.candidates(&lookup).unwrap().damage().is_none());
+        CHANGED.set(true);
+        let found = index.candidates(&lookup).unwrap();
+        let compacted = index.compact(3, |_| true);
+        CHANGED.set(false);
+        assert!(found.damage().is_some() && compacted.is_err());
+        let file = case.files.iter().find(|file| !file.row_groups.is_empty()).unwrap();
+        let listed: FileIdentity<'_> = file.identity();
+        let file = index.manifest().file(&listed).unwrap();
+        for (values, is_candidate) in file.values(0).zip(file.candidates(&found).iter()) {
+            assert_eq!(is_candidate, values != Some(0));
+        }
     }
 }
 
@@ -291,11 +302,11 @@ std::thread_local! {
     static CHANGED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Lends fewer bytes once that is said.
-struct ShrinkingOwner(Vec<u8>);
+/// Lends the second bytes once [`CHANGED`] is set.
+struct ChangingOwner([Vec<u8>; 2]);
 
-impl AsRef<[u8]> for ShrinkingOwner {
+impl AsRef<[u8]> for ChangingOwner {
     fn as_ref(&self) -> &[u8] {
-        if CHANGED.get() { &self.0[1..] } else { &self.0 }
+        &self.0[usize::from(CHANGED.get())]
     }
 }

@@ -91,6 +91,19 @@ fn a_file_that_was_indexed_again_is_known_as_it_is_now() {
     assert_eq!(by_name.manifest().file(&later).unwrap().identity(), new);
 }
 
+/// Of a name that was indexed more than once, the reason is that of the last entry.
+#[test]
+fn the_reason_is_that_of_the_entry_indexed_last() {
+    let file = |length, etag| FileIdentity::new("a", length).with_etag(etag);
+    for (indexed, expected) in [
+        ([file(10, "e1"), file(11, "e1")], UnknownReason::OtherLength),
+        ([file(11, "e1"), file(10, "e1")], UnknownReason::OtherTag),
+    ] {
+        let index = index(&indexed);
+        assert_eq!(index.manifest().file(&file(10, "e2")).unwrap_err(), expected);
+    }
+}
+
 #[test]
 fn a_time_settles_after_its_resolution() {
     let second = 1_000_000_000_i64;

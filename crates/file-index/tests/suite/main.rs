@@ -4,6 +4,7 @@
 mod answers;
 mod build;
 mod damage;
+mod fields;
 mod golden;
 mod identity;
 mod naive;

@@ -170,13 +170,17 @@ impl FilterBlockBuilder {
     ///
     /// [`RocksdbError::Alloc`] if an allocation failed.
     pub fn finish(self) -> Result<Vec<u8>, RocksdbError> {
+        self.build()
+    }
+
+    pub(super) fn build(&self) -> Result<Vec<u8>, RocksdbError> {
         if let Some(error) = self.failed {
             return Err(error.into());
         }
-        if self.legacy { self.finish_legacy() } else { self.finish_fast() }
+        if self.legacy { self.build_legacy() } else { self.build_fast() }
     }
 
-    fn finish_fast(self) -> Result<Vec<u8>, RocksdbError> {
+    fn build_fast(&self) -> Result<Vec<u8>, RocksdbError> {
         const MAX_BITS: u128 = 0xffff_ffc0;
         let bits = self.hashes.len() as u128 * u128::from(self.millibits_per_key);
         let lines = bits.div_ceil(8_000).min(MAX_BITS).div_ceil(BLOCK_BYTES as u128) as u64;
@@ -192,7 +196,7 @@ impl FilterBlockBuilder {
         Ok(block)
     }
 
-    fn finish_legacy(self) -> Result<Vec<u8>, RocksdbError> {
+    fn build_legacy(&self) -> Result<Vec<u8>, RocksdbError> {
         const MAX_BITS: u128 = 0xffff_0000;
         let bits_per_key = (self.millibits_per_key + 500) / 1_000;
         let bits = (self.hashes.len() as u128 * u128::from(bits_per_key)).min(MAX_BITS) as u64;

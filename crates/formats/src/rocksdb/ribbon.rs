@@ -95,8 +95,12 @@ impl RibbonBlockBuilder {
     ///
     /// [`RocksdbError::Alloc`] if an allocation failed.
     pub fn finish(self) -> Result<Vec<u8>, RocksdbError> {
+        self.build()
+    }
+
+    fn build(&self) -> Result<Vec<u8>, RocksdbError> {
         let built = self.options.build(self.keys.hashes()?).map_err(convert_error)?;
-        self.finish_or_bloom(built)
+        self.block_or_bloom(built)
     }
 
     /// Returns the block like [`finish`](Self::finish), and looks up every inserted key.
@@ -108,14 +112,20 @@ impl RibbonBlockBuilder {
         if self.is_empty() {
             return self.finish();
         }
-        let block = self.clone().finish()?;
-        let (filter, mut hits, mut missing) = (FilterBlock::from_bytes(&block)?, Bitmask::new(), 0);
+        let block = self.build()?;
+        self.verify(&block)?;
+        Ok(block)
+    }
+
+    /// Looks up every inserted key in a block.
+    fn verify(&self, block: &[u8]) -> Result<(), RocksdbError> {
+        let (filter, mut hits, mut missing) = (FilterBlock::from_bytes(block)?, Bitmask::new(), 0);
         for hashes in self.keys.hashes()?.chunks(BATCH) {
             filter.contains_hashes(hashes, &mut hits);
             missing += hits.count_misses() as u64;
         }
         match missing {
-            0 => Ok(block),
+            0 => Ok(()),
             missing => Err(RocksdbError::KeysMissing { missing, keys: self.len() as u64 }),
         }
     }
@@ -129,13 +139,13 @@ impl RibbonBlockBuilder {
     #[cfg(feature = "rayon")]
     pub fn par_finish(self) -> Result<Vec<u8>, RocksdbError> {
         let built = self.options.par_build(self.keys.hashes()?).map_err(convert_error)?;
-        self.finish_or_bloom(built)
+        self.block_or_bloom(built)
     }
 
-    fn finish_or_bloom(self, built: BuiltBlock) -> Result<Vec<u8>, RocksdbError> {
+    fn block_or_bloom(&self, built: BuiltBlock) -> Result<Vec<u8>, RocksdbError> {
         match built {
             BuiltBlock::Ribbon(block) => Ok(block),
-            _ => self.keys.finish(),
+            _ => self.keys.build(),
         }
     }
 }
@@ -155,3 +165,7 @@ impl<K: AsRef<[u8]>> Extend<K> for RibbonBlockBuilder {
         self.keys.extend(keys);
     }
 }
+
+#[cfg(all(test, feature = "std"))]
+#[path = "../../tests/unit/ribbon.rs"]
+mod tests;

@@ -3,5 +3,6 @@
 
 mod block;
 mod damage;
+mod properties;
 mod ribbon;
 mod sst;

@@ -1,9 +1,9 @@
 //! A writer of small SST files with valid checksums around arbitrary blocks.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use blocked_bloom::KeyHasher;
 use blocked_bloom_formats::FileRanges;
 use blocked_bloom_formats::rocksdb::{RocksdbError, SstFilter};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The blocks so far.
 #[derive(Default)]
@@ -54,7 +54,7 @@ impl Sst {
 
 /// XXH3 as RocksDB uses it.
 pub(crate) fn checksum(bytes: &[u8], last: u8) -> u32 {
-    (xxh3_64(bytes) as u32) ^ u32::from(last).wrapping_mul(0x6b90_83d9)
+    (KeyHasher::default().hash(bytes) as u32) ^ u32::from(last).wrapping_mul(0x6b90_83d9)
 }
 
 pub(crate) fn varint(mut value: u64) -> Vec<u8> {

@@ -220,6 +220,10 @@ fn keys_that_tell_of_a_wrong_layout_or_form_are_doubted() {
     let [other] = &found[..] else { panic!("{found:?}") };
     assert_eq!(other.message().option(), Some(LookupOption::Layout));
     assert!(other.to_string().ends_with("its name may be wrong, give `layout` nb"), "{other}");
+    // Not of keys of which some are found.
+    let hits = wrong.lookup(&encoded()).unwrap().contains(&keys).unwrap();
+    let hit = keys[hits.iter().position(|&hit| hit).unwrap()];
+    assert_eq!(doubts(&wrong, &[&[hit][..], &lost].concat(), &encoded()), []);
     let numbers = doubts(&open("nb-1-big-Filter.db"), &["kiwi", "42"], &LookupOptions::default());
     assert_eq!(numbers[0].message().option(), Some(LookupOption::Encoded));
     assert!(numbers.len() == 1 && !numbers[0].is_pass_all(), "{numbers:?}");

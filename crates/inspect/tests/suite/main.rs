@@ -3,12 +3,17 @@
 
 #[path = "../../../formats/tests/suite/common/fixtures.rs"]
 mod fixtures;
+#[path = "../../../formats/tests/suite/sst.rs"]
+mod sst;
 mod stored;
+#[path = "../../../split-block/tests/suite/common/written.rs"]
+mod written;
 
 mod answers;
 mod damage;
 mod external;
 mod file_index;
+mod made;
 mod numbers;
 mod partitions;
 mod pictures;

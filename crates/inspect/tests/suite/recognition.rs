@@ -60,6 +60,15 @@ fn suggests_formats_for_unrecognised_files() {
     };
     assert_eq!(guess("f", b""), Unrecognised::Empty);
     assert_eq!(guess("words.txt", "äpfel\n".as_bytes()), Unrecognised::Text);
+    // The first bytes may end within a character, but no character is broken before their end.
+    for (bytes, expected) in [
+        (&b"words \xc3"[..], Unrecognised::Text),
+        (b"words \xf0\x9f\x8c", Unrecognised::Text),
+        (b"words \xc3 ", Unrecognised::Unknown),
+        (b"words \xff", Unrecognised::Unknown),
+    ] {
+        assert_eq!(guess("words.txt", bytes), expected, "{bytes:x?}");
+    }
     assert_eq!(guess("a.SST", b"text"), Unrecognised::Container { extension: "sst" });
     assert_eq!(guess("a.parquet", &[7; 64]), Unrecognised::Container { extension: "parquet" });
     assert_eq!(guess("f", &[7; 64]), Unrecognised::Unknown);

@@ -185,6 +185,20 @@ fn java(all: &mut Vec<StoredFilter>) {
         let plain = |text: &str| text.parse::<i64>().unwrap().to_le_bytes().to_vec();
         let numbers = of("long").iter().map(|row| (plain(&row[1]), row[3] == "1")).collect();
         stored.lookups.push((options, numbers));
+        // Spark hashes integers of 32 bits as longs.
+        let longs = of("long").into_iter();
+        let narrow = longs.filter_map(|row| Some((row[1].parse::<i32>().ok()?, row[3] == "1")));
+        let narrow: Vec<(i32, bool)> = narrow.collect();
+        assert!(narrow.iter().any(|number| number.1) && narrow.len() >= 500);
+        for is_encoded in [false, true] {
+            let mut options = if is_encoded { encoded() } else { LookupOptions::default() };
+            options.value_type = Some(PhysicalType::Int32);
+            let key = |number: i32| match is_encoded {
+                true => number.to_le_bytes().to_vec(),
+                false => number.to_string().into(),
+            };
+            stored.lookups.push((options, narrow.iter().map(|&(n, hit)| (key(n), hit)).collect()));
+        }
         all.push(stored);
     }
     let path = committed("cassandra").join("nb-1-big-Filter.db");

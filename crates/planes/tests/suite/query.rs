@@ -1,5 +1,7 @@
 //! Every query answers as the definition does, for every range, group size and alignment.
 
+use std::collections::BTreeSet;
+
 use blocked_bloom::Bitmask;
 use blocked_bloom_planes::{Planes, PlanesError, Query};
 
@@ -95,15 +97,23 @@ fn ranges_answer_as_a_part_of_the_whole() {
 
 #[test]
 fn batches_answer_as_single_queries_do() {
-    for (group_rows, count) in [(512, 1_700), (1 << 20, 90_000)] {
-        let (rows, model, planes) = sample(options((1, 30, 2), group_rows), count, 9);
-        let lists = queries(&rows, &mut Random(4));
+    let small = (1, 30, 2);
+    // The third has more than one step: queries of many planes, and 40,000 rows.
+    let cases = [(small, 512, 1_700), (small, 1 << 20, 90_000), ((1, 256, 2), 1 << 20, 40_000)];
+    for (shape, group_rows, count) in cases {
+        let (rows, model, planes) = sample(options(shape, group_rows), count, 9);
+        let mut lists = queries(&rows, &mut Random(4));
+        if shape != small {
+            lists.push((vec![], vec![Random(7).hashes(100)]));
+        }
         let batch: Vec<Query> = lists.iter().map(|(all, any)| query(all, any)).collect();
-        let mut found = vec![Vec::new(); batch.len()];
+        let (mut found, mut steps) = (vec![Vec::new(); batch.len()], BTreeSet::new());
         planes.query_batch(&batch, |number, rows, hits| {
             assert_eq!((rows.start, rows.len()), (found[number].len(), hits.len()));
             found[number].extend(hits.iter());
+            steps.insert(rows.start);
         });
+        assert_eq!(steps.len() > 1, shape != small, "{steps:?}");
         for ((all, any), found) in lists.iter().zip(found) {
             assert!(found == model.query(all, any, 0..count), "{group_rows}");
         }

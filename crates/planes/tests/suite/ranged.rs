@@ -1,7 +1,7 @@
 //! Range reads: the located bytes suffice, and other bytes are an error.
 
-use blocked_bloom::{Bitmask, KeyHash};
 use blocked_bloom::parts::HeaderError;
+use blocked_bloom::{Bitmask, KeyHash};
 use blocked_bloom_planes::{GroupLocation, Planes, PlanesError, PlanesLayout, Query};
 
 use crate::naive::{Model, Random, options, record, rows, sample};
@@ -102,31 +102,40 @@ fn rejects_bytes_of_another_location() {
 
 #[test]
 fn a_file_that_grows_is_read_up_to_its_last_whole_group() {
-    let options = options((1, 64, 2), 512);
-    let rows = rows(2_000, 5);
-    let complete = Model::from_rows(options, &rows).encode();
-    let group = 64 * (64 + 8) + 64;
-    let grown = 64 + 3 * group;
-    for available in 64..grown + group {
-        let record = PlanesLayout::last_record(&complete[..64], available as u64).unwrap();
-        let end = record.end as usize;
-        assert!(end <= available && available < end + group);
-        let layout = PlanesLayout::from_last_record(
-            &complete[record.start as usize..end],
-            end as u64,
-            options.key_hash(),
-        )
-        .unwrap();
-        let cut =
-            PlanesLayout::from_tail_any_hash(&complete[record.start as usize..end], end as u64);
-        assert_eq!(cut.unwrap_err(), PlanesError::Incomplete { rows: layout.rows() });
-        assert_eq!(layout.rows(), ((end - 64) / group * 512) as u64);
-        assert!(!layout.is_complete());
-        let error = Planes::from_bytes_any_hash(&complete[..end]).unwrap_err();
-        assert_eq!(error, PlanesError::Incomplete { rows: layout.rows() });
+    for (group_rows, whole) in [(512, 3), (1_536, 1)] {
+        let options = options((1, 64, 2), group_rows);
+        let rows = rows(2_000, 5);
+        let complete = Model::from_rows(options, &rows).encode();
+        let group = 64 * (group_rows as usize / 8 + 8) + 64;
+        let grown = 64 + whole * group;
+        for available in 64..grown + group {
+            let record = PlanesLayout::last_record(&complete[..64], available as u64).unwrap();
+            let end = record.end as usize;
+            assert!(end <= available && available < end + group);
+            let record = &complete[record.start as usize..end];
+            let layout =
+                PlanesLayout::from_last_record(record, end as u64, options.key_hash()).unwrap();
+            let cut = PlanesLayout::from_tail_any_hash(record, end as u64);
+            assert_eq!(cut.unwrap_err(), PlanesError::Incomplete { rows: layout.rows() });
+            assert_eq!(layout.rows(), (end - 64) as u64 / group as u64 * u64::from(group_rows));
+            assert!(!layout.is_complete());
+            let error = Planes::from_bytes_any_hash(&complete[..end]).unwrap_err();
+            assert_eq!(error, PlanesError::Incomplete { rows: layout.rows() });
+        }
+        let short = PlanesLayout::last_record(&complete[..64], 63).unwrap_err();
+        assert_eq!(short, PlanesError::Header(HeaderError::TooShort { found: 63 }));
     }
-    let short = PlanesLayout::last_record(&complete[..64], 63).unwrap_err();
-    assert_eq!(short, PlanesError::Header(HeaderError::TooShort { found: 63 }));
+}
+
+/// The record of a group, or the closing one, is not the first.
+#[test]
+fn only_the_first_record_begins_a_file() {
+    let options = options((1, 64, 2), 512);
+    for (rows, complete) in [(512, false), (2_000, true)] {
+        let error = PlanesLayout::last_record(&record(&options, rows, complete), 100_000);
+        let expected = HeaderError::field(40, "rows of the first record", rows, "must be 0");
+        assert_eq!(error.unwrap_err(), PlanesError::Header(expected));
+    }
 }
 
 #[test]

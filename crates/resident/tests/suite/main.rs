@@ -3,6 +3,8 @@
 #[path = "../../../../tests/suite/common.rs"]
 mod common;
 
+#[cfg(feature = "std")]
+mod changes;
 mod planner;
 #[cfg(feature = "std")]
 mod set;

@@ -17,7 +17,7 @@ fn share(random: &mut Random) -> f64 {
 }
 
 /// Loads cost nothing, so that plans can be compared with sums.
-fn free(budget: u64) -> ResidentOptions {
+pub(crate) fn free(budget: u64) -> ResidentOptions {
     ResidentOptions::new(budget).with_load_cost(0.0, f64::INFINITY).with_folding(false)
 }
 

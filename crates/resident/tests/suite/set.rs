@@ -22,47 +22,47 @@ use blocked_bloom_ribbon::RibbonOptions;
 
 use crate::common::Random;
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// Filters of 128 blocks or more (about 7,000 keys) then have an even number of blocks.
-fn filters() -> FilterOptions {
+pub(crate) fn filters() -> FilterOptions {
     FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable()
 }
 
-fn hash(table: u64, key: u64) -> u64 {
+pub(crate) fn hash(table: u64, key: u64) -> u64 {
     filters().hasher().unwrap().hash((table << 32 | key).to_le_bytes())
 }
 
-fn filter(table: u64, keys: u64) -> BloomFilter {
+pub(crate) fn filter(table: u64, keys: u64) -> BloomFilter {
     let mut builder = filters().builder();
     builder.extend((0..keys).map(|key| (table << 32 | key).to_le_bytes())).unwrap();
     builder.finish().unwrap()
 }
 
 /// Stored filters of this many keys, and the bytes of memory of one.
-fn stored(tables: u64, keys: u64) -> (Vec<Vec<u8>>, u64) {
+pub(crate) fn stored(tables: u64, keys: u64) -> (Vec<Vec<u8>>, u64) {
     let stored: Vec<Vec<u8>> = (0..tables).map(|table| filter(table, keys).to_bytes()).collect();
     let bytes = stored[0].len() as u64 - 64;
     (stored, bytes)
 }
 
-fn set(budget: u64) -> ResidentSet {
+pub(crate) fn set(budget: u64) -> ResidentSet {
     ResidentSet::new(ResidentOptions::new(budget).with_filters(&filters()))
 }
 
 /// The last eight bytes of the header.
-fn identity(stored: &[u8]) -> FilterIdentity {
+pub(crate) fn identity(stored: &[u8]) -> FilterIdentity {
     FilterIdentity::HeaderChecksum(u64::from_le_bytes(stored[56..64].try_into().unwrap()))
 }
 
 /// A slot for a stored Bloom filter.
-fn add(set: &ResidentSet, table: u64, stored: &[u8], absent: f32) -> Arc<FilterSlot> {
+pub(crate) fn add(set: &ResidentSet, table: u64, stored: &[u8], absent: f32) -> Arc<FilterSlot> {
     let known = ResidentTable::new(table, stored.len() as u64 - 64);
     let known = if absent > 0.0 { known.with_absent_per_second(absent) } else { known };
     set.add(known, identity(stored))
 }
 
-fn load(set: &ResidentSet, stored: &[Vec<u8>]) -> usize {
+pub(crate) fn load(set: &ResidentSet, stored: &[Vec<u8>]) -> usize {
     let wanted = set.tick(SECOND);
     let count = wanted.len();
     for load in wanted {
@@ -72,11 +72,11 @@ fn load(set: &ResidentSet, stored: &[Vec<u8>]) -> usize {
     count
 }
 
-fn answer(slot: &FilterSlot, hash: u64) -> Answer {
+pub(crate) fn answer(slot: &FilterSlot, hash: u64) -> Answer {
     slot.query(&FilterPin::new(), hash)
 }
 
-fn is_resident(slot: &FilterSlot) -> bool {
+pub(crate) fn is_resident(slot: &FilterSlot) -> bool {
     slot.filter(&FilterPin::new()).is_some()
 }
 

@@ -78,3 +78,37 @@ fn threads_of_the_pool_take_part() {
     });
     assert_eq!(block, ["buckets", "rows"]);
 }
+
+/// Keys of any chunk, of the first too, that a filter lacks are counted.
+#[test]
+fn missing_keys_are_counted_in_every_chunk() {
+    let all = hashes(0, 3 * CHUNK_KEYS as u64);
+    let build = |hashes: &[u64]| {
+        let mut builder = RibbonOptions::new(1e-4).builder();
+        builder.insert_hashes(hashes);
+        builder
+    };
+    let builder = build(&all);
+    assert_eq!(builder.verify(&builder.clone().finish().unwrap()), Ok(()));
+    for chunk in 0..3 {
+        let (start, end) = (chunk * CHUNK_KEYS, (chunk + 1) * CHUNK_KEYS);
+        let filter = build(&[&all[..start], &all[end..]].concat()).finish().unwrap();
+        let error = builder.verify(&filter).unwrap_err();
+        let RibbonError::KeysMissing { missing, keys } = error else { panic!("{error}") };
+        assert_eq!(keys, all.len() as u64);
+        assert!((4_000..=CHUNK_KEYS as u64).contains(&missing), "{missing} of chunk {chunk}");
+    }
+}
+
+#[test]
+fn a_hash_that_changes_in_memory_is_noticed() {
+    let mut builder = RibbonOptions::new(0.01).builder();
+    builder.insert_hashes(&hashes(0, 1_000));
+    for bit in 0..64 {
+        let mut changed = builder.clone();
+        changed.hashes[567] ^= 1 << bit;
+        let error = changed.finish_verified().unwrap_err();
+        let RibbonError::HashesChanged { expected, .. } = error else { panic!("{error}") };
+        assert_eq!(expected, builder.sum, "bit {bit}");
+    }
+}

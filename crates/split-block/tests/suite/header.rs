@@ -81,7 +81,7 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
             assert!(is_missing(&error), "{error}");
         }
     }
-    for found in [0, -32, 1, 31, 33, i32::MAX.into(), i32::MIN.into()] {
+    for found in [0, -32, 1, 8, 16, 31, 33, 40, 48, i32::MAX.into(), i32::MIN.into()] {
         let mut fields = fields.to_vec();
         fields[0].2 = number(found);
         assert_eq!(open(&header(&fields)), Err(SplitBlockError::BitsetLength { found }));

@@ -227,6 +227,12 @@ fn folding_gives_the_filter_of_the_smaller_size() {
     filter.insert("one");
     assert_eq!(filter.shrink_to_false_positive_rate(f64::NAN), 1);
     assert_eq!(filter.view().blocks().len(), 8);
+    // A rate that is just the estimate of half the blocks is kept by them.
+    let unset = 1.0 - filter.view().fill_ratio();
+    let half = (1.0 - unset * unset).powi(2).powi(2).powi(2);
+    for (rate, divisor) in [(half.next_down(), 1), (half, 2)] {
+        assert_eq!(filter.clone().shrink_to_false_positive_rate(rate), divisor);
+    }
     // An empty filter keeps every rate, even an invalid one.
     for rate in [f64::NAN, -1.0] {
         let mut empty = SplitBlockFilter::with_blocks(8).unwrap();
@@ -268,14 +274,14 @@ fn unions_hold_the_values_of_both() {
     }
     let mut filter = SplitBlockFilter::with_blocks(8).unwrap();
     let unchanged = filter.clone();
-    let bitset = [0xff; 96];
-    let three = SplitBlockFilter::from_bitset(&bitset).unwrap();
-    let error = SplitBlockError::NotAMultiple { found: 3, expected: 8 };
-    assert_eq!(filter.union_with(&three), Err(error));
-    let four = SplitBlockFilter::with_blocks(4).unwrap();
-    let error = SplitBlockError::NotAMultiple { found: 4, expected: 8 };
-    assert_eq!(filter.union_with(&four), Err(error));
-    assert_eq!(filter, unchanged);
+    // Fewer blocks, and more that are not a multiple.
+    for found in [3, 4, 9, 12, 15] {
+        let bitset = vec![0xff; 32 * found as usize];
+        let other = SplitBlockFilter::from_bitset(&bitset).unwrap();
+        let error = SplitBlockError::NotAMultiple { found, expected: 8 };
+        assert_eq!(filter.union_with(&other), Err(error));
+        assert_eq!(filter, unchanged);
+    }
 }
 
 /// A stored filter may have any number of blocks. Its copy accepts values, folds and merges.
