@@ -38,7 +38,7 @@ fn java_bit(words: &[u8], bit: u64) -> bool {
     words[((bit / 8) ^ 7) as usize] >> (bit % 8) & 1 == 1
 }
 
-fn each<'a>(name: &'static str, contains: impl Fn(&Key) -> bool + 'a) -> Row<'a> {
+fn query_row<'a>(name: &'static str, contains: impl Fn(&Key) -> bool + 'a) -> Row<'a> {
     (name, Box::new(move |keys| keys.iter().filter(|key| contains(key)).count()))
 }
 
@@ -76,8 +76,12 @@ fn guava(keys: u64, measure: &dyn Fn(Vec<Row<'_>>)) {
             java_bit(words, bit)
         })
     };
-    let key = each("key", |key| filter.contains_hash(guava::hash_key(key)));
-    measure(vec![each("naive", naive), key, batch(|keys, hits| filter.contains_batch(keys, hits))]);
+    let key = query_row("key", |key| filter.contains_hash(guava::hash_key(key)));
+    measure(vec![
+        query_row("naive", naive),
+        key,
+        batch(|keys, hits| filter.contains_batch(keys, hits)),
+    ]);
 }
 
 fn spark(keys: u64, measure: &dyn Fn(Vec<Row<'_>>)) {
@@ -96,8 +100,8 @@ fn spark(keys: u64, measure: &dyn Fn(Vec<Row<'_>>)) {
     };
     let longs = |keys: &[Key]| keys.iter().map(|&key| i64::from_le_bytes(key)).collect::<Vec<_>>();
     measure(vec![
-        each("naive", naive),
-        each("key", |key| filter.contains_hash(hash(key))),
+        query_row("naive", naive),
+        query_row("key", |key| filter.contains_hash(hash(key))),
         batch(|keys, hits| filter.contains_longs(&longs(keys), hits)),
     ]);
 }
@@ -105,7 +109,7 @@ fn spark(keys: u64, measure: &dyn Fn(Vec<Row<'_>>)) {
 fn cassandra(keys: u64, measure: &dyn Fn(Vec<Row<'_>>)) {
     let mut filter = CassandraFilter::new(Layout::Cassandra4, keys, 0.01).expect(LEGAL);
     fill(keys, |key| cassandra::hash_key(key), |hashes| filter.insert_hashes(hashes));
-    let key = each("key", |key| filter.contains_hash(cassandra::hash_key(key)));
+    let key = query_row("key", |key| filter.contains_hash(cassandra::hash_key(key)));
     measure(vec![key, batch(|keys, hits| filter.contains_batch(keys, hits))]);
 }
 
@@ -123,8 +127,12 @@ fn redis(keys: u64, capacity: u64, measure: &dyn Fn(Vec<Row<'_>>)) {
             })
         })
     };
-    let key = each("key", |key| filter.contains_hash(filter.hash_key(key)));
-    measure(vec![each("naive", naive), key, batch(|keys, hits| filter.contains_batch(keys, hits))]);
+    let key = query_row("key", |key| filter.contains_hash(filter.hash_key(key)));
+    measure(vec![
+        query_row("naive", naive),
+        key,
+        batch(|keys, hits| filter.contains_batch(keys, hits)),
+    ]);
 }
 
 const SYSTEMS: [(&str, System); 5] = [
@@ -153,7 +161,7 @@ fn main() {
                 named.print(format!("{title}/{mix}"), given.rounds(31));
             }
         };
-        if given.has(&title) {
+        if given.is_requested(&title) {
             system(count, &measure);
         }
     }

@@ -36,8 +36,9 @@ type Opened<'a> = BloomFilter<Stored<&'a Vec<u8>>>;
 /// A way to look up all of some hashes in all tables; returns how many were found.
 type Row<'a> = (&'static str, Box<dyn FnMut(&[u64]) -> usize + 'a>);
 
-/// A way that looks up one hash after the other in all of these, after something was done to all.
-fn each<'a, T>(
+/// A row that prepares all items for a hash (a prefetch, for example) and then looks the hash up in
+/// each; one hash after the other.
+fn query_row<'a, T>(
     name: &'static str,
     all: &'a [T],
     first: impl Fn(&T, u64) + 'a,
@@ -50,7 +51,7 @@ fn each<'a, T>(
     (name, Box::new(move |hashes| hashes.iter().map(&count).sum()))
 }
 
-fn nothing<T>(_: &T, _: u64) {}
+fn skip_prefetch<T>(_: &T, _: u64) {}
 
 fn multi_get<'a>(name: &'static str, views: &'a [View<'a>], batch: usize) -> Row<'a> {
     let mut hits = Bitmask::new();
@@ -189,20 +190,20 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     let has = |table: &Boxed<'_>, hash| table.may_have(hash);
     let to_read = |&hash: &u64| tables_to_read(&views, |view| (view, hash)).count();
     let mut rows: Vec<Row<'_>> = vec![
-        each("one by one", &views, nothing, contains),
-        each("prefetch first", &views, |view, hash| view.prefetch_hash(hash), contains),
+        query_row("one by one", &views, skip_prefetch, contains),
+        query_row("prefetch first", &views, |view, hash| view.prefetch_hash(hash), contains),
         ("tables_to_read", Box::new(|hashes: &[u64]| hashes.iter().map(to_read).sum())),
-        each("stored bytes", &stored, nothing, in_bytes),
-        each("opened each time", &stored, nothing, open),
-        each("tables, one by one", &tables, nothing, has),
-        each("tables, prefetch first", &tables, ahead, has),
+        query_row("stored bytes", &stored, skip_prefetch, in_bytes),
+        query_row("opened each time", &stored, skip_prefetch, open),
+        query_row("tables, one by one", &tables, skip_prefetch, has),
+        query_row("tables, prefetch first", &tables, ahead, has),
         multi_get("MultiGet of 8", &views, 8),
         multi_get("MultiGet of 32", &views, 32),
         multi_get("MultiGet of 256", &views, 256),
     ];
     rows.extend(rocksdb(&views));
     // Its false positives are its own.
-    rows.push(each("lsm-tree's filter", &lsm_tree, nothing, LsmTreeFilter::contains));
+    rows.push(query_row("lsm-tree's filter", &lsm_tree, skip_prefetch, LsmTreeFilter::contains));
     let place = if is_own { ", whole lines and huge pages" } else { "" };
     let title = format!("{keys} keys a table{place}");
     time(&title, rows, 1, rounds);
@@ -236,7 +237,7 @@ fn partitioned(rounds: usize) {
         parts[index.locate(key).partition].contains_hash(hasher.hash(key))
     };
     let title = format!("200000 keys a table, in {} partitions", tables[0].1.len());
-    time(&title, vec![each("index, opened", &tables, nothing, has)], 0, rounds);
+    time(&title, vec![query_row("index, opened", &tables, skip_prefetch, has)], 0, rounds);
 }
 
 fn main() {

@@ -28,7 +28,9 @@ fn main() {
     let bits = [1.0, 5.0, 10.0, 16.0, 40.0, 100.0].map(Sizing::BitsPerKey);
     let rates = [1.0 - 1e-7, 1.0 - 5e-6, 1.0 - 1e-3, 0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-12];
     let tables = [("bits", &bits[..]), ("rates", &rates.map(Sizing::FalsePositiveRate))];
-    for &sizing in tables.iter().filter(|(name, _)| given.has(name)).flat_map(|(_, table)| *table) {
+    for &sizing in
+        tables.iter().filter(|(name, _)| given.is_requested(name)).flat_map(|(_, table)| *table)
+    {
         for keys in [1, 40, 100, 300, 1_000, 10_000, 1_000_000, 100_000_000, 10_000_000_000] {
             let call = || black_box(sizing).params(black_box(keys));
             let calls = (1e4 / time(100, call)) as u32 + 1;

@@ -19,7 +19,7 @@ use blocked_bloom_split::split_block::{block_index, contains};
 use blocked_bloom_split::{AtomicSplitBlockFilter, SplitBlockFilter};
 use rayon::ThreadPoolBuilder;
 
-/// Hashes that are added, and rows that are looked up in a pass.
+/// Number of hashes inserted, and of rows looked up, in one pass.
 const FILL: usize = 1 << 20;
 const ROWS: usize = 1 << 16;
 
@@ -98,10 +98,10 @@ fn rows(size: Size, rounds: usize) {
 fn main() {
     let given = Arguments::from_command_line();
     for size in [SIZES[0], SIZES[1], SIZES[2], SIZES[4]] {
-        if given.has("fill") {
+        if given.is_requested("fill") {
             fill(size, given.rounds(21));
         }
-        if given.has("rows") {
+        if given.is_requested("rows") {
             rows(size, given.rounds(41));
         }
     }

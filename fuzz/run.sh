@@ -22,7 +22,7 @@ mode=$1
 shift
 case $mode in
     seeds) ;;
-    "" | *[!0-9]* | 0*) echo "fuzz/run.sh: \"$mode\" is no number of seconds" >&2; exit 2 ;;
+    "" | *[!0-9]* | 0*) echo "fuzz/run.sh: \"$mode\" is not a number of seconds" >&2; exit 2 ;;
 esac
 known=$(cargo +nightly fuzz list)
 targets=("$@")

@@ -192,7 +192,7 @@ impl BlockBuffer {
         if let Ok(layout) = layout(self.allocated)
             && layout.align() == BLOCK_BYTES
         {
-            // SAFETY: `start` was allocated with this layout, since `before` is 0 for this
+            // SAFETY: `start` was allocated with this layout, since `padding` is 0 for this
             // alignment; the size is unchanged and not zero.
             let moved = unsafe { realloc(self.start.as_ptr().cast(), layout, layout.size()) };
             self.start = NonNull::new(moved).map_or(self.start, NonNull::cast);
@@ -236,9 +236,9 @@ impl Drop for BlockBuffer {
     fn drop(&mut self) {
         if let Ok(layout) = layout(self.allocated) {
             let memory = self.start.as_ptr().cast::<u8>().wrapping_sub(self.padding as usize);
-            // SAFETY: `allocate` allocated the memory, which starts `before` bytes before `start`,
+            // SAFETY: `allocate` allocated the memory, which starts `padding` bytes before `start`,
             // with the layout of `allocated` blocks. Only `reallocate` replaces it; it keeps the
-            // layout, and `before` is 0 there.
+            // layout, and `padding` is 0 there.
             unsafe { dealloc(memory, layout) }
         }
     }
@@ -366,13 +366,12 @@ impl AtomicBuffer {
         let start = self.0.start.as_ptr().cast::<AtomicBlock>();
         // `start` is the allocator's own pointer, through which writes are allowed. While `self` is
         // borrowed, only this function reaches the blocks: the field is private to this file, and
-        // nothing here lends the `BlockBuffer` of an `AtomicBuffer`.
+        // nothing here lends the `BlockBuffer` of an `AtomicBuffer`. `start` is aligned to 64
+        // bytes, by `layout` or as the start of a huge page.
         //
-        // SAFETY: `start` points to `allocated >= len` initialised blocks that live as long as
-        // `self` and are written only as atomic words (see above). An `AtomicBlock` has the size of
-        // a block (first assertion), and any bytes are valid. `start` is aligned to 64 bytes, by
-        // `layout` or as the start of a huge page, and therefore aligned for an `AtomicBlock`
-        // (second assertion).
+        // SAFETY: `start` points to at least `len` initialised blocks that live as long as `self`
+        // and are written only as atomic words. An `AtomicBlock` has the size of a block, needs at
+        // most its alignment (both asserted), and allows any bytes.
         unsafe { core::slice::from_raw_parts(start, self.0.len as usize) }
     }
 }

@@ -81,6 +81,9 @@ struct EagerFilter {
     sized_for: u64,
     /// The lookups of all hashes right after their insertion.
     found: Found,
+    /// Every `stride`-th hash, at most 8,192, to check whether caller-supplied hashes are mixed.
+    sample: Vec<u64>,
+    stride: usize,
 }
 
 /// Hashes buffered so that they can be appended to a builder in batches, which takes 0.67x the time
@@ -285,15 +288,13 @@ impl BloomFilterBuilder {
     ///
     /// # Errors
     ///
-    /// The error of the sizing or of the memory limit that `finish` would return. Only `finish`
-    /// detects that caller-supplied hashes are not well mixed, or that an allocation fails.
+    /// The error of the sizing or of a list over its memory limit. Only `finish` detects that the
+    /// filter passes most absent keys, that caller-supplied hashes are not well mixed, or that an
+    /// allocation fails.
     pub fn params(&self) -> Result<Params, BuildError> {
         match (&self.filling, self.failed()) {
             (_, Some(error)) => Err(error),
-            (Some(filling), None) => {
-                self.check_rate()?;
-                Ok(filling.filter.params().with_expected_items(self.len()))
-            }
+            (Some(filling), None) => Ok(filling.filter.params().with_expected_items(self.len())),
             (None, None) => Ok(self.options.params(self.len())?),
         }
     }
@@ -333,15 +334,20 @@ impl BloomFilterBuilder {
         Ok(filter.with_facts(keys, self.options.contents()))
     }
 
-    /// Returns an error if the filter that was made for too few keys passes most absent ones.
-    fn check_rate(&self) -> Result<(), BuildError> {
-        let Some(EagerFilter { filter, sized_for, .. }) = &self.filling else { return Ok(()) };
+    /// Checks the filter that was made when the list reached its limit. Returns an error if it was
+    /// made for too few keys and passes most absent ones. The number of keys counts some more than
+    /// once, so the filter's bits decide.
+    fn check_eager(
+        &self,
+        EagerFilter { filter, sized_for, sample, .. }: &EagerFilter,
+    ) -> Result<(), BuildError> {
+        check_mixed(self.options.key_hash(), &[sample])?;
         let (params, keys) = (filter.params(), self.len());
         let [rate, wanted] = [keys, *sized_for].map(|keys| params.false_positive_rate_at(keys));
-        match rate > 0.5 && rate > 1.25 * wanted {
-            true => Err(BuildError::MemoryLimit { limit_bytes: self.memory_limit, keys }),
-            false => Ok(()),
+        if rate > 0.5 && rate > 1.25 * wanted && filter.estimated_false_positive_rate() > 0.5 {
+            return Err(BuildError::MemoryLimit { limit_bytes: self.memory_limit, keys });
         }
+        Ok(())
     }
 
     /// Returns the filter of all hashes. The list keeps the hashes that were not inserted before,
@@ -351,7 +357,7 @@ impl BloomFilterBuilder {
             return Err(error);
         }
         self.flush(threads)?;
-        self.check_rate()?;
+        self.filling.as_ref().map_or(Ok(()), |filling| self.check_eager(filling))?;
         if let Some(filling) = &mut self.filling {
             let pass_all = BloomFilter::pass_all(self.options.key_hash()).to_filter()?;
             return Ok(core::mem::replace(&mut filling.filter, pass_all));

@@ -7,7 +7,7 @@ use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::kernel::Kernel;
 use crate::prefix::FilterContents;
 
-// In the order of rustdoc's page, which shows the methods in the order of the modules.
+// rustdoc's page shows the methods in the order of these modules.
 mod make;
 
 mod insert;

@@ -136,8 +136,8 @@ impl KeyHasher {
     /// encodings: `("ab", "c")`, `("a", "bc")` and `("abc")` are three keys. A single part is
     /// encoded too, so `hash_parts(&["abc"])` differs from `hash("abc")`.
     ///
-    /// A filter that holds both the hash of the row and the hash of row and column can be asked for
-    /// either.
+    /// A filter that holds both the hash of the row and the hash of row and column answers lookups
+    /// of either.
     ///
     /// Cost: about 25 ns more than hashing the same bytes in one piece, and 600 bytes of stack.
     ///

@@ -207,7 +207,8 @@ impl Kernel {
         assert!((1..=MAX_PROBES).contains(&probes));
         assert_eq!(hits.len(), hashes.len().div_ceil(64));
         let ahead = match way {
-            // SAFETY: a `Kernel` is only made after detection; the rest is asserted above.
+            // SAFETY: a `Kernel` is only made after detection. The numbers of blocks, probes and
+            // words are asserted above.
             PrefetchPlan::PerKey(prefetch) => unsafe {
                 return (self.0.batch)(blocks, prefetch, probes, hashes, hits);
             },
@@ -217,8 +218,8 @@ impl Kernel {
         for (i, (word, group)) in hits.iter_mut().zip(hashes.chunks(GROUP)).enumerate() {
             let later = &hashes[hashes.len().min(i * GROUP + ahead)..];
             way.prefetch(blocks, &later[..later.len().min(GROUP)]);
-            // SAFETY: a `Kernel` is only made after detection; blocks and probes are asserted
-            // above; `chunks` returns groups of 1 to 64 hashes.
+            // SAFETY: a `Kernel` is only made after detection. The numbers of blocks and probes are
+            // asserted above, and `chunks` returns groups of 1 to 64 hashes.
             *word = unsafe { (self.0.group)(blocks, probes, group) };
         }
     }
@@ -233,7 +234,8 @@ impl Kernel {
     pub(crate) fn test_group(self, blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
         assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
         assert!((1..=MAX_PROBES).contains(&probes) && (1..=GROUP).contains(&hashes.len()));
-        // SAFETY: a `Kernel` is only made after detection; the rest is asserted above.
+        // SAFETY: a `Kernel` is only made after detection. The numbers of blocks, probes and hashes
+        // are asserted above.
         unsafe { (self.0.group)(blocks, probes, hashes) }
     }
 
@@ -279,8 +281,8 @@ impl Kernel {
     pub(crate) fn insert_into(self, tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
         assert!((1..=MAX_PROBES).contains(&probes));
         assert!(new.is_empty() || new.len() == hashes.len().div_ceil(64));
-        // SAFETY: a `Kernel` is only made after detection, and the number of probes is asserted
-        // above; each `insert` checks that it writes inside the tile.
+        // SAFETY: a `Kernel` is only made after detection. The number of probes is asserted above,
+        // and each `insert` checks that it writes inside the tile.
         unsafe { (self.0.insert)(tile, probes, hashes, new) }
     }
 }

@@ -132,7 +132,7 @@ impl FilterOptions {
     /// the limit creates the filter for that number, or for the number of keys so far if that is
     /// larger. Later keys are inserted into the filter directly. With more keys than expected,
     /// the rate is higher than the sizing says; `params()` of the finished filter has the rate. If
-    /// more than half of the absent keys would pass,
+    /// more than half of the absent keys pass, and a quarter more than with the expected number,
     /// [`finish`](crate::BloomFilterBuilder::finish) returns
     /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit) and the number of keys. Without
     /// expected items the list is freed, keys are only counted, and `finish` fails in the same way.

@@ -11,6 +11,11 @@ use core::fmt::{self, Display, Formatter};
 
 use crate::checksum::checksum;
 
+mod range;
+
+pub(crate) use range::MAX_PREFIXES;
+pub use range::RangePrefixes;
+
 /// A rule that returns the prefix of a key, for filters that can rule out scans: may any key start
 /// with these bytes?
 ///
@@ -45,21 +50,19 @@ pub struct PrefixExtractor {
     name: String,
     id: u64,
     rule: Rule,
+    /// Whether every key of the tables has a prefix.
+    keys_have_prefix: bool,
 }
 
 #[derive(Clone)]
 enum Rule {
     Fixed(usize),
     Capped(usize),
-    Delimiter {
-        byte: u8,
-        count: usize,
-    },
+    /// The byte, and how many.
+    Delimiter(u8, usize),
+    /// The lengths for keys and for scans.
     #[cfg(target_has_atomic = "ptr")]
-    Custom {
-        key_length: Arc<Length>,
-        scan_length: Arc<Length>,
-    },
+    Custom(Arc<Length>, Arc<Length>),
 }
 
 /// Returns the length of a prefix.
@@ -70,7 +73,7 @@ impl PrefixExtractor {
     fn new(name: String, rule: Rule) -> Self {
         // In a stored filter, 0 means "no extractor".
         let id = checksum(name.as_bytes()).max(1);
-        PrefixExtractor { name, id, rule }
+        PrefixExtractor { name, id, rule, keys_have_prefix: false }
     }
 
     /// Creates a rule whose prefix is the first `bytes` bytes. Shorter keys have no prefix.
@@ -86,7 +89,7 @@ impl PrefixExtractor {
     /// Creates a rule whose prefix ends with the `count`-th `byte`. Keys with fewer have no prefix.
     pub fn delimiter(byte: u8, count: usize) -> Self {
         let name = format!("delimiter:{byte:02x}:{count}");
-        PrefixExtractor::new(name, Rule::Delimiter { byte, count })
+        PrefixExtractor::new(name, Rule::Delimiter(byte, count))
     }
 
     /// Creates a custom rule. `key_length` returns the length of a key's prefix, or `None` if the
@@ -117,8 +120,7 @@ impl PrefixExtractor {
         key_length: impl Fn(&[u8]) -> Option<usize> + Send + Sync + 'static,
         scan_length: impl Fn(&[u8]) -> Option<usize> + Send + Sync + 'static,
     ) -> Self {
-        let rule =
-            Rule::Custom { key_length: Arc::new(key_length), scan_length: Arc::new(scan_length) };
+        let rule = Rule::Custom(Arc::new(key_length), Arc::new(scan_length));
         PrefixExtractor::new(format!("custom:{name}"), rule)
     }
 
@@ -137,9 +139,9 @@ impl PrefixExtractor {
         let length = match &self.rule {
             Rule::Fixed(bytes) if key.len() < *bytes => return None,
             Rule::Fixed(bytes) | Rule::Capped(bytes) => *bytes,
-            Rule::Delimiter { byte, count } => delimited(key, *byte, *count)?,
+            Rule::Delimiter(byte, count) => delimited(key, *byte, *count)?,
             #[cfg(target_has_atomic = "ptr")]
-            Rule::Custom { key_length, .. } => key_length(key)?,
+            Rule::Custom(key_length, _) => key_length(key)?,
         };
         Some(&key[..length.min(key.len())])
     }
@@ -149,9 +151,9 @@ impl PrefixExtractor {
     pub fn scan_prefix<'k>(&self, start: &'k [u8]) -> Option<&'k [u8]> {
         let length = match &self.rule {
             Rule::Fixed(bytes) | Rule::Capped(bytes) => *bytes,
-            Rule::Delimiter { byte, count } => delimited(start, *byte, *count)?,
+            Rule::Delimiter(byte, count) => delimited(start, *byte, *count)?,
             #[cfg(target_has_atomic = "ptr")]
-            Rule::Custom { scan_length, .. } => scan_length(start)?,
+            Rule::Custom(_, scan_length) => scan_length(start)?,
         };
         start.get(..length)
     }

@@ -94,6 +94,6 @@ impl_error!(UnmixedHashes;
         "the supplied hashes are not well mixed: {hashes} different hashes fall into {low_bins} of \
          {BINS} bins by their low halves and into {high_bins} by their high halves, at least {} \
          expected: mix all 64 bits (a 32-bit hash needs more than a cast), or insert keys",
-        hashes / 2 - 5
+        hashes.div_ceil(2).saturating_sub(5)
     ),
 );

@@ -2,18 +2,18 @@
 # tools/codegen.sh          counts the instructions per key of the hot loops and compares them with
 #                           tools/codegen/pinned.txt: a function that is no longer inlined, or a
 #                           narrower register, is an error; so is a loop that got shorter
-# tools/codegen.sh --pin    writes the counts into that table instead, and fails only if one cannot
-#                           be had
+# tools/codegen.sh --pin    writes the counts into that table instead, and fails only if a count
+#                           cannot be determined
 #
-# Up to AVX2 loops are run by valgrind's callgrind. Two runs that differ in rounds are subtracted,
-# so that what they share cancels; the counts repeat exactly, whatever else the machine does.
-# Valgrind has no AVX-512 and this machine may have none: its loops, and NEON's, are counted in the
-# compiler's assembly, where the instructions that a loop is made for must be found and calls must
-# not. NEON is compiled by tools/cross-test.sh. Not counted: time, what the linker does,
-# WebAssembly, i686, and loops that pinned.txt has no row for.
+# Loops up to AVX2 run under valgrind's callgrind. The counts of two runs with different numbers of
+# rounds are subtracted, which removes everything outside the loop; the result is exact, whatever
+# else the machine does. Valgrind does not support AVX-512, so its loops and those of NEON are
+# counted in the compiler's assembly, which must contain the loop's instructions and no calls.
+# tools/cross-test.sh compiles NEON. Not counted: time, the linker's work, WebAssembly, i686, and
+# loops without a row in pinned.txt.
 #
-# Counts belong to a compiler: with another one, look at what differs, then pin. About two minutes;
-# needs valgrind and an x86-64 with AVX2.
+# Counts depend on the compiler: after a change of compiler, review the differences, then pin. Takes
+# about two minutes; needs valgrind and an x86-64 with AVX2.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "codegen: $*" >&2; exit 1; }

@@ -85,8 +85,8 @@ lean page/index.html |
 size() { wc -c <"$1"; }
 echo "web: $out/blocked-bloom.html: $(size "$out/blocked-bloom.html") bytes, of which" \
     "$(size "$parts/wasm.gz") are the module by gzip ($(size "$wasm") bytes)"
-at_most() { # what, its size, the limit
+check_size() { # what, its size, the limit
     [ "$2" -le "$3" ] || { echo "web/build.sh: $1: $2 bytes (at most $3)" >&2; exit 1; }
 }
-at_most "the module by gzip" "$(size "$parts/wasm.gz")" 260000
-at_most "the page" "$(size "$out/blocked-bloom.html")" 400000
+check_size "the module by gzip" "$(size "$parts/wasm.gz")" 260000
+check_size "the page" "$(size "$out/blocked-bloom.html")" 400000

@@ -84,7 +84,7 @@ else
     echo "web: not tested in Firefox, which is not installed" >&2
 fi
 
-# At the same time: they wait for each other little.
+# The two run at the same time, because they rarely compete for a core.
 (cd test && exec node damaged.mjs "${WEB_DAMAGED_SECONDS:-60}") &
 damaged=$!
 # It ends with this script, also where the other one fails.

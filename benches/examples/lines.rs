@@ -39,7 +39,7 @@ fn make(count: u64, path: &str) -> io::Result<()> {
     out.flush()
 }
 
-fn each_line(path: &str, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+fn read_lines(path: &str, mut take: impl FnMut(&[u8])) -> io::Result<()> {
     let mut input = BufReader::with_capacity(256 << 10, File::open(path)?);
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
@@ -56,12 +56,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["make", count, path] => make(count.parse()?, path)?,
         ["read", path] => {
             let mut count = 0_u64;
-            each_line(path, |_| count += 1)?;
+            read_lines(path, |_| count += 1)?;
             println!("{count}");
         }
         ["set", path] => {
             let mut seen = HashSet::new();
-            each_line(path, |line| _ = seen.contains(line) || seen.insert(line.to_vec()))?;
+            read_lines(path, |line| _ = seen.contains(line) || seen.insert(line.to_vec()))?;
             println!("{}", seen.len());
         }
         _ => return Err("give make COUNT FILE, read FILE or set FILE".into()),

@@ -44,7 +44,7 @@ fn read(words: &[u64]) {
 }
 
 /// As many words as leave the caches nothing else when they are read.
-const ELSEWHERE: usize = (256 << 20) / 8;
+const EVICTION_WORDS: usize = (256 << 20) / 8;
 
 fn row_of(shape: Shape, hashes: impl Iterator<Item = u64>) -> Row {
     let mut row = [0; 2];
@@ -78,7 +78,7 @@ fn scanning(shape: Shape, count: u64, rounds: usize) {
     let rows: &Vec<Row> = &(0..count).map(|row| row_of(shape, values(row))).collect();
     let options = PlanesOptions::new(shape);
     let planes = &Planes::from_hashes(&options, (0..count).map(values)).expect("memory");
-    let elsewhere = &vec![1; ELSEWHERE];
+    let elsewhere = &vec![1; EVICTION_WORDS];
     let (name, scan) = scan::fastest();
     // With all planes rows are left in every line, so that no plane is left out.
     for (is_common, columns) in [false, true].into_iter().flat_map(|c| [1, 2, 4, 6].map(|n| (c, n)))
@@ -164,7 +164,7 @@ impl Filters {
 /// are 32 lookups of different keys in a row.
 fn filters(keys: u64, rounds: usize) {
     let (many, few, elsewhere) =
-        (&Filters::new(10_000, keys), &Filters::new(600, 100), &vec![1; ELSEWHERE]);
+        (&Filters::new(10_000, keys), &Filters::new(600, 100), &vec![1; EVICTION_WORDS]);
     let mut ways = Named::default();
     for (state, lookups) in [("cold", 1), ("warm", 32)] {
         for (is_by_planes, name) in [(false, "one by one"), (true, "planes")] {
@@ -193,13 +193,13 @@ fn main() {
     let given = Arguments::from_command_line();
     let (rows, rounds) = if given.is_quick { (1_000_000, 3) } else { (10_000_000, 15) };
     let shape = Shape::new(1, 128, 2).expect("a legal shape");
-    if given.has("append") {
+    if given.is_requested("append") {
         appending(shape, rounds);
     }
-    if given.has("scan") {
+    if given.is_requested("scan") {
         scanning(shape, rows, rounds);
     }
-    if given.has("filters") {
+    if given.is_requested("filters") {
         filters(1_000, rounds);
         filters(10_000, rounds);
     }

@@ -16,18 +16,18 @@ use crate::timing::Timing;
 pub const BASELINES: [(&str, bool); 2] = [("baseline", false), ("baseline_ahead", true)];
 
 /// Prefetch distance, in keys.
-pub const AHEAD: usize = 128;
+pub const DISTANCE: usize = 128;
 
 /// The baseline: the faster of its two loops.
 pub fn faster(plain: Timing, ahead: Timing) -> Timing {
     Timing { median: plain.median.min(ahead.median), min: plain.min.min(ahead.min), ..plain }
 }
 
-/// A loop of the baseline: loads the line of every hash and ORs it into one, by the widest loads
-/// there are. With `ahead`, lines are prefetched. There must be a block.
+/// A loop of the baseline: loads the line of every hash with the widest available loads, and ORs
+/// the lines together. `ahead` selects prefetching. `blocks` must not be empty.
 pub fn load_lines(blocks: &[Block], hashes: &[u64], ahead: bool) -> u64 {
     assert!(!blocks.is_empty() && u32::try_from(blocks.len()).is_ok());
-    for &hash in hashes.iter().take(if ahead { AHEAD } else { 0 }) {
+    for &hash in hashes.iter().take(if ahead { DISTANCE } else { 0 }) {
         prefetch(line(blocks, hash));
     }
     // SAFETY: `widest` found the instructions; the number of blocks was checked.
@@ -40,13 +40,13 @@ fn widest(ahead: bool) -> Load {
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx512f") {
-            return if ahead { load_avx512::<AHEAD> } else { load_avx512::<0> };
+            return if ahead { load_avx512::<DISTANCE> } else { load_avx512::<0> };
         }
         if std::arch::is_x86_feature_detected!("avx2") {
-            return if ahead { load_avx2::<AHEAD> } else { load_avx2::<0> };
+            return if ahead { load_avx2::<DISTANCE> } else { load_avx2::<0> };
         }
     }
-    if ahead { load::<AHEAD> } else { load::<0> }
+    if ahead { load::<DISTANCE> } else { load::<0> }
 }
 
 /// Where the line of a hash is.
@@ -55,11 +55,11 @@ pub fn line(blocks: &[Block], hash: u64) -> *const Block {
     blocks.as_ptr().wrapping_add(block_index(hash, blocks.len() as u32) as usize)
 }
 
-/// Prefetches the line of the key that is [`AHEAD`] keys after the one at `i`.
+/// Prefetches the line of the key that is [`DISTANCE`] keys after the one at `i`.
 #[inline(always)]
-fn ahead<const AHEAD: usize>(blocks: &[Block], hashes: &[u64], i: usize) {
-    if AHEAD > 0
-        && let Some(&later) = hashes.get(i + AHEAD)
+fn prefetch_next<const DISTANCE: usize>(blocks: &[Block], hashes: &[u64], i: usize) {
+    if DISTANCE > 0
+        && let Some(&later) = hashes.get(i + DISTANCE)
     {
         prefetch(line(blocks, later));
     }
@@ -69,10 +69,10 @@ fn ahead<const AHEAD: usize>(blocks: &[Block], hashes: &[u64], i: usize) {
 ///
 /// `1 <= blocks.len() < 2^32`.
 #[inline(always)]
-unsafe fn load<const AHEAD: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
+unsafe fn load<const DISTANCE: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
     let mut all = [0_u64; 8];
     for (i, &hash) in hashes.iter().enumerate() {
-        ahead::<AHEAD>(blocks, hashes, i);
+        prefetch_next::<DISTANCE>(blocks, hashes, i);
         // SAFETY: `block_index` returns an index below the number of blocks, which is not 0; eight
         // words are as long as a block.
         let words = unsafe { line(blocks, hash).cast::<[u64; 8]>().read_unaligned() };
@@ -88,9 +88,9 @@ unsafe fn load<const AHEAD: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
 /// There is AVX2, and `1 <= blocks.len() < 2^32`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn load_avx2<const AHEAD: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
+unsafe fn load_avx2<const DISTANCE: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
     // SAFETY: the caller's promise about the number of blocks.
-    unsafe { load::<AHEAD>(blocks, hashes) }
+    unsafe { load::<DISTANCE>(blocks, hashes) }
 }
 
 /// # Safety
@@ -98,12 +98,12 @@ unsafe fn load_avx2<const AHEAD: usize>(blocks: &[Block], hashes: &[u64]) -> u64
 /// There is AVX-512, and `1 <= blocks.len() < 2^32`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn load_avx512<const AHEAD: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
+unsafe fn load_avx512<const DISTANCE: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
     use core::arch::x86_64::*;
     // By intrinsics, since the compiler uses registers of half the width.
     let mut all = _mm512_setzero_si512();
     for (i, &hash) in hashes.iter().enumerate() {
-        ahead::<AHEAD>(blocks, hashes, i);
+        prefetch_next::<DISTANCE>(blocks, hashes, i);
         // SAFETY: the index is below the number of blocks.
         all = _mm512_or_si512(all, unsafe { _mm512_loadu_si512(line(blocks, hash).cast()) });
     }

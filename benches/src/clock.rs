@@ -88,14 +88,14 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// A case of the threads of `pool`. Its time is that of the busiest of them and this thread's
-    /// own: the elapsed time if every thread had a core to itself.
+    /// A case that runs on the threads of `pool`. Its time is this thread's own plus that of the
+    /// busiest pool thread: the elapsed time if every thread had its own core.
     pub fn pooled<R>(pool: &'a ThreadPool, keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
         Case::with_setup(Some(pool), keys, |pass| pass, run)
     }
 
-    /// A case of this thread or of a pool's. `run` is given what `setup` makes of the number of the
-    /// pass, which is not timed.
+    /// A case that runs on this thread or on a pool. `setup` converts the number of the pass into
+    /// the argument of `run`, and is not timed.
     pub fn with_setup<T, R>(
         pool: Option<&'a ThreadPool>,
         keys: usize,

@@ -26,7 +26,7 @@ pub struct Report {
     pub bits_per_key: f64,
     /// The compared filters.
     #[serde(default)]
-    pub peers: Vec<About>,
+    pub peers: Vec<Peer>,
     /// Times of the comparison.
     #[serde(default)]
     pub times: Vec<Time>,
@@ -63,7 +63,7 @@ pub struct Machine {
 /// A kind of filter.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct About {
+pub struct Peer {
     /// Its name.
     pub id: String,
     /// Of its package.
@@ -203,9 +203,9 @@ pub struct Table {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// Its name.
+    /// Name of the row.
     pub name: String,
-    /// In the unit that the title names, else nanoseconds per key.
+    /// Time in the unit of the title; without one, in nanoseconds per key.
     pub time: Timing,
     /// The median of the ratios to the first row of the same round.
     #[serde(deserialize_with = "crate::timing::number_or_nan")]
@@ -237,7 +237,7 @@ impl Report {
         Ok(report.map_err(|error| format!("{}: {error}", file.display()))?)
     }
 
-    /// Stores it.
+    /// Writes the report to a file.
     ///
     /// # Errors
     ///

@@ -102,7 +102,7 @@ impl FastLocalBloom {
             // SAFETY: the loop above wrote one place for each item, and there are at most as many
             // items as places.
             let (word, line) = unsafe { prepared.assume_init() };
-            // SAFETY: as in `count_singly`.
+            // SAFETY: `line` returned a pointer to one of `lines`, which are borrowed.
             hits += usize::from(may_match(word, self.probes, unsafe { &*line }));
         }
         hits
@@ -123,7 +123,7 @@ pub fn count_in_all(filters: &[(&[Block], u32)], hashes: &[u64]) -> Option<usize
         }
         hits
     }
-    // SAFETY: AVX2 was found.
+    // SAFETY: `count` is called only if AVX2 is detected.
     std::arch::is_x86_feature_detected!("avx2").then(|| unsafe { count(filters, hashes) })
 }
 
@@ -142,9 +142,9 @@ fn may_match(mut word: u32, probes: u32, line: &Block) -> bool {
         0x3459_b749,
     );
     let (low, high) = line.split_at(32);
-    // SAFETY: 32 bytes, at any alignment.
+    // SAFETY: the first half has 32 bytes, and the load needs no alignment.
     let low = unsafe { _mm256_loadu_si256(low.as_ptr().cast()) };
-    // SAFETY: as above.
+    // SAFETY: the second half has 32 bytes, and the load needs no alignment.
     let high = unsafe { _mm256_loadu_si256(high.as_ptr().cast()) };
     let mut left = probes as i32;
     loop {

@@ -56,7 +56,7 @@ impl Arguments {
     }
 
     /// Whether to measure the table of this name.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn is_requested(&self, name: &str) -> bool {
         self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
     }
 

@@ -93,7 +93,7 @@ impl SplitBlocks {
         let (blocks, _) = self.lines.as_flattened_mut().as_chunks_mut::<32>();
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: there is AVX2.
+            // SAFETY: AVX2 was detected.
             return unsafe { x86::insert(blocks, hashes) };
         }
         let count = blocks.len();
@@ -112,8 +112,8 @@ impl SplitBlocks {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
             let count =
-                if ahead { x86::count::<{ crate::baseline::AHEAD }> } else { x86::count::<0> };
-            // SAFETY: there is AVX2.
+                if ahead { x86::count::<{ crate::baseline::DISTANCE }> } else { x86::count::<0> };
+            // SAFETY: AVX2 was detected.
             return Some(unsafe { count(self.bitset().as_chunks().0, hashes) });
         }
         let _ = (hashes, ahead);
@@ -126,7 +126,7 @@ mod x86 {
     use core::arch::x86_64::*;
 
     use super::{SALTS, index};
-    use crate::baseline::{AHEAD, prefetch};
+    use crate::baseline::{DISTANCE, prefetch};
 
     /// Eight words, within one cache line.
     type Words = [u8; 32];
@@ -136,25 +136,25 @@ mod x86 {
         let (start, count) = (blocks.as_mut_ptr(), blocks.len());
         let block = |hash: u64| start.wrapping_add(index((hash >> 32) as u32, count));
         for (i, &hash) in hashes.iter().enumerate() {
-            if let Some(&later) = hashes.get(i + AHEAD) {
+            if let Some(&later) = hashes.get(i + DISTANCE) {
                 prefetch(block(later));
             }
             let block = block(hash).cast();
             // SAFETY: the index is below the number of blocks, 32 bytes each, borrowed exclusively.
             let words = unsafe { _mm256_loadu_si256(block) };
             let words = _mm256_or_si256(words, mask(hash as u32));
-            // SAFETY: as above.
+            // SAFETY: the same 32 bytes, borrowed exclusively.
             unsafe { _mm256_storeu_si256(block, words) };
         }
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn count<const AHEAD: usize>(blocks: &[Words], hashes: &[u64]) -> usize {
+    pub(super) fn count<const DISTANCE: usize>(blocks: &[Words], hashes: &[u64]) -> usize {
         let block = |high| blocks.as_ptr().wrapping_add(index(high, blocks.len()));
         let mut hits = 0;
         for (i, hash) in hashes.iter().enumerate() {
-            if AHEAD > 0
-                && let Some(&later) = hashes.get(i + AHEAD)
+            if DISTANCE > 0
+                && let Some(&later) = hashes.get(i + DISTANCE)
             {
                 prefetch(block((later >> 32) as u32));
             }
@@ -163,7 +163,7 @@ mod x86 {
             let halves = std::ptr::from_ref(hash).cast::<u32>();
             // SAFETY: the first four bytes of the hash, the low ones on x86.
             let lo = unsafe { halves.read() };
-            // SAFETY: the other four.
+            // SAFETY: the last four bytes of the hash, the high ones on x86.
             let hi = unsafe { halves.wrapping_add(1).read() };
             // SAFETY: the index is below the number of blocks, 32 bytes each.
             let words = unsafe { _mm256_loadu_si256(block(hi).cast()) };
@@ -176,7 +176,7 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn mask(lo: u32) -> __m256i {
-        // SAFETY: eight words.
+        // SAFETY: `SALTS` has eight words, and the load needs no alignment.
         let salts = unsafe { _mm256_loadu_si256(SALTS.as_ptr().cast()) };
         let products = _mm256_mullo_epi32(_mm256_set1_epi32(lo as i32), salts);
         _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32::<27>(products))

@@ -23,7 +23,7 @@ if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}
 
 cargo fmt --check
 cargo clippy --locked --all-targets -- -D warnings
-# The keys are those of the Rust crates.
+# The Rust crates use the same keys.
 cargo test --locked
 
 target=${CARGO_TARGET_DIR:-$PWD/target}

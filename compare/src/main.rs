@@ -34,7 +34,7 @@ struct Arguments {
     #[arg(long, default_value_t = 10.0, value_name = "BITS")]
     bits_per_key: f64,
 
-    /// Write everything measured to this file; what else is in it stays.
+    /// Write all results to this file; its other contents stay.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 

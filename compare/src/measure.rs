@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::peers::{
-    Filled, Item, Kind, MOST, OURS, OURS_AVX2, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, Role, SBBF_RS,
-    empty,
+    Filled, Item, Kind, MAX_BATCH, OURS, OURS_AVX2, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, Role,
+    SBBF_RS, empty,
 };
 
 /// Keys of a call in the tables.
@@ -52,7 +52,7 @@ fn calls(keys: u64, quick: bool) -> Vec<(Section, Mix, usize)> {
     calls.push((Query, Mix::Absent, SHORT));
     let sizes: &[usize] = match quick {
         true => &[1, 8, 32, 128, 1024],
-        false => &[1, 4, 8, 16, 32, 64, 128, 256, 1024, MOST],
+        false => &[1, 4, 8, 16, 32, 64, 128, 256, 1024, MAX_BATCH],
     };
     if [1_000_000, 100_000_000].contains(&keys) {
         calls.extend(sizes.iter().map(|&batch| (Batch, Mix::Absent, batch)));
@@ -72,7 +72,12 @@ const SHORT_ROWS: [&str; 5] = [OURS, OURS_SINGLE, OURS_AVX2, ROCKSDB, ROCKSDB_BA
 
 /// Whether a row is in a table: a way without batches is as fast in any, and only ways whose calls
 /// cost next to nothing are followed in short calls.
-fn has(section: Section, batch: usize, kind: &Kind, (row, in_batches): (&str, bool)) -> bool {
+fn is_measured(
+    section: Section,
+    batch: usize,
+    kind: &Kind,
+    (row, in_batches): (&str, bool),
+) -> bool {
     match section {
         Section::Query => batch == BATCH || in_batches,
         Section::Batch => match kind.role {
@@ -89,10 +94,10 @@ fn has(section: Section, batch: usize, kind: &Kind, (row, in_batches): (&str, bo
 pub(crate) fn look_up(kinds: &[Kind], keys: u64, quick: bool, report: &mut Report) {
     let filters = fill(kinds, keys, quick, report);
     let (bits, times) = (report.bits_per_key, &mut report.times);
-    let (of_keys, of_hashes): (Vec<_>, Vec<_>) = calls(keys, quick)
+    let (key_calls, hash_calls): (Vec<_>, Vec<_>) = calls(keys, quick)
         .into_iter()
         .partition(|(section, ..)| matches!(section, Section::Keys | Section::KeyBatch));
-    for call in of_hashes {
+    for call in hash_calls {
         measure(&filters, keys, call, quick, times);
     }
     drop(filters);
@@ -101,8 +106,8 @@ pub(crate) fn look_up(kinds: &[Kind], keys: u64, quick: bool, report: &mut Repor
     let wanted = kinds.iter().filter(|kind| keys <= 10_000_000 || is_short(kind));
     let list: Vec<Key> = (0..keys).map(key).collect();
     let filters: Filters<'_, Key> =
-        wanted.filter_map(|kind| Some((kind, (kind.of_keys)(&list, bits)?))).collect();
-    for call in of_keys {
+        wanted.filter_map(|kind| Some((kind, (kind.fill_keys)(&list, bits)?))).collect();
+    for call in key_calls {
         measure(&filters, keys, call, quick, times);
     }
 }
@@ -125,7 +130,7 @@ fn fill<'k>(kinds: &'k [Kind], keys: u64, quick: bool, report: &mut Report) -> F
         for (kind, (taken, last)) in kinds.iter().zip(taken.iter_mut().zip(&mut filters)) {
             *last = None;
             let clock = Clock::start();
-            *last = (kind.of_hashes)(&hashes, report.bits_per_key);
+            *last = (kind.fill_hashes)(&hashes, report.bits_per_key);
             taken.push(clock.seconds() * 1e9 / keys as f64);
         }
     }
@@ -160,7 +165,7 @@ fn measure<T: Item>(
     let mut ways = Vec::new();
     for (kind, filter) in filters {
         for (way, &row) in
-            kind.rows.iter().enumerate().filter(|(_, r)| has(section, batch, kind, **r))
+            kind.rows.iter().enumerate().filter(|(_, r)| is_measured(section, batch, kind, **r))
         {
             let count = move |items: &[T]| (filter.count)(way, items);
             if mix == Mix::Present && kind.role != Role::Baseline {
@@ -230,7 +235,7 @@ pub(crate) fn rates(kinds: &[Kind], keys: u64, queries: u64) -> Vec<Rate> {
         eprintln!("  {keys} keys: false positives of {}", kind.id);
         let mut last = 0;
         for bits in BITS {
-            let Some(filter) = (kind.of_hashes)(&hashes, bits) else { continue };
+            let Some(filter) = (kind.fill_hashes)(&hashes, bits) else { continue };
             // One size for all: measured once.
             if std::mem::replace(&mut last, filter.bytes) == filter.bytes {
                 break;

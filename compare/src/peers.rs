@@ -38,7 +38,7 @@ pub(crate) const SPLIT_AHEAD: &str = "split blocks, prefetched 128 keys ahead";
 pub(crate) const SBBF_RS: &str = "sbbf-rs-safe";
 
 /// The most keys of a call.
-pub(crate) const MOST: usize = 4096;
+pub(crate) const MAX_BATCH: usize = 4096;
 
 /// What filters are filled with: hashes, or keys of 16 bytes.
 pub(crate) trait Item: Copy + std::hash::Hash + Send + Sync + 'static {
@@ -135,13 +135,13 @@ pub(crate) fn hits(
         }
         return hits;
     }
-    let mut words = [0; MOST / 64];
+    let mut words = [0; MAX_BATCH / 64];
     let words = &mut words[..keys.div_ceil(64)];
     look_up(words).expect("a word for 64 keys");
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Counts the hits of a call, by the way of this number.
+/// Counts the hits of a call with the method of this number.
 type Count<T> = Box<dyn Fn(usize, &[T]) -> usize + Send + Sync>;
 
 /// A filled filter: the memory of its table, and how to look keys up, each way for a row of its
@@ -158,7 +158,7 @@ fn peer<T>(
     Some(Filled { bytes, count: Box::new(count) })
 }
 
-/// A filter that has nothing but lookups of one key.
+/// A filter that can only look up one key at a time.
 fn single<T>(
     bytes: usize,
     contains: impl Fn(&T) -> bool + Send + Sync + 'static,
@@ -180,8 +180,8 @@ pub(crate) struct Kind {
     /// Rows of the tables, one for each way to look keys up, and whether it gains from keys that
     /// are given at once.
     pub(crate) rows: &'static [(&'static str, bool)],
-    pub(crate) of_hashes: Fill<u64>,
-    pub(crate) of_keys: Fill<Key>,
+    pub(crate) fill_hashes: Fill<u64>,
+    pub(crate) fill_keys: Fill<Key>,
 }
 
 /// The purpose of a kind.
@@ -209,8 +209,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
                 configuration: $configuration,
                 role: Role::$role,
                 rows: &$rows,
-                of_hashes: $fill::<u64>,
-                of_keys: $fill::<Key>,
+                fill_hashes: $fill::<u64>,
+                fill_keys: $fill::<Key>,
             }),*]
         };
     }
@@ -386,7 +386,7 @@ fn ribbon_block<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
 fn pleat<T: Item>(items: &[T], _: f64) -> Option<Filled<T>> {
     let filter = pleat::filter::Ribbon::<7>::from_keys_pleated(&hashes_of(items));
     peer(filter.size_bytes(), move |_, items: &[T]| {
-        let answers = &mut [false; MOST][..items.len()];
+        let answers = &mut [false; MAX_BATCH][..items.len()];
         T::with_hashes(items, |hashes| {
             filter.contains_batch(hashes, answers);
             answers.iter().filter(|&&answer| answer).count()

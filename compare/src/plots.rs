@@ -44,8 +44,8 @@ const LOOKS: [Look; 8] = [
 
 /// The rows of the first picture besides the baseline: this crate, the filters that beat it
 /// somewhere, RocksDB's loop and a classical filter.
-const BY_SIZE: [&str; 5] = [OURS, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD, "fastbloom"];
-const BY_BATCH: [&str; 6] = [OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD];
+const SIZE_CHART: [&str; 5] = [OURS, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD, "fastbloom"];
+const BATCH_CHART: [&str; 6] = [OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD];
 
 /// File names and pictures; those whose figures were not measured are missing.
 pub(crate) fn all(report: &Report) -> Vec<(&'static str, String)> {
@@ -116,7 +116,7 @@ fn sizes(report: &Report) -> Chart {
     let is_shown = |time: &&Time| time.mix == "absent" && time.batch == BATCH;
     let times: Vec<&Time> = report.section(Section::Query).filter(is_shown).collect();
     let by_keys = |time: &Time| time.keys as f64;
-    let mut drawn = lines(&BY_SIZE, &times, by_keys);
+    let mut drawn = lines(&SIZE_CHART, &times, by_keys);
     // The faster of the two loops.
     for mut faster in lines(&[BASELINE], &times, by_keys) {
         for point in &mut faster.points {
@@ -213,7 +213,7 @@ fn batches(report: &Report) -> Chart {
     let from = numbers.iter().copied().find(|&batch| batch > last).unwrap_or(last);
     let panel = |keys: u64| {
         let times: Vec<&Time> = all.iter().copied().filter(|time| time.keys == keys).collect();
-        let drawn = lines(&BY_BATCH, &times, |time| time.batch as f64);
+        let drawn = lines(&BATCH_CHART, &times, |time| time.batch as f64);
         let ticks = numbers.iter().map(|&batch| (batch as f64, batch.to_string())).collect();
         panel(format!("{} keys", counted(keys)), "keys a call", ticks, drawn, 290.0)
     };

@@ -1,18 +1,18 @@
 //! An empty report of the comparison. `benches::results` defines its contents and its format.
 
-use benches::results::{About, Report};
+use benches::results::{Peer, Report};
 
 use crate::peers::Kind;
 
 /// Of these kinds, which want this many bits per key.
 pub(crate) fn empty(kinds: &[Kind], bits_per_key: f64) -> Report {
-    let about = |kind: &Kind| About {
+    let peer = |kind: &Kind| Peer {
         id: kind.id.to_owned(),
         version: kind.package.and_then(version).unwrap_or_default(),
         configuration: kind.configuration.to_owned(),
         rows: kind.rows.iter().map(|(row, _)| (*row).to_owned()).collect(),
     };
-    let peers = kinds.iter().map(about).collect();
+    let peers = kinds.iter().map(peer).collect();
     Report { bits_per_key, peers, ..Report::new(command()) }
 }
 

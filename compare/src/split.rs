@@ -16,8 +16,8 @@ use parquet::bloom_filter::Sbbf;
 use crate::measure::BATCH;
 use crate::peers::{avx2, hits};
 
-/// Bytes of a filter, and values in it: as arrow-rs's benchmark has them, and one far beyond any
-/// cache.
+/// Bytes of a filter, and values in it: the sizes of arrow-rs's benchmark, and one filter far
+/// larger than any cache.
 const SIZES: [(usize, u64); 4] =
     [(128 << 10, 10_000), (2 << 20, 200_000), (32 << 20, 3_000_000), (512 << 20, 48_000_000)];
 
@@ -58,19 +58,19 @@ struct Filters {
     sbbf: Sbbf,
     safe: sbbf_rs_safe::Filter,
     words: Vec<[u32; 8]>,
-    by_hand: SplitBlocks,
+    hand_loop: SplitBlocks,
 }
 
 impl Filters {
     fn new(bytes: usize, values: u64) -> Self {
-        // A copy, since made filters end at 128 MiB.
+        // Opened and copied, because `SplitBlockFilter::new` makes at most 128 MiB.
         let zeros = vec![0; bytes];
         let mut ours = SplitBlockFilter::from_bitset(&zeros)
             .expect("a multiple of 32")
             .to_filter()
             .expect("memory");
         drop(zeros);
-        let mut by_hand = SplitBlocks::new((bytes / 64) as u32).expect("memory");
+        let mut hand_loop = SplitBlocks::new((bytes / 64) as u32).expect("memory");
         let mut safe = sbbf_rs_safe::Filter::new(1, 8 * bytes);
         let mut part = Vec::new();
         for start in (0..values).step_by(BATCH) {
@@ -78,21 +78,21 @@ impl Filters {
             let end = values.min(start + BATCH as u64);
             part.extend((start..end).map(|i| hash_value(key(i))));
             ours.insert_hashes(&part);
-            by_hand.insert_hashes(&part);
+            hand_loop.insert_hashes(&part);
             part.iter().for_each(|&hash| _ = safe.insert_hash(hash));
         }
         let bitset = ours.blocks().as_flattened();
-        assert!(by_hand.bitset() == bitset && safe.as_bytes() == bitset);
+        assert!(hand_loop.bitset() == bitset && safe.as_bytes() == bitset);
         let (sbbf, words) = (Sbbf::new(bitset), words(ours.blocks()));
         let ours = kernels().map(|(row, kernel)| (row, ours.clone().with_kernel(kernel)));
-        Filters { ours: ours.collect(), sbbf, safe, words, by_hand }
+        Filters { ours: ours.collect(), sbbf, safe, words, hand_loop }
     }
 }
 
 /// The other rows of the tables.
 const OURS_AVX2: &str = "blocked-bloom-split, AVX2";
 const LOOP: &str = "AVX2 loop by hand";
-const AHEAD: &str = "AVX2 loop by hand, prefetching";
+const HAND_LOOP_PREFETCHING: &str = "AVX2 loop by hand, prefetching";
 
 /// Rows before they are timed. The others are compared with the first.
 type Rows<'a> = Vec<(&'static str, Case<'a>)>;
@@ -126,7 +126,7 @@ fn lines(ways: Rows<'_>, schedule: Schedule) -> Vec<Line> {
 
 /// Hash given, one value a call.
 fn singles<'a>(filters: &'a Filters, queries: &'a [u64]) -> Rows<'a> {
-    let (words, safe, by_hand) = (&filters.words, &filters.safe, &filters.by_hand);
+    let (words, safe, hand_loop) = (&filters.words, &filters.safe, &filters.hand_loop);
     let count = move |part: &[u64]| part.iter().filter(|&&h| scalar(words, h)).count();
     let mut ways = vec![(SBBF_LOOP, Case::batches(queries, PASS, PASS, count))];
     for (row, filter) in &filters.ours {
@@ -144,8 +144,8 @@ fn singles<'a>(filters: &'a Filters, queries: &'a [u64]) -> Rows<'a> {
     }
     let count = move |part: &[u64]| part.iter().filter(|&&h| safe.contains_hash(h)).count();
     ways.push((SAFE, Case::batches(queries, PASS, PASS, count)));
-    if by_hand.count_hits(&[], false).is_some() {
-        let count = move |part: &[u64]| by_hand.count_hits(part, false);
+    if hand_loop.count_hits(&[], false).is_some() {
+        let count = move |part: &[u64]| hand_loop.count_hits(part, false);
         ways.push((LOOP, Case::batches(queries, PASS, PASS, count)));
     }
     ways
@@ -153,7 +153,7 @@ fn singles<'a>(filters: &'a Filters, queries: &'a [u64]) -> Rows<'a> {
 
 /// Hash given, 1,024 values a call.
 fn batches<'a>(filters: &'a Filters, queries: &'a [u64]) -> Rows<'a> {
-    let (words, by_hand) = (&filters.words, &filters.by_hand);
+    let (words, hand_loop) = (&filters.words, &filters.hand_loop);
     let count = move |part: &[u64]| part.iter().filter(|&&h| scalar(words, h)).count();
     let mut ways = vec![(SBBF_LOOP, Case::batches(queries, PASS, BATCH, count))];
     for (row, filter) in &filters.ours {
@@ -162,9 +162,9 @@ fn batches<'a>(filters: &'a Filters, queries: &'a [u64]) -> Rows<'a> {
             move |part: &[u64]| hits(part.len(), |words| filter.contains_hashes_into(part, words));
         ways.push((*row, Case::batches(queries, PASS, BATCH, count)));
     }
-    if by_hand.count_hits(&[], false).is_some() {
-        let count = move |part: &[u64]| by_hand.count_hits(part, true);
-        ways.push((AHEAD, Case::batches(queries, PASS, BATCH, count)));
+    if hand_loop.count_hits(&[], false).is_some() {
+        let count = move |part: &[u64]| hand_loop.count_hits(part, true);
+        ways.push((HAND_LOOP_PREFETCHING, Case::batches(queries, PASS, BATCH, count)));
     }
     ways
 }
@@ -327,12 +327,12 @@ pub(crate) fn measure(quick: bool, machine: &Machine) -> (String, Vec<Table>) {
         for (mix, name) in [(Mix::Absent, ", miss"), (Mix::Present, ", hit")] {
             let list: Vec<Key> = (0..8 * PASS as u64).map(|i| key(mix.number(values, i))).collect();
             let hashes: Vec<u64> = list.iter().map(hash_value).collect();
-            let of_keys = |batch| keys(&filters, &list, batch);
+            let key_case = |batch| keys(&filters, &list, batch);
             let [one, many] = [singles(&filters, &hashes), batches(&filters, &hashes)];
             tables.add(bytes, "hash given, one a call", name, one, schedule(quick));
             tables.add(bytes, "hash given, 1024 a call", name, many, schedule(quick));
-            tables.add(bytes, "16-byte keys, one a call", name, of_keys(1), schedule(quick));
-            tables.add(bytes, "16-byte keys, 1024 a call", name, of_keys(BATCH), schedule(quick));
+            tables.add(bytes, "16-byte keys, one a call", name, key_case(1), schedule(quick));
+            tables.add(bytes, "16-byte keys, 1024 a call", name, key_case(BATCH), schedule(quick));
         }
         // The values of the filter; added to the largest one, others than it has.
         let numbers = if is_large { values..values + (1 << 22) } else { 0..values.min(1_000_000) };

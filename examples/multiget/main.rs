@@ -1,138 +1,184 @@
-//! Looks up keys in the table files of a small engine, with and without filters, and checks every
-//! answer.
+//! A small LSM engine, and a program that checks every answer of it.
 //!
-//! Flushes dictionary words to tables that each cover the whole key range, like the newest runs of
-//! an LSM tree. A third of the words are held out, so that absent keys look like stored ones. Then
-//! scans directories of file paths, using filters with and without prefixes. After a wrong answer,
-//! the exit status is non-zero.
+//! The keys are file paths. The program sets values, deletes keys and whole directories, and does
+//! the same in a `BTreeMap`. Then it opens the engine again, compares all lookups and scans with
+//! the map, once with filters, once without, and once with a damaged filter, and counts the blocks
+//! that were read. After a wrong answer, the exit status is non-zero.
 //!
 //! ```text
 //! cargo run --release -p multiget
 //! ```
+//!
+//! `engine.rs` has the read and write paths, `table.rs` the table files, `memtable.rs` the newest
+//! changes and their log, `record.rs` the stored form of entries.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
-mod lookup;
-mod scans;
+mod engine;
+mod memtable;
+mod record;
 mod table;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHasher, Sizing};
+use blocked_bloom::{FilterOptions, KeyHasher, PrefixExtractor, Sizing};
 
-use crate::lookup::{Answers, get_each, multi_get};
-use crate::table::{Table, flush};
+use crate::engine::Engine;
 
-const TABLES: usize = 8;
-
-/// Rounds of all read paths, interleaved so that noise affects all equally; times are medians.
-/// Debug builds only check the answers.
-const ROUNDS: usize = if cfg!(debug_assertions) { 1 } else { 5 };
-
-type ReadPath<'a> = (&'static str, Box<dyn Fn() -> io::Result<Answers<'a>> + 'a>);
+/// Writes per key. The later ones replace values or delete keys.
+const WRITES: usize = 3;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // All settings of the filters are here. Code that builds, opens or queries filters takes them
-    // from these options.
-    let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-    let (hasher, key_hash) = (options.hasher()?, options.key_hash());
+    // A scan lists a directory such as /usr/share/doc/bash/.
+    let rule = PrefixExtractor::delimiter(b'/', 5);
+    let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(rule.clone());
     let folder = tempfile::tempdir()?;
-    eprintln!("flushing {TABLES} tables to {}", folder.path().display());
-    let lines = fixture("words.txt")?;
-    let mut words: Vec<&[u8]> = lines.lines().map(str::as_bytes).collect();
-    shuffle(&mut words);
-    let (held_out, stored) = words.split_at(words.len() / 3);
+    let folder = folder.path();
+    let paths = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/keys/paths.txt");
+    let paths = fs::read_to_string(paths)?;
+    let keys: Vec<&[u8]> = paths.lines().map(str::as_bytes).collect();
 
-    let (mut tables, mut truth) = (Vec::new(), HashMap::new());
-    for i in 0..TABLES {
-        let mut run: Vec<_> = stored.iter().skip(i).step_by(TABLES).copied().collect();
-        run.sort_unstable();
-        let values: Vec<[u8; 8]> = run.iter().map(|key| hasher.hash(key).to_le_bytes()).collect();
-        let path = folder.path().join(format!("{i}.table"));
-        flush(&path, run.iter().zip(&values), &options)?;
-        tables.push(Table::open(&path, key_hash)?);
-        truth.extend(run.into_iter().zip(values));
+    eprintln!("writing {} changes of {} keys", WRITES * keys.len(), keys.len());
+    let mut expected = BTreeMap::new();
+    write(Engine::open(folder, options.clone())?, &keys, &rule, &mut expected)?;
+
+    // Recovery: the engine's tables and log, opened again.
+    let mut engine = Engine::open(folder, options.clone())?;
+    let (mut tables, mut bytes, mut passed) = (0, 0, 0);
+    let absent: Vec<_> = keys.iter().map(|key| [key, &b".absent"[..]].concat()).collect();
+    for table in engine.tables() {
+        (tables, bytes) = (tables + 1, bytes + table.filter.params().stored_bytes());
+        passed += absent.iter().filter(|key| table.filter.contains(key)).count();
     }
-    let (mut passed, mut predicted, mut hits) = (0, 0.0, Bitmask::new());
-    for table in &tables {
-        table.filter.contains_batch(held_out, &mut hits);
-        passed += hits.count_hits();
-        predicted += table.filter.expected_false_positive_rate() / TABLES as f64;
-    }
-    let bytes: u64 = tables.iter().map(|table| table.filter.params().stored_bytes()).sum();
     println!(
-        "{} words in {TABLES} tables, filters of {:.2} bits per word, kernel {}",
-        stored.len(),
-        8.0 * bytes as f64 / stored.len() as f64,
-        tables[0].filter.kernel()
+        "{} keys in {tables} tables, {bytes} bytes of filters, of which absent keys pass {:.2} %",
+        expected.len(),
+        100.0 * passed as f64 / (tables * absent.len()) as f64
     );
-    let measured = 100.0 * passed as f64 / (TABLES * held_out.len()) as f64;
-    println!("absent words pass {measured:.3} % of filters, predicted {:.3} %", 100.0 * predicted);
+    let prefixes: BTreeSet<&[u8]> = keys.iter().filter_map(|key| rule.prefix(key)).collect();
+    let check = Check { keys: &keys, absent: &absent, prefixes: &prefixes, expected: &expected };
+    println!("\n{:<24}{:>20}{:>20}{:>20}", "blocks read (ns each) by", "get", "MultiGet", "scan");
+    let with_filters = check.run("filters", &engine)?;
 
-    // Look up as many absent words as stored ones.
-    let of_both = held_out.iter().cycle().zip(stored.iter().cycle()).take(words.len());
-    let mut lookups: Vec<&[u8]> = of_both.flat_map(|(absent, stored)| [*absent, *stored]).collect();
-    shuffle(&mut lookups);
-    let bare: Vec<Table> = tables.iter().map(Table::to_unfiltered).collect();
-    let (tables, bare, keys) = (&tables[..], &bare[..], &lookups[..]);
-    let prefetch = |table: &Table, hash| table.filter.prefetch_hash(hash);
-    let opened = |table: &Table, hash| table.filter.contains_hash(hash);
-    // An engine that keeps filters as bytes in a block cache need not open one for a single lookup.
-    let fetched =
-        |table: &Table, hash| BloomFilter::contains_hash_in(table.filter_bytes(), key_hash, hash);
-    let each = || get_each(tables, hasher, keys, prefetch, opened);
-    let each_in_bytes = || get_each(tables, hasher, keys, |_, _| (), fetched);
-    let ways: [ReadPath<'_>; 4] = [
-        ("MultiGet of 128", Box::new(|| multi_get(tables, hasher, keys))),
-        ("one key a call", Box::new(each)),
-        ("one key a call, no filter kept open", Box::new(each_in_bytes)),
-        ("MultiGet of 128, no filter", Box::new(|| multi_get(bare, hasher, keys))),
-    ];
-    let (mut wrong, mut reads, mut times) = (0, [0; 4], [const { Vec::new() }; 4]);
-    for round in 1..=ROUNDS {
-        eprintln!("{} lookups in {} ways, round {round} of {ROUNDS}", keys.len(), ways.len());
-        for (i, (_, look_up)) in ways.iter().enumerate() {
-            let start = Instant::now();
-            let answers = look_up()?;
-            times[i].push(start.elapsed().as_nanos() / keys.len() as u128);
-            reads[i] = answers.block_reads;
-            let is_wrong =
-                |(key, value): &(_, &Option<&[u8]>)| truth.get(*key).map(|v| &v[..]) != **value;
-            wrong += keys.iter().zip(&answers.values).filter(is_wrong).count();
-        }
+    // One bit of the largest filter is damaged on disk. Its table is read more often, and answers
+    // stay right.
+    let largest = engine.tables().max_by_key(|table| table.filter.params().stored_bytes());
+    let largest = largest.ok_or("no table")?;
+    let (path, filter) = (largest.path().to_owned(), largest.filter_range());
+    let intact = fs::read(&path)?;
+    let mut table = intact.clone();
+    table[filter.start + 100] ^= 1;
+    drop(engine);
+    replace(&path, &table)?;
+    engine = Engine::open(folder, options.clone())?;
+    let damaged = check.run("a damaged filter", &engine)?;
+    drop(engine);
+    replace(&path, &intact)?;
+
+    engine = Engine::open(folder, options)?;
+    engine.drop_filters();
+    let without = check.run("no filters", &engine)?;
+    if !(with_filters < damaged && damaged < without) {
+        return Err(format!("blocks read: {with_filters}, {damaged}, {without}").into());
     }
-    println!("\n{:<36}{:>12}{:>15}", "lookups, half of absent words", "block reads", "ns each");
-    for (((name, _), reads_of), times) in ways.iter().zip(reads).zip(&mut times) {
-        times.sort_unstable();
-        let skips_none = reads_of == reads[3];
-        let why = if skips_none { "   skips no table: nothing says what is absent" } else { "" };
-        println!("{name:<36}{reads_of:>12}{:>15}{why}", times[ROUNDS / 2]);
-    }
-    wrong += scans::report(folder.path(), &options)?;
-    if wrong > 0 {
-        return Err(format!("{wrong} wrong answers").into());
-    }
-    let fewer = reads[3] as f64 / reads[0] as f64;
     println!(
-        "\n{fewer:.0} times fewer block reads by {bytes} bytes of filters, every answer right"
+        "\nevery answer was right; filters saved {:.0} % of the block reads",
+        100.0 * (without - with_filters) as f64 / without as f64
     );
     Ok(())
 }
 
-/// Reads one of the repository's key files, with one key per line.
-fn fixture(name: &str) -> io::Result<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/keys").join(name);
-    fs::read_to_string(path)
+/// Sets and deletes keys in an order that looks random, in the engine and in the map.
+fn write<'k>(
+    mut engine: Engine,
+    keys: &[&'k [u8]],
+    rule: &PrefixExtractor,
+    expected: &mut BTreeMap<&'k [u8], Vec<u8>>,
+) -> io::Result<()> {
+    for i in 0..WRITES * keys.len() {
+        let random = random(i);
+        let key = keys[random as usize % keys.len()];
+        match (random >> 32) % 1_000 {
+            // The keys of a directory, or all later ones where a path has none.
+            0 => {
+                let start = rule.prefix(key).unwrap_or(key);
+                let end = [start, &[0xff]].concat();
+                engine.delete_range(start, &end)?;
+                expected.retain(|key, _| *key < start || **key >= end[..]);
+            }
+            1..300 => {
+                engine.write(key, None)?;
+                expected.remove(key);
+            }
+            _ => {
+                let value = i.to_string().into_bytes();
+                engine.write(key, Some(&value))?;
+                expected.insert(key, value);
+            }
+        }
+    }
+    Ok(())
 }
 
-/// Shuffles into the same pseudo-random order in every run.
-fn shuffle<T>(items: &mut [T]) {
-    for i in (1..items.len()).rev() {
-        let random = KeyHasher::default().hash((i as u64).to_le_bytes());
-        items.swap(i, (random % (i as u64 + 1)) as usize);
+/// The lookups, and what their answers must be.
+struct Check<'a> {
+    keys: &'a [&'a [u8]],
+    absent: &'a [Vec<u8>],
+    prefixes: &'a BTreeSet<&'a [u8]>,
+    expected: &'a BTreeMap<&'a [u8], Vec<u8>>,
+}
+
+impl Check<'_> {
+    /// Looks up everything, and prints and returns the number of blocks that were read.
+    fn run(&self, name: &str, engine: &Engine) -> Result<u64, Box<dyn Error>> {
+        // As many keys that were never written as others.
+        let both = self.keys.iter().zip(self.absent).flat_map(|(key, absent)| [*key, absent]);
+        let keys: Vec<&[u8]> = both.collect();
+        let mut wrong = 0;
+        let (mut single, mut batched, mut scanned) = (0, 0, 0);
+        let start = Instant::now();
+        for key in &keys {
+            let found = engine.get(key, &mut single)?;
+            wrong += usize::from(found != self.expected.get(key).map(|value| &value[..]));
+        }
+        let get = start.elapsed().as_nanos() / keys.len() as u128;
+        let start = Instant::now();
+        let found = engine.multi_get(&keys, &mut batched)?;
+        let multi_get = start.elapsed().as_nanos() / keys.len() as u128;
+        for (key, found) in keys.iter().zip(found) {
+            wrong += usize::from(found != self.expected.get(key).map(|value| &value[..]));
+        }
+        let start = Instant::now();
+        for prefix in self.prefixes {
+            let found = engine.scan(prefix, &mut scanned)?;
+            let expected = self.expected.range(*prefix..);
+            let expected = expected.take_while(|(key, _)| key.starts_with(prefix));
+            let is_equal = found.into_iter().eq(expected.map(|(key, value)| (*key, &value[..])));
+            wrong += usize::from(!is_equal);
+        }
+        let scan = start.elapsed().as_nanos() / self.prefixes.len() as u128;
+        let cells = [(single, get), (batched, multi_get), (scanned, scan)];
+        let cells = cells.map(|(blocks, time)| format!("{:>20}", format!("{blocks} ({time})")));
+        println!("{name:<24}{}", cells.concat());
+        match wrong {
+            0 => Ok(single + batched + scanned),
+            _ => Err(format!("{wrong} wrong answers with {name}").into()),
+        }
     }
+}
+
+/// Replaces a file as a whole, since a mapped one must not change.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    fs::write(&temporary, bytes)?;
+    fs::rename(temporary, path)
+}
+
+/// The same numbers in every run.
+fn random(i: usize) -> u64 {
+    KeyHasher::default().hash((i as u64).to_le_bytes())
 }

@@ -226,10 +226,13 @@ fuzz_target!(|input: Input| {
     assert_eq!(len, added.len() as u64);
     let predicted = one_by_one.params();
     let filter = one_by_one.finish();
-    assert_eq!(predicted, filter.as_ref().map(|filter| filter.params()).map_err(|error| *error));
-    let Ok(filter) = filter else {
-        return;
+    let filter = match filter {
+        // Only the finished filter shows that it passes most absent keys.
+        Err(BuildError::MemoryLimit { .. }) if input.expected_items.is_some() => return,
+        Err(error) => return assert_eq!(predicted, Err(error)),
+        Ok(filter) => filter,
     };
+    assert_eq!(predicted, Ok(filter.params()));
     let params = filter.params();
     assert_eq!(filter.keys_inserted(), len);
     if params.is_pass_all() {

@@ -124,8 +124,8 @@ fuzz_target!(|input: &[u8]| {
     let [flags, probes, length, rest @ ..] = input else { return };
     let layout = Layout::ALL[usize::from(flags / 2) % 3];
     let (material, file) = rest.split_at(usize::from(*length).min(rest.len()));
-    // The pieces of the material are keys: of every short length, and enough for every stage of a
-    // batch.
+    // The keys are pieces of the input: of every short length, and enough of them for every stage
+    // of a batch.
     let keys: Vec<&[u8]> = (0..=material.len()).map(|end| &material[end / 2..end]).collect();
     check(file, layout, &keys);
 

@@ -1,13 +1,13 @@
-//! Property: any bytes are either no compact filter, and every lookup in them is "maybe" unless
-//! they have the length of a full one, or one on which lookups with and without opening agree with
-//! a naive reader of the document, and which is written again as those bytes. No bytes open in both
-//! forms.
+//! Property: if bytes open as a compact filter, lookups with and without opening agree with a naive
+//! reader of the document, and writing the filter again returns the same bytes. Lookups in all
+//! other bytes answer "maybe", unless the bytes have the length of a full filter. No bytes open in
+//! both forms.
 #![no_main]
 
 use blocked_bloom::{Bitmask, BloomFilter, Kernel, KeyHash, KeyHasher};
 use libfuzzer_sys::fuzz_target;
 
-/// The document, read bit by bit; none if the bytes are no compact filter.
+/// The document, read bit by bit; `None` if the bytes are not a compact filter.
 struct Naive<'a> {
     blocks: &'a [u8],
     probes: u32,

@@ -1,11 +1,17 @@
-//! Property: a rule gives a scan the prefix that every key of the scan has, or none; and a filter
-//! never says "absent" about a scan that would find a key. Rules are read by their definition, a
+//! Property: the prefix that a rule returns for a scan is the prefix of every key of the scan, and
+//! every key of a range has one of the prefixes that the rule returns for the range. A filter never
+//! answers "absent" for a scan or a range that contains a key. Rules are read by their definition, a
 //! byte at a time. What cannot be added to the finished filter, a key or hash without its prefix,
 //! is an error that changes nothing.
 #![no_main]
 
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::ops::RangeBounds;
+
 use arbitrary::Arbitrary;
-use blocked_bloom::{AtomicBloomFilter, Filter, FilterOptions, KeyError, PrefixExtractor, Sizing};
+use blocked_bloom::{
+    AtomicBloomFilter, Filter, FilterOptions, KeyError, PrefixExtractor, RangePrefixes, Sizing,
+};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug, Clone, Copy)]
@@ -21,6 +27,9 @@ struct Input {
     second_rule: Rule,
     keys: Vec<Vec<u8>>,
     starts: Vec<Vec<u8>>,
+    /// Bounds of ranges, as the places of two starts or keys and the kinds of the bounds.
+    ranges: Vec<(u8, u8, u8)>,
+    keys_have_prefix: bool,
     only_prefixes: bool,
     name: String,
 }
@@ -108,6 +117,42 @@ fuzz_target!(|input: Input| {
         if other != rule {
             assert!(filter.contains_prefix(&other, start), "a rule it was not built with");
         }
+    }
+    let asked = match input.keys_have_prefix {
+        true if input.keys.iter().all(|key| rule.prefix(key).is_some()) => {
+            rule.clone().assume_keys_have_prefix()
+        }
+        _ => rule.clone(),
+    };
+    let strings: Vec<&[u8]> = input.starts.iter().chain(&input.keys).map(Vec::as_slice).collect();
+    for (low, high, kinds) in input.ranges.iter().filter(|_| !strings.is_empty()) {
+        let bound = |place: &u8, kind: u8| match kind % 3 {
+            0 => Included(strings[usize::from(*place) % strings.len()]),
+            1 => Excluded(strings[usize::from(*place) % strings.len()]),
+            _ => Unbounded,
+        };
+        let (lower, upper) = (bound(low, *kinds), bound(high, kinds / 3));
+        let prefixes = asked.range_prefixes(lower, upper);
+        let mut keys = input.keys.iter().filter(|key| (lower, upper).contains(&key[..]));
+        let is_known = |key: &Vec<u8>| match &prefixes {
+            RangePrefixes::Unknown => true,
+            RangePrefixes::Empty => false,
+            RangePrefixes::Prefixes(prefixes) => {
+                asked.prefix(key).is_some_and(|prefix| prefixes.iter().any(|p| p == prefix))
+            }
+        };
+        assert!(keys.clone().all(is_known), "{rule}: {lower:?} to {upper:?} is {prefixes:?}");
+        let maybe = filter.contains_range(&asked, lower, upper);
+        assert!(maybe || keys.next().is_none(), "{rule}: {lower:?} to {upper:?} is lost");
+        let singly = match &prefixes {
+            RangePrefixes::Unknown => true,
+            RangePrefixes::Empty => false,
+            RangePrefixes::Prefixes(prefixes) => {
+                assert!(prefixes.is_sorted() && (1..=256).contains(&prefixes.len()));
+                prefixes.iter().any(|prefix| filter.prefixes(&rule).contains(prefix))
+            }
+        };
+        assert_eq!(maybe, singly);
     }
     assert!(input.keys.iter().all(|key| filter.contains(key)));
     if input.only_prefixes {

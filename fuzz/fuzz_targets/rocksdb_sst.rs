@@ -79,10 +79,10 @@ fn answers<D: AsRef<[u8]>>(filter: &SstFilter<D>, keys: &[Vec<u8>]) -> Vec<(bool
         .collect()
 }
 
-/// A file whose checksums fit, of arbitrary properties and blocks.
+/// A file of arbitrary properties and blocks, with correct checksums.
 fn assemble(input: &[u8]) -> Vec<u8> {
     let Some((&flags, mut rest)) = input.split_first() else { return Vec::new() };
-    // A byte that says how long a piece is, and the piece.
+    // A length of one byte, followed by the piece.
     let mut piece = || {
         let Some((&length, after)) = rest.split_first() else { return &[][..] };
         let (piece, left) = after.split_at(usize::from(length).min(after.len()));

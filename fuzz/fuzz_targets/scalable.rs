@@ -108,9 +108,9 @@ fuzz_target!(|input: Input| {
     };
     assert_eq!(options == shaped, (2..=16).contains(&growth));
     let shaped = options.with_tightening(tightening).build();
-    let in_range = (0.05..=0.95).contains(&tightening);
+    let is_valid = (0.05..=0.95).contains(&tightening);
     let error = ScalableError::TighteningOutOfRange { tightening };
-    assert_eq!(shaped.as_ref().err() == Some(&error), !in_range);
+    assert_eq!(shaped.as_ref().err() == Some(&error), !is_valid);
     let filter = shaped.or_else(|_| options.build()).unwrap();
     let kernels: Vec<Kernel> = Kernel::supported().collect();
     let kernel = kernels[usize::from(input.kernel) % kernels.len()];

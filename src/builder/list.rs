@@ -6,8 +6,8 @@ use super::verify::{self, Found};
 use super::{BloomFilterBuilder, CHUNK, EagerFilter, SMALLEST_CHUNK, empty, insert};
 use crate::buffer::AllocError;
 use crate::filter::BuildError;
+use crate::hash::KeyHash;
 use crate::threads::Threads;
-use crate::unmixed::check_mixed;
 
 impl BloomFilterBuilder {
     #[cold]
@@ -73,7 +73,6 @@ impl BloomFilterBuilder {
         };
         let sized_for = self.len().max(expected);
         let params = self.options.params(sized_for)?;
-        check_mixed(self.options.key_hash(), &self.chunks)?;
         let filter = empty(&self.options, params, Threads::One)?;
         // The largest chunk becomes the first one, which collects the hashes of the next flush. The
         // last chunk may be tiny, since it has only the remaining bytes of the limit.
@@ -82,7 +81,8 @@ impl BloomFilterBuilder {
             Some((largest, _)) => self.chunks.swap(0, largest),
             None => self.add_chunk(SMALLEST_CHUNK)?,
         }
-        self.filling = Some(EagerFilter { filter, sized_for, found: Found::default() });
+        let (found, sample) = (Found::default(), Vec::new());
+        self.filling = Some(EagerFilter { filter, sized_for, found, sample, stride: 16 });
         self.flush(Threads::One)
     }
 
@@ -92,6 +92,18 @@ impl BloomFilterBuilder {
         insert(&mut filling.filter, &mut self.chunks, threads)?;
         let found = verify::look_up_all(&filling.filter, &self.chunks, threads);
         filling.found = filling.found.add(found);
+        if let KeyHash::Caller { .. } = self.options.key_hash() {
+            let sample = &mut filling.sample;
+            sample.extend(self.chunks.iter().flatten().step_by(filling.stride));
+            while sample.len() > 8_192 {
+                let mut is_kept = false;
+                sample.retain(|_| {
+                    is_kept = !is_kept;
+                    is_kept
+                });
+                filling.stride *= 2;
+            }
+        }
         self.chunks.truncate(1);
         self.chunks.iter_mut().for_each(Vec::clear);
         Ok(())

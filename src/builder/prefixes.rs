@@ -16,7 +16,7 @@ pub(super) fn hashes(options: &FilterOptions, hasher: KeyHasher, key: &[u8]) -> 
 
 impl BloomFilterBuilder {
     /// Inserts a key and its prefix, each unless it equals its predecessor. For engines that
-    /// already have the prefix, or that need more than the key to determine it.
+    /// already have the prefix.
     ///
     /// The prefix must be the one that the options' extractor returns, which
     /// [`insert`](Self::insert) uses; builds with debug assertions check that. A scan looks up

@@ -1,6 +1,7 @@
 //! Lookups, for any storage of the blocks.
 
 use core::mem::MaybeUninit;
+use core::ops::Bound;
 
 use super::parts::Blocks;
 use super::{BloomFilter, Filter};
@@ -8,7 +9,7 @@ use crate::batch::{LengthError, check_words, look_up};
 use crate::bitmask::{self, Bitmask};
 use crate::hash::{HashKeys, Key, KeyHash, KeyHasher, hash_each};
 use crate::kernel::{FAR, GROUP, Kernel, Prefetch, PrefetchPlan, prefetch_block};
-use crate::prefix::PrefixExtractor;
+use crate::prefix::{MAX_PREFIXES, PrefixExtractor, RangePrefixes};
 use crate::probe::{self, Block};
 use crate::stored::full_block;
 
@@ -182,6 +183,49 @@ impl<D: Blocks> BloomFilter<D> {
     pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl Key) -> bool {
         let prefix = extractor.scan_prefix(start.as_ref());
         prefix.is_none_or(|prefix| self.prefixes(extractor).contains(prefix))
+    }
+
+    /// Whether a key between two bounds may be present. If not, a scan of the range finds nothing.
+    ///
+    /// Looks up the prefixes that [`PrefixExtractor::range_prefixes`] returns, as one batch. Returns
+    /// true if they are unknown, if the filter holds no prefixes by this rule, or if the caller
+    /// supplies the hashes. Returns false for an empty or reversed range.
+    ///
+    /// Cost: that of `range_prefixes`, then one hash and one cache line per prefix, at most 256.
+    ///
+    /// ```
+    /// use std::ops::Bound::{Excluded, Included};
+    /// use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
+    /// let rule = PrefixExtractor::fixed(4);
+    /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0)).with_prefixes(rule.clone());
+    /// let mut builder = options.builder();
+    /// builder.extend(["id07/apple", "id33/plum"])?;
+    /// let filter = builder.finish()?;
+    ///
+    /// let range = |lower: &'static str, upper: &'static str| {
+    ///     let (lower, upper) = (Included(lower.as_bytes()), Excluded(upper.as_bytes()));
+    ///     filter.contains_range(&rule, lower, upper)
+    /// };
+    /// assert!(range("id06/x", "id07/b"));
+    /// assert!(!range("id34", "id37"));
+    /// assert!(range("id34", "id41"), "four bytes do not suffice for these keys: \"maybe\"");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_range(
+        &self,
+        extractor: &PrefixExtractor,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> bool {
+        let prefixes = match extractor.range_prefixes(lower, upper) {
+            RangePrefixes::Unknown => return true,
+            RangePrefixes::Empty => return false,
+            RangePrefixes::Prefixes(prefixes) => prefixes,
+        };
+        let mut words = [0; MAX_PREFIXES / 64];
+        let used = &mut words[..prefixes.len().div_ceil(64)];
+        self.prefixes(extractor).look_up_keys(&prefixes, used, KeyHasher::bytes);
+        words != [0; MAX_PREFIXES / 64]
     }
 
     /// Looks up every start like [`contains_prefix`](Self::contains_prefix). `hits` has one bit per

@@ -181,6 +181,11 @@ macro_rules! filter_for_pointers {
             fn hash_key(&self, key: &[u8]) -> Option<u64> {
                 (**self).hash_key(key)
             }
+
+            #[inline]
+            fn contains_key(&self, key: &[u8]) -> bool {
+                (**self).contains_key(key)
+            }
         }
     )*};
 }

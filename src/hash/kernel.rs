@@ -164,7 +164,7 @@ impl Vectors {
             #[cfg(target_arch = "x86_64")]
             (InstructionSet::Avx512, 4) => {
                 // SAFETY: a `Kernel` with AVX-512 exists only after detection; the assertion above
-                // makes the numbers of keys and hashes equal.
+                // ensures equal numbers of keys and hashes.
                 unsafe { avx512::integers::<4>(bytes.as_chunks().0, seed, hashes) };
                 true
             }

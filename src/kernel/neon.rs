@@ -107,7 +107,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
             let first = &POWERS[8 * round..][..8];
             // SAFETY: reads the first four words of a slice of eight.
             powers[0] = unsafe { vld1q_u32(first.as_ptr()) };
-            // SAFETY: reads the other four.
+            // SAFETY: reads the last four words of a slice of eight.
             powers[1] = unsafe { vld1q_u32(first[4..].as_ptr()) };
             let used: [u8; 16] =
                 core::array::from_fn(|lane| u8::from(8 * round + lane % 8 < probes as usize));
@@ -138,8 +138,8 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     #[target_feature(enable = "neon")]
     fn test_pair(&self, hashes: [u64; 2]) -> uint8x16_t {
         let (first, second) = (self.line(hashes[0]), self.line(hashes[1]));
-        // The second and the last 32-bit lane are the high halves. SAFETY: reads the two hashes of
-        // an array.
+        // The second and the last 32-bit lane are the high halves.
+        // SAFETY: reads the two hashes of an array.
         let halves = vreinterpretq_u32_u64(unsafe { vld1q_u64(hashes.as_ptr()) });
         let mut missing = vdupq_n_u8(0);
         for (powers, &ones) in self.powers.iter().zip(&self.ones) {

@@ -165,7 +165,7 @@ pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const 
                 // SAFETY: SSE is part of x86-64, and a prefetch accepts any address: it never
                 // faults and reads nothing into the program.
                 1 => unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) },
-                // SAFETY: as above: SSE is part of x86-64, and any address is accepted.
+                // SAFETY: SSE is part of x86-64, and a prefetch accepts any address.
                 _ => unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) },
             }
         }

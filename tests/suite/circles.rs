@@ -25,8 +25,9 @@ fn crates() -> Vec<String> {
 /// The code of a file before its unit tests, without comments.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
-    let code = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
-    code.map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
+    // What follows an annotation of one item is code like any other.
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+    code.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
 /// The first names of paths from the crate's root, those in braces too.

@@ -101,7 +101,8 @@ fn repeated_keys_at_every_distance() {
     }
 }
 
-/// Finds a comparison of fewer bits than a key sets: all of its bits except one were set.
+/// All bits of a key except one are set. A kernel that compares fewer bits than the key has would
+/// report the key as present.
 #[test]
 fn one_missing_bit_makes_a_key_new() {
     kernels();

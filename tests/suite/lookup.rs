@@ -178,7 +178,7 @@ fn hashes_in_one_call_make_the_filter_of_a_builder() {
 }
 
 #[test]
-fn lookup_in_bytes_rejects_impossible_builds() {
+fn from_hashes_rejects_invalid_options() {
     let options = FilterOptions::new(Sizing::BitsPerKey(101.0));
     let error = BloomFilter::from_hashes(&options, &[1, 2]).unwrap_err();
     let expected = ParamsError::BitsPerKeyOutOfRange { bits_per_key: 101.0 };

@@ -31,6 +31,7 @@ mod names;
 mod options;
 mod params;
 mod prefix;
+mod range;
 mod rates;
 #[cfg(feature = "serde")]
 mod serde;

@@ -39,6 +39,8 @@ const ALLOWED: &[&str] = &[
     "after_help",
     // An adjective.
     "out_of_range",
+    // Rust's term.
+    "where_clause",
     // The trait `From`.
     "from",
     // The rule by which a file counts as unchanged.
@@ -48,7 +50,21 @@ const ALLOWED: &[&str] = &[
 ];
 
 /// Folders that the rule covers.
-const FOLDERS: [&str; 7] = ["src", "crates", "examples", "tests", "bindings", "web", "fuzz"];
+const FOLDERS: [&str; 13] = [
+    "src",
+    "crates",
+    "examples",
+    "tests",
+    "bindings",
+    "web",
+    "fuzz",
+    "benches",
+    "compare",
+    "tools",
+    "integrations/arrow-rs",
+    "integrations/datafusion",
+    "integrations/slatedb",
+];
 
 /// The keywords that precede the name of an item.
 const KEYWORDS: &str = "fn struct enum union trait type const static mod";

@@ -145,7 +145,7 @@ fn a_filter_of_another_hash_seed_or_tag_is_refused_where_it_is_opened() {
     }
 }
 
-/// Advice about pages changes no byte, with any method of creating the filter.
+/// Huge-page advice never changes a byte, however the filter is created.
 #[test]
 fn huge_pages_change_no_byte() {
     // 40,000 blocks are 2.4 MiB, more than a huge page.

@@ -68,6 +68,22 @@ fn unmixed_hashes_are_an_error_of_every_way_to_build() {
     }
 }
 
+/// The list that reaches the limit may have a part of the range only.
+#[test]
+fn sorted_hashes_with_a_memory_limit_are_not_an_error() {
+    let mut hashes = Random(11).hashes(400_000);
+    hashes.sort_unstable_by_key(|&hash| hash as u32);
+    for limit in [0, 1 << 14, 1 << 20] {
+        let limited = options().with_memory_limit(limit).with_expected_items(400_000);
+        assert!(finish(&limited, &hashes).is_ok(), "{limit}");
+        // And what comes after the limit is checked.
+        let mut unmixed = hashes[..1_000].to_vec();
+        unmixed.extend(0..400_000);
+        let error = finish(&limited, &unmixed).unwrap_err();
+        assert!(matches!(error, BuildError::UnmixedHashes(_)), "{limit}: {error}");
+    }
+}
+
 /// The reason for the error: nothing in the filter shows that absent keys pass.
 #[test]
 fn a_filter_of_widened_hashes_passes_what_its_rates_deny() {

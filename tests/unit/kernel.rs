@@ -22,7 +22,7 @@ fn a_name_chooses_if_there_is_such_a_kernel() {
 #[test]
 fn filters_up_to_a_part_of_the_cache_are_not_prefetched() {
     let threshold = Kernel::default().prefetch_threshold();
-    // The size of the cache, unless it is set for the tests: from a phone's to a server's.
+    // Unless the tests set it, the size of this machine's cache: from a phone's to a server's.
     #[cfg(feature = "std")]
     if std::env::var(super::PREFETCH_VARIABLE).is_err() {
         assert!((64 << 10..=64 << 20).contains(&threshold), "{threshold}");
@@ -74,8 +74,8 @@ fn each_cpu_has_its_row() {
     assert!(TUNINGS.iter().any(|(.., of)| core::ptr::eq(of, chosen)));
 }
 
-/// Long calls are not prefetched, prefetched between tests, or in groups, as the CPU's row says.
-/// All have the same answers.
+/// The CPU's row decides whether long calls prefetch not at all, between tests, or in groups. All
+/// three return the same answers.
 #[test]
 fn long_calls_prefetch_as_is_chosen_for_the_cpu() {
     let hashes: Vec<u64> = (0..203).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();

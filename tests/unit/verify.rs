@@ -30,7 +30,7 @@ fn a_hash_that_changes_in_memory_is_noticed() {
     let mut swapped = builder(OPTIONS, 1_000);
     let (a, b) = (swapped.chunks[0][1], swapped.chunks[2][1]);
     (swapped.chunks[0][1], swapped.chunks[2][1]) = (b, a);
-    assert!(swapped.finish_verified().is_ok(), "an order is no change");
+    assert!(swapped.finish_verified().is_ok(), "another order of the keys is not a fault");
 }
 
 #[test]

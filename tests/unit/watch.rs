@@ -85,7 +85,7 @@ mod threads {
     use std::time::Duration;
     use std::vec::Vec;
 
-    /// For each name of some work, the threads that took part.
+    /// The threads that took part in each named piece of work.
     #[derive(Default)]
     struct Rendezvous(Mutex<BTreeMap<&'static str, HashSet<ThreadId>>>, Condvar);
 

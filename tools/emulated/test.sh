@@ -3,13 +3,13 @@
 #                                       that this one emulates: NEON, a big-endian machine, x86-64
 #                                       without AVX2; records what was tested in `tested`, to be
 #                                       committed
-# tools/emulated/test.sh --if-changed   the same, unless `tested` says that this code passed before
+# tools/emulated/test.sh --if-changed   the same, unless `tested` records that this code passed
 # tools/emulated/test.sh full           all tests, on these and more machines
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-# What these tests look at: the kernels, and the bytes of what is stored. The tests themselves are
-# not among it, nor what they need: the nightly workflow runs all of them.
+# The code under test: the kernels and the stored formats. The tests and their dependencies are not
+# included, since the nightly workflow runs all tests.
 tested=(src tools/cross-test.sh)
 for package in formats removable ribbon split-block planes lsm scalable file-index; do
     tested+=("crates/$package/src")

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-mod inside {
+mod hidden {
     /// Defined where callers cannot see it.
     #[derive(Clone, Debug)]
     #[repr(C, align(8))]
@@ -22,7 +22,7 @@ mod inside {
     }
 }
 
-pub use inside::Counts;
+pub use hidden::Counts;
 pub use std::time::Duration;
 
 pub type Block = [u8; BYTES];

@@ -69,7 +69,7 @@ fn run() -> Result<(), String> {
     if types > most {
         return Err(format!("{name} has {types} public types (at most {most})"));
     }
-    let missing = interface.without_example();
+    let missing = interface.items_without_example();
     if wants_examples && !missing.is_empty() {
         return Err(format!("without an example that is compiled: {}", missing.join(", ")));
     }
@@ -177,7 +177,7 @@ impl<'c> Interface<'c> {
     }
 
     /// Public types, traits and modules whose documentation has no code that rustdoc compiles.
-    fn without_example(&self) -> Vec<&str> {
+    fn items_without_example(&self) -> Vec<&str> {
         use ItemEnum::{Enum, Module, Struct, Trait, TypeAlias, Union};
         let lacks_example = |id: Id| {
             let Some(item) = self.item(id).filter(|_| !self.is_documentation(id)) else {

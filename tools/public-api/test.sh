@@ -51,7 +51,7 @@ differs s/#\[must_use\]//
 differs s/sum(&self, factor: u32)/sum(\&mut self, factor: u32)/
 differs s/factor: u32)/factor: u64)/
 differs s/-> Option<u64>/-> Option<u32>/
-differs s/pub use inside::Counts;/pub mod deeper { pub use super::inside::*; } use inside::Counts;/
+differs s/pub use hidden::Counts;/pub mod deeper { pub use super::hidden::*; } use hidden::Counts;/
 differs s/pub use std::time::Duration;/pub use std::time::Instant;/
 differs s/pub use std::time::Duration;//
 differs s/trait Query: Send/trait Query: Sync/
@@ -68,7 +68,7 @@ differs s/\*const Block {/*mut Block {/
 same s/pub(crate) sum: u64/pub(crate) sum: u128/
 same s/checked_mul/saturating_mul/
 same s/Defined where/Written where/
-same s/mod inside/mod within/;s/use inside/use within/
+same s/mod hidden/mod within/;s/use hidden/use within/
 same s/pub mod guide {}/pub mod other {}/
 EDITS
 

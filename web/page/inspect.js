@@ -239,9 +239,9 @@ function listsOf({ format, list }) {
   const column = list.heads.indexOf('column');
   if (format !== 'parquet' || column < 0) return [listOf(list)];
   const columns = Map.groupBy(list.lines, line => line[column]);
-  const has = line => line.some((cell, at) => at > column && /^[0-9]/.test(cell));
+  const hasFilter = line => line.some((cell, at) => at > column && /^[0-9]/.test(cell));
   const lines = [...columns].map(([name, all]) => [
-    name, whole.format(all.length), whole.format(all.filter(has).length),
+    name, whole.format(all.length), whole.format(all.filter(hasFilter).length),
     whole.format(all.filter(line => line.includes('DAMAGED')).length),
   ]);
   const heads = ['column', 'row groups', 'with a filter', 'damaged'];

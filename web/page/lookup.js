@@ -8,7 +8,7 @@ const KEY_FORMS = {
 const TYPES = ['int32', 'int64', 'float', 'double', 'byte-array', 'fixed-len-byte-array', 'int96'];
 const ANSWERS_SHOWN = 1000, PROBES_SHOWN = 8;
 let lookupOptions = {};
-// Whether the options are in force, and why they cannot be. Nothing is looked up before they are.
+// Whether the module has accepted the options, or why it refused them. Lookups wait until it has.
 let isChosen = false, refused = null;
 
 function noLookups() {
@@ -175,7 +175,7 @@ function showAnswers({ answers, lines, maybe, absent, warnings, row_groups: grou
   $('answers').replaceChildren(...parts);
 }
 
-// A key whose blanks at its ends, which are part of it, can be seen.
+// Shows a key with its leading and trailing blanks, which belong to the key, made visible.
 function shownKey(key) {
   if (key === '') return ['(no bytes)'];
   const [, before, inner, after] = /^(\s*)([^]*?)(\s*)$/.exec(key);

@@ -17,7 +17,7 @@ class Module {
     return new Uint8Array(this.exports.memory.buffer, at, length);
   }
 
-  // A text as it is; an object as the fields of a form.
+  // Passes a text unchanged, and an object as the fields of a form.
   put(value) {
     const text =
       typeof value === 'string'

@@ -8,7 +8,7 @@ function drawPlot() {
   const narrow = width < 560, left = 68, right = narrow ? 12 : 96, top = 8, bottom = 42;
   const x = bits => left + (bits - 2) / (MOST_BITS - 2) * (width - left - right);
   const y = log => top + log / LEAST_LOG * (height - top - bottom);
-  const inside = (bits, rate) =>
+  const isInside = (bits, rate) =>
     bits >= 2 && bits <= MOST_BITS && rate > 0 && Math.log10(rate) >= LEAST_LOG;
   const svg = s('svg', {
     width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-labelledby': 'plot-title',
@@ -23,7 +23,7 @@ function drawPlot() {
 
   const ends = [];
   for (const [kind, points] of Object.entries(plot.curves)) {
-    const seen = points.filter(([bits, rate]) => inside(bits, rate));
+    const seen = points.filter(([bits, rate]) => isInside(bits, rate));
     if (!seen.length) continue;
     svg.append(
       s('polyline', {
@@ -37,7 +37,7 @@ function drawPlot() {
     ends.push({ kind, x: x(bits), y: y(Math.log10(rate)) });
   }
   const chosen = plot.rows.find(row => row.kind === plot.kind);
-  if (chosen && inside(chosen.bits_per_key, chosen.rate)) {
+  if (chosen && isInside(chosen.bits_per_key, chosen.rate)) {
     const [cx, cy] = [x(chosen.bits_per_key), y(Math.log10(chosen.rate))];
     svg.append(
       s('path', { class: 'cross', fill: 'none', d: `M${left} ${cy}H${cx}V${height - bottom}` }),
@@ -45,7 +45,7 @@ function drawPlot() {
   }
   // The chosen one last, on top.
   for (const row of [...plot.rows].sort((a, b) => (a === chosen) - (b === chosen))) {
-    if (!inside(row.bits_per_key, row.rate)) continue;
+    if (!isInside(row.bits_per_key, row.rate)) continue;
     const dot = {
       class: `dot ${row.kind}${row === chosen ? ' chosen' : ''}`, cx: x(row.bits_per_key),
       cy: y(Math.log10(row.rate)), r: row === chosen ? 6 : 4,

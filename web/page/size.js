@@ -13,11 +13,11 @@ const SIZE_FIELDS = ['keys', 'bits', 'rate', 'bytes', 'load'];
 let filters; // the module, once it is compiled
 let sizes; // the last good answer
 
-const by = () => document.querySelector('[name=by]:checked').value;
+const sizingMode = () => document.querySelector('[name=by]:checked').value;
 
 function showSize() {
   const input = Object.fromEntries(SIZE_FIELDS.map(name => [name, $(name).value]));
-  input.by = by();
+  input.by = sizingMode();
   for (const name of ['bits', 'rate', 'bytes']) $(`by-${name}`).hidden = name !== input.by;
   const slider = Number(input.bits);
   if (slider) $('bits-slider').value = slider;
@@ -213,7 +213,7 @@ function writeSize() {
   if (readState().view !== 'size') return;
   const query = new URLSearchParams();
   const values = {
-    keys: $('keys').value, by: by(), [by()]: $(by()).value, load: $('load').value, kind: plot.kind,
+    keys: $('keys').value, by: sizingMode(), [sizingMode()]: $(sizingMode()).value, load: $('load').value, kind: plot.kind,
     ...levelsState(),
   };
   for (const [name, value] of Object.entries(values)) query.set(name, value);
@@ -233,10 +233,10 @@ $('size-form').addEventListener('input', event => {
   // Another way to size goes on from the filter that was chosen.
   const row = event.target.name === 'by' && sizes?.rows.find(row => row.kind === plot.kind);
   if (row)
-    $(by()).value = {
+    $(sizingMode()).value = {
       bits: String(Number(row.bits_per_key.toFixed(2))),
       rate: `${Number((100 * row.rate).toPrecision(3))}%`, bytes: whole.format(row.bytes),
-    }[by()];
+    }[sizingMode()];
   if (event.target.id === 'bits-slider') $('bits').value = event.target.value;
   showSize();
 });

@@ -98,7 +98,7 @@ def growing(n):
     return ScalableBloomFilter(FPR)
 
 
-def by_arrow(make):
+def arrow_batches(make):
     def count(path, n):
         seen = make(n)
         return sum(batch.filter(seen.add_new(batch.column(0))).num_rows for batch in arrow(path))
@@ -106,7 +106,7 @@ def by_arrow(make):
     return count
 
 
-def by_lists(path, n):
+def dedup_lists(path, n):
     seen = known(n)
     return sum(len(list(compress(batch, seen.add_new(batch)))) for batch in lists(path))
 
@@ -114,9 +114,9 @@ def by_lists(path, n):
 WAYS = {
     "read only, lines": lambda path, n: sum(1 for _ in lines(path)),
     "read only, Arrow": lambda path, n: sum(len(batch) for batch in arrow(path)),
-    "ours, Arrow batches": by_arrow(known),
-    "ours, growing, Arrow batches": by_arrow(growing),
-    "ours, lists of bytes": by_lists,
+    "ours, Arrow batches": arrow_batches(known),
+    "ours, growing, Arrow batches": arrow_batches(growing),
+    "ours, lists of bytes": dedup_lists,
     "rbloom": count_rbloom,
     "set": count_set,
     "Polars unique": count_polars,

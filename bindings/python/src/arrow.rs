@@ -83,7 +83,7 @@ fn refuse(schema: &ArrowSchema, hasher: Option<Hasher>) -> PyResult<()> {
         // Equal values may have different storage, and the other way round.
         Some(name) => {
             return Err(PyTypeError::new_err(format!(
-                "keys of Arrow's extension type {name:?} are no strings, bytes or integers: cast \
+                "keys of Arrow's extension type {name:?} are not strings, bytes or integers: cast \
                  them to strings or, if equal keys are stored alike, to their storage type"
             )));
         }

@@ -193,8 +193,8 @@ impl<'py> Batch<'py> {
             let column = if is_column(&item)? { column(&item, Some(hasher))? } else { None };
             let Some(column) = column else {
                 return Err(PyTypeError::new_err(format!(
-                    "item {i} of the list is no column of strings, bytes or integers, as its \
-                     first is"
+                    "item {i} of the list is not a column of strings, bytes or integers, but \
+                     item 0 is: give all keys as columns, or none"
                 )));
             };
             if let Some(first) = columns.first().map(|first: &Vec<Column>| rows(first))

@@ -36,8 +36,9 @@ impl AsRef<[u8]> for Bytes {
 impl Bytes {
     /// Returns the number of blocks for `len` bytes.
     fn blocks(len: u64) -> Result<u32, Error> {
-        let blocks = u32::try_from(len.div_ceil(64))
-            .map_err(|_| Error::Value(format!("{len} bytes are no filter: too large")))?;
+        let blocks = u32::try_from(len.div_ceil(64)).map_err(|_| {
+            Error::Value(format!("{len} bytes are too many for one filter (at most 256 GiB)"))
+        })?;
         Ok(blocks.max(1))
     }
 

@@ -68,12 +68,12 @@ impl ArrowSchema {
 /// Four bytes are allocated at `at`, then as many more as they say unless they are a negative
 /// number. The bytes do not change while the result is used.
 unsafe fn sized<'a>(at: *const u8) -> PyResult<(&'a [u8], *const u8)> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises four bytes at `at`; an array of bytes needs no alignment.
     let len = i32::from_ne_bytes(unsafe { at.cast::<[u8; 4]>().read() });
     let len = usize::try_from(len)
         .map_err(|_| PyValueError::new_err(format!("Arrow metadata of the length {len}")))?;
     let start = at.wrapping_add(4);
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises `len` bytes after the length, unchanged during the borrow.
     Ok((unsafe { std::slice::from_raw_parts(start, len) }, start.wrapping_add(len)))
 }
 
@@ -91,7 +91,7 @@ impl ArrowSchema {
             // SAFETY: the pairs of a length-prefixed key and a length-prefixed value follow one
             // another. They live as long as the schema and do not change.
             let (key, value) = unsafe { sized(at) }?;
-            // SAFETY: as above.
+            // SAFETY: the value follows its key and lives as long as the schema.
             let (value, next) = unsafe { sized(value) }?;
             if key == b"ARROW:extension:name" {
                 return Ok(Some(String::from_utf8_lossy(value)));
@@ -204,7 +204,7 @@ owned!(
 
 // SAFETY: the interface allows any thread to use and release an array, and nothing here changes it.
 unsafe impl Send for OwnedArray {}
-// SAFETY: as above.
+// SAFETY: nothing here changes the array, so threads may read it at the same time.
 unsafe impl Sync for OwnedArray {}
 
 fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<NonNull<T>> {

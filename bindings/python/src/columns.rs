@@ -151,7 +151,7 @@ pub(crate) struct Column {
 // SAFETY: memory under the pointers is only read by atomic loads, which any thread may do. Any
 // thread may drop the owners.
 unsafe impl Send for Column {}
-// SAFETY: as above.
+// SAFETY: memory under the pointers is only read by atomic loads, at any time by any thread.
 unsafe impl Sync for Column {}
 
 /// The representation of a chunk's keys.
@@ -282,11 +282,11 @@ impl Stage {
     unsafe fn copy_items(&mut self, items: &Items, unit: usize, first: usize, count: usize) {
         self.raw.resize(items.size * count, 0);
         if items.stride == items.size as isize {
-            // SAFETY: as the caller promises.
+            // SAFETY: the items lie one after another, and the caller promises all of them.
             unsafe { memory::copy(items.address(first), &mut self.raw) };
         } else {
             for (i, out) in self.raw.chunks_exact_mut(items.size.max(1)).enumerate() {
-                // SAFETY: as the caller promises.
+                // SAFETY: `i < count`, and the caller promises that many items.
                 unsafe { memory::copy(items.address(first + i), out) };
             }
         }
@@ -304,10 +304,10 @@ impl Stage {
         if width == Width::W64 && items.stride == 8 && !items.swapped {
             let start = self.numbers.len();
             self.numbers.resize(start + count, 0);
-            // SAFETY: as the caller promises.
+            // SAFETY: the integers lie one after another, and the caller promises `count` of them.
             return unsafe { memory::copy_words(items.address(first), &mut self.numbers[start..]) };
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises the items `first..first + count`.
         unsafe { self.copy_items(items, width.bytes(), first, count) };
         let (raw, numbers) = (&self.raw, &mut self.numbers);
         fn widen<const N: usize>(raw: &[u8], numbers: &mut Vec<u64>, to: impl Fn([u8; N]) -> u64) {
@@ -332,7 +332,7 @@ impl Stage {
     unsafe fn copy_bits(&mut self, bits: *const u8, first: usize, count: usize) -> Vec<u64> {
         self.raw.clear();
         self.raw.resize((first % 8 + count).div_ceil(8), 0);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises the bytes of the bits `first..first + count`.
         unsafe { memory::copy(bits.wrapping_add(first / 8), &mut self.raw) };
         self.raw.resize(count.div_ceil(64) * 8 + 8, 0);
         let mut words = Vec::with_capacity(count.div_ceil(64));
@@ -729,7 +729,7 @@ unsafe fn hash_offsets<const N: usize>(
     let (mut copied, mut ends) = ([[0; N]; GROUP + 1], [0; GROUP + 1]);
     for (group, hashes) in numbers.chunks_mut(GROUP).enumerate() {
         let copied = &mut copied[..hashes.len() + 1];
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises `count + 1` offsets, and this group's are among them.
         unsafe {
             memory::copy(offsets.wrapping_add(N * GROUP * group), copied.as_flattened_mut());
         }
@@ -792,7 +792,7 @@ unsafe fn hash_views(
     for (group, hashes) in numbers.chunks_mut(GROUP).enumerate() {
         let first = GROUP * group;
         let copied = &mut copied[..hashes.len()];
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises `count` views, and this group's are among them.
         unsafe { memory::copy(views.wrapping_add(16 * first), copied.as_flattened_mut()) };
         stage.forget_nulls(first, copied);
         // First find all keys, then hash them, so that no hash waits for the address of its buffer.

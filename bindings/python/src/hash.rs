@@ -111,7 +111,8 @@ impl SliceHasher {
         // before.
         let eight =
             |at: usize| u64::from_le_bytes(unsafe { memory::load_eight(key.wrapping_add(at)) });
-        // SAFETY: as above.
+        // SAFETY: the bytes are among those the caller promises, since each call below ends at
+        // `len` or before.
         let four =
             |at: usize| u32::from_le_bytes(unsafe { memory::load_four(key.wrapping_add(at)) });
         match len {
@@ -148,7 +149,7 @@ impl SliceHasher {
                     (mixed ^ (mixed >> 35).wrapping_add(len as u64)).wrapping_mul(MULTIPLIER);
                 mixed ^ mixed >> 28
             }
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller promises `len` bytes at `key`.
             _ => unsafe { self.hash_copy(key, len, scratch) },
         }
     }
@@ -160,7 +161,7 @@ impl SliceHasher {
     #[inline(never)]
     unsafe fn hash_copy(&self, key: *const u8, len: usize, scratch: &mut Vec<u8>) -> u64 {
         scratch.resize(len.max(scratch.len()), 0);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises `len` bytes at `key`.
         unsafe { memory::copy(key, &mut scratch[..len]) };
         self.hasher.hash(&scratch[..len])
     }

@@ -63,7 +63,7 @@ pub(crate) unsafe fn copy_words(from: *const u8, out: &mut [u64]) {
         let from = from.wrapping_add(64 * i);
         prefetch(from.wrapping_add(before));
         for (i, pair) in line.iter_mut().enumerate() {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller promises eight bytes per number, and a pair has 16.
             let vector = unsafe { load_vector(from.wrapping_add(VECTOR * i)) };
             *pair = std::array::from_fn(|i| {
                 u64::from_ne_bytes(std::array::from_fn(|byte| vector[8 * i + byte]))
@@ -72,7 +72,7 @@ pub(crate) unsafe fn copy_words(from: *const u8, out: &mut [u64]) {
     }
     for word in last {
         let mut bytes = [0; 8];
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises the eight bytes of the last number.
         unsafe { copy(from.wrapping_add(before), &mut bytes) };
         *word = u64::from_ne_bytes(bytes);
     }

@@ -35,14 +35,14 @@ impl Part<'_> {
 #[inline(always)]
 pub(crate) fn fast<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<Part<'a>> {
     let object = object.as_ptr();
-    // SAFETY: a live object.
+    // SAFETY: `object` is borrowed, so it is alive.
     let kind = unsafe { ffi::Py_TYPE(object) };
     if kind == &raw mut ffi::PyUnicode_Type {
         let mut size = 0;
-        // SAFETY: a live str.
+        // SAFETY: `object` is alive and a str by its type.
         let text = unsafe { ffi::PyUnicode_AsUTF8AndSize(object, &mut size) };
         if text.is_null() {
-            // SAFETY: the thread is attached.
+            // SAFETY: `object` is borrowed from an attached thread, which is this one.
             unsafe { ffi::PyErr_Clear() };
             return None;
         }
@@ -58,9 +58,9 @@ pub(crate) fn fast<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<Part<'a>> {
         return (overflow == 0).then_some(Part::Number(value as u64));
     }
     if kind == &raw mut ffi::PyBytes_Type {
-        // SAFETY: a live bytes.
+        // SAFETY: `object` is alive and a bytes by its type.
         let bytes = unsafe { ffi::PyBytes_AsString(object) };
-        // SAFETY: a live bytes.
+        // SAFETY: `object` is alive and a bytes by its type.
         let size = unsafe { ffi::PyBytes_Size(object) };
         // SAFETY: bytes do not change and live as long as their object, which is borrowed.
         return Some(Part::Bytes(unsafe {

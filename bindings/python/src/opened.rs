@@ -84,7 +84,9 @@ fn is_encoded(values: &ColumnType) -> bool {
 fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<ColumnType>) -> PyResult<Vec<u8>> {
     let key = &objects::plain(key.clone())?;
     if key.is_none() {
-        return Err(PyTypeError::new_err("None is no value: filters hold no NULL, leave it out"));
+        return Err(PyTypeError::new_err(
+            "None cannot be looked up: filters do not contain NULL, leave it out",
+        ));
     }
     let Some(values) = values.filter(|values| !values.is_bytes()) else {
         return bytes_key(key, format, values);

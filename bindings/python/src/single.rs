@@ -92,11 +92,11 @@ unsafe fn served<'a>(
     key: *mut ffi::PyObject,
 ) -> Option<(&'a Filter, u64)> {
     objects::prefetch(key.cast());
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a live object.
     let key = unsafe { Borrowed::from_ptr(py, key) };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises a live object.
     let filter = unsafe { Borrowed::from_ptr(py, filter) };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that the object is a `Filter`.
     let filter = unsafe { filter.cast_unchecked::<Filter>() }.get();
     Some((filter, objects::fast_hash(filter.hasher, key)?))
 }
@@ -141,7 +141,7 @@ unsafe extern "C" fn add_key(
             if warns { None } else { store.insert_hash(hash).ok() }
         })
     {
-        // SAFETY: the thread is attached.
+        // SAFETY: the interpreter calls methods on an attached thread.
         return unsafe { ffi::PyBool_FromLong(new.into()) };
     }
     let classes = Classes::get(py);

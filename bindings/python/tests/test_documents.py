@@ -81,7 +81,7 @@ def test_ruff():
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_what_the_package_says_of_itself():
+def test_package_metadata():
     metadata = importlib.metadata.metadata("blocked-bloom")
     assert metadata["License-Expression"] == "MIT OR Apache-2.0"
     assert set(metadata.get_all("License-File")) == {"LICENSE-APACHE", "LICENSE-MIT"}

@@ -170,7 +170,7 @@ def test_numbers_are_exact_or_refused(tmp_path):
                 index.files(**given)
 
 
-def test_what_is_not_a_list_of_values_is_refused(folder, tmp_path):
+def test_lookups_of_other_objects_are_refused(folder, tmp_path):
     index = FileIndex.build(folder, ["t", "n"], tmp_path / "i")
     some = uuid.UUID(int=5)
     for given in (pl.DataFrame({"t": ["a"]}), pd.DataFrame({"t": ["a"]}), pa.table({"t": ["a"]}),
@@ -248,7 +248,7 @@ def test_partitions_without_names(tmp_path):
 # A4: a time that a later change may share is not trusted.
 
 
-def same_length(path, old, new):
+def rewrite_same_length(path, old, new):
     """Replaces a file with one of the same length."""
     write(path, {"t": [old]})
     before = path.read_bytes()
@@ -302,7 +302,7 @@ def test_a_file_replaced_within_the_second_of_the_build(tmp_path):
     path = tmp_path / "d/a.parquet"
     replaced = 0
     for _ in range(2):
-        after = same_length(path, "old", "new")
+        after = rewrite_same_length(path, "old", "new")
         index = FileIndex.build(dataset_of([path], WholeSeconds()), ["t"], tmp_path / "i")
         assert index.files(t="absent") == [], "the build waited until the time has settled"
         before = os.stat(path).st_mtime_ns // 10**9
@@ -315,7 +315,7 @@ def test_a_file_replaced_within_the_second_of_the_build(tmp_path):
 def test_a_local_file_replaced_within_a_tick(tmp_path):
     path = tmp_path / "d/a.parquet"
     for _ in range(30):
-        after = same_length(path, "old", "new")
+        after = rewrite_same_length(path, "old", "new")
         index = FileIndex.build(tmp_path / "d", ["t"], tmp_path / "i")
         path.write_bytes(after)
         assert len(index.files(t="new")) == 1
@@ -434,7 +434,7 @@ def test_default_row_groups_of_ten_columns(tmp_path, rows):
     assert index.files(c3=int(values[5] + 3)) != [] == index.files(c3=-5)
 
 
-def test_what_is_not_indexed_is_reported(tmp_path):
+def test_columns_without_index_are_reported(tmp_path):
     values = np.arange(200_000)
     write(tmp_path / "d/a.parquet", {"n": values, "t": ["x"] * len(values)})
     write(tmp_path / "d/b.parquet", {"n": [1]})

@@ -155,7 +155,7 @@ def run(seed, filesystem, folder, index_path, url):
     return checked
 
 
-def test_on_the_local_disk(tmp_path):
+def test_local_disk(tmp_path):
     checked, local = 0, fsspec.filesystem("file")
     for seed in range(HISTORIES // 2):
         folder = str(tmp_path / "d")
@@ -165,7 +165,7 @@ def test_on_the_local_disk(tmp_path):
     assert checked > 8 * (HISTORIES // 2)
 
 
-def test_in_memory(tmp_path):
+def test_memory_file_system(tmp_path):
     checked, memory = 0, fsspec.filesystem("memory")
     for seed in range(HISTORIES // 2, HISTORIES):
         folder = f"/d{seed}"
@@ -196,7 +196,7 @@ def s3(monkeypatch):
     s3fs.S3FileSystem.clear_instance_cache()
 
 
-def test_on_an_s3_emulator(tmp_path, s3):
+def test_s3_emulator(tmp_path, s3):
     checked = 0
     for seed in range(max(3, HISTORIES // 40)):
         checked += run(seed, s3, f"bucket/d{seed}", str(tmp_path / "i"), f"s3://bucket/d{seed}")

@@ -132,7 +132,7 @@ def test_polars(data):
     assert pl.scan_parquet(paths).filter(query).collect().equals(everything.filter(query).collect())
 
 
-def test_what_is_not_known_is_read_until_an_update(data):
+def test_unknown_files_are_read_until_an_update(data):
     index = build(data)
     source = random.Random(3)
     before = len((data.parent / "data.index").read_bytes())
@@ -204,7 +204,7 @@ def test_another_file_system(data):
 SPECIAL = [float("nan"), -0.0, 0.1, 1e300]
 
 
-def every_type(rows=240):
+def table_of_all_types(rows=240):
     """One column for each type of keys. Every fifth value is NULL."""
     number = list(range(rows))
     day = datetime.date(2026, 11, 27)
@@ -246,7 +246,7 @@ def every_type(rows=240):
 
 
 def test_values_of_every_type_are_found(tmp_path):
-    table = every_type()
+    table = table_of_all_types()
     write(tmp_path / "data/all.parquet", table, 20)
     paths = tmp_path / "data"
     by_path = build(paths, table.column_names, false_row_groups=1e-6)
@@ -280,7 +280,7 @@ def test_golden(tmp_path, monkeypatch):
     parquet, golden = HERE / "golden_files.parquet", HERE / "golden_files.txt"
     if os.environ.get("BLOCKED_BLOOM_BLESS"):
         # Without types that the two read as different types.
-        write(parquet, every_type().drop_columns(["d64", "ts_s_+02:00"]), 3)
+        write(parquet, table_of_all_types().drop_columns(["d64", "ts_s_+02:00"]), 3)
     names = pq.read_schema(parquet).names
     size = parquet.stat().st_size
     identity = ("golden_files.parquet", size, None, 4_000_000_000_123_456_789)
@@ -381,7 +381,7 @@ def test_misuse(data, tmp_path):
             FileIndex.open(tmp_path / "damaged", data)
 
 
-def test_what_cannot_be_read_is_left_out(data, monkeypatch):
+def test_unreadable_files_are_left_out(data, monkeypatch):
     (data / "bad.parquet").write_bytes(b"PAR1 and nothing else")
     changing = data / "day=0/0.parquet"
     batches = module._Reader.batches

@@ -244,7 +244,7 @@ def columns_of_every_layout():
     ]
 
 
-def of_layout(keys, kind, sparse):
+def with_layout(keys, kind, sparse):
     """Returns the keys as a column. A dictionary has its NULLs in the indices, its values in
     another order and, if `sparse`, more values than are hashed in advance."""
     if not isinstance(kind, pa.DictionaryType):
@@ -278,7 +278,7 @@ def test_rows_of_every_layout_wherever_they_are(at, nulls):
             if sparse and not isinstance(kind, pa.DictionaryType):
                 continue
             # Slices keep the rows before and after them.
-            sliced = of_layout(keys, kind, sparse).slice(start, rows)
+            sliced = with_layout(keys, kind, sparse).slice(start, rows)
             middle = rows // 3
             chunks = pa.chunked_array(
                 [sliced.slice(0, middle), sliced.slice(middle, 5), sliced.slice(middle + 5)]
@@ -365,7 +365,7 @@ def test_rows_of_columns_are_tuples():
     assert by_row.contains(with_null).to_pylist() == [True, None, None]
     with pytest.raises(ValueError, match="column 1 has 2 rows, column 0 has 3"):
         by_row.contains([np.arange(3), np.arange(2)])
-    with pytest.raises(TypeError, match="item 1 of the list is no column"):
+    with pytest.raises(TypeError, match="item 1 of the list is not a column"):
         by_row.contains([np.arange(3), "text"])
 
 
@@ -507,7 +507,7 @@ def test_all_forms_make_one_filter(texts, numbers, seed):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(KEY, st.tuples(KEY, KEY), st.none())))
-def test_nothing_is_lost(keys):
+def test_no_key_is_lost(keys):
     def is_key(key):
         try:
             return key is not None and key_hash(key) is not None

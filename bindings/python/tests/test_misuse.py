@@ -37,7 +37,7 @@ REFUSED = {
     "list of bytearrays": ([bytearray(b"ab"), bytearray(b"cd")], r"key 0: .*give bytes\(key\)"),
     "list of memoryviews": ([memoryview(b"ab")], r"key 0: .*give bytes\(key\)"),
     "a bytearray among columns": (
-        [np.array([1, 2]), bytearray(b"ab")], "item 1 of the list is no column",
+        [np.array([1, 2]), bytearray(b"ab")], "item 1 of the list is not a column",
     ),
     "a number": (7, "not iterable"),
     "numpy floats": (np.array([1.5]), "cast them"),
@@ -310,7 +310,7 @@ def array(kind, length, buffers, offset=0, null_count=0, **more):
     )
 
 
-def again(keys):
+def repeat(keys):
     """The same keys from a fresh producer."""
     return producer(*keys.arguments) if hasattr(keys, "arguments") else keys
 
@@ -369,9 +369,9 @@ def test_arrow_that_lies(filter):
     for keys, text in bad:
         for threads in (1, 2):
             with pytest.raises(ValueError, match=text):
-                filter.contains(again(keys), threads=threads)
+                filter.contains(repeat(keys), threads=threads)
             with pytest.raises(ValueError, match=text):
-                filter.update(again(keys), threads=threads)
+                filter.update(repeat(keys), threads=threads)
     # The last offset of a group is out of bounds; the next group starts at a smaller one.
     for kind, width in ((pa.string(), "i4"), (pa.large_string(), "i8")):
         offsets = np.arange(131, dtype=width)

@@ -699,11 +699,11 @@ def test_dates_and_times_of_parquet(tmp_path):
     for column, value in (("day", noon), ("id", day)):
         with pytest.raises(ValueError, match="key 0: found '2020-02-29"):
             parquet_row_groups(path, column, [value])
-    with pytest.raises(TypeError, match="key 1: None is no value"):
+    with pytest.raises(TypeError, match="key 1: None cannot be looked up"):
         parquet_row_groups(path, "id", [7, None])
 
 
-def test_what_a_stranger_reads(tmp_path):
+def test_errors_read_by_a_newcomer(tmp_path):
     assert blocked_bloom.__version__.count(".") == 2
     filter = BloomFilter(1000)
     assert repr(filter).endswith("bytes, 0 % false positives>")

@@ -64,7 +64,7 @@ pub(crate) struct Built {
     pub(crate) bytes: Vec<u8>,
     /// None if it was sized for its keys.
     pub(crate) fit: Option<Fit>,
-    /// The answers for all keys, or none unless it was to be verified.
+    /// The answers for all keys; empty unless verification was requested.
     pub(crate) answers: Bitmask,
     /// Keys and geometry.
     pub(crate) summary: String,

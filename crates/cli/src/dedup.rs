@@ -29,17 +29,17 @@ const BATCH: usize = 2048;
 /// Bytes of lines that are written at a time.
 const WRITTEN: usize = 256 << 10;
 
-/// Print the lines that were not there before
+/// Print each line that was not there before
 ///
-/// The first of equal lines is printed, in the order of the input; the others are dropped. A line
-/// that was seen is never printed again. A few lines that were not seen are dropped, too, since
-/// they are taken for one that was, at the rate that --fpr limits. Their number is estimated at the
-/// end, on standard error.
+/// Prints the first of equal lines, in the order of the input, and drops the others. A line is
+/// never printed twice. A few new lines are dropped too, because the filter mistakes them for
+/// earlier ones; --fpr limits their rate, and their number is estimated at the end, on standard
+/// error.
 ///
-/// Lines are not kept, only a filter of their hashes: --memory or --keys says how large it is, and
-/// it never takes more. With neither it grows, by filters that are each twice as large as the one
-/// before. A filter of fixed size with more lines than it is for goes on, with a warning and a
-/// rising rate, up to 50%: more is an error unless --overfull is given.
+/// The tool keeps a filter of the lines' hashes, not the lines. --memory or --keys fixes its size.
+/// Without either, the filter grows: each part is twice as large as the one before. If a filter of
+/// fixed size receives more lines than planned, the tool warns and continues with a rising rate, up
+/// to 50%; a higher rate is an error unless --overfull is given.
 ///
 /// A line is its bytes without the line feed, which the last line of a file need not have; it is
 /// printed with one. A carriage return is part of the line, and NUL bytes are.

@@ -186,7 +186,7 @@ pub(crate) fn check_streams(command: &str, filter: &Path, keys: &Path) -> Result
     }
 }
 
-/// A key: the text it was read from, without the terminator, and the bytes it stands for.
+/// A key: its text as read, without the terminator, and the bytes that the text means.
 #[derive(Default)]
 pub(crate) struct Key {
     text: Vec<u8>,

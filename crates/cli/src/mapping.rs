@@ -13,8 +13,8 @@ use std::ops::Deref;
 
 use memmap2::Mmap;
 
-/// Bytes from which on a file is mapped. Below, reading costs no more, and what others do to the
-/// file later does not matter.
+/// Smallest file, in bytes, that is mapped. Reading a smaller file costs no more, and is not
+/// affected by later changes to it.
 pub(crate) const MAP_FROM: u64 = 16 << 20;
 
 pub(crate) enum Bytes {
@@ -25,12 +25,12 @@ pub(crate) enum Bytes {
 impl Bytes {
     /// Maps all of a regular file.
     pub(crate) fn map(file: &File) -> io::Result<Self> {
-        // SAFETY: the bytes must stay as they are while they are borrowed. This process never
-        // writes to a file in place. Whether another one does, no program can rule out (see above);
-        // what then happens is bounded. The mapping keeps its length, so that no access leaves it.
-        // Readers of the bytes take lengths and counts from them once, check them against the
-        // slice, and continue with the checked values; the kernels' loads are within the slice for
-        // all bytes, since they depend on nothing else of them.
+        // Another process may still write to the file (see above). Every reader therefore loads a
+        // length or count once, checks it against the slice, and uses the checked value. The
+        // kernels' loads stay within the slice whatever the bytes are.
+        //
+        // SAFETY: this process never writes to a file in place. If another process does, readers
+        // see changed bytes, but no access leaves the mapping, which keeps its length.
         unsafe { Mmap::map(file) }.map(Bytes::Mapped)
     }
 }

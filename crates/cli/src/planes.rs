@@ -311,7 +311,7 @@ impl Index {
         if let Some(message) = message {
             return Err(Failure::for_file(&self.name, message));
         }
-        PlanesLayout::from_tail(&tail, self.length)
+        PlanesLayout::from_tail_any_hash(&tail, self.length)
             .map_err(|error| Failure::for_file(&self.name, error))
     }
 

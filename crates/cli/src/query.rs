@@ -199,7 +199,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn check_text(index: &Path, stored: &Stored) -> Result<(), Failure> {
     let bytes = &stored.bytes[..];
     let tail = &bytes[bytes.len() - HEADER_BYTES..];
-    let layout = PlanesLayout::from_tail(tail, bytes.len() as u64);
+    let layout = PlanesLayout::from_tail_any_hash(tail, bytes.len() as u64);
     let layout = layout.map_err(|error| Failure::for_file(&stored.name, error))?;
     let load = |at: u64, length: u64| Ok(bytes[at as usize..(at + length) as usize].to_vec());
     let (new, warning) = unindexed(index, &layout, None, load)?;

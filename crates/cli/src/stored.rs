@@ -141,7 +141,7 @@ fn partitions(path: &Path, format: Format) -> Result<(String, Bytes), Failure> {
 struct Source {
     name: String,
     file: File,
-    /// That of a regular file.
+    /// Length, for a regular file.
     length: Option<u64>,
     head: Vec<u8>,
     tail: Vec<u8>,

@@ -409,8 +409,8 @@ struct Listed {
     is_ended: bool,
 }
 
-/// A file that is being added to an index: [`FileIndexBuilder::file`]. One that is dropped without
-/// [`end`](Self::end), since it could not be read, is not in the index.
+/// A file that is being added to an index, made by [`FileIndexBuilder::file`]. If it is dropped
+/// before [`end`](Self::end), for example after a read error, the index does not contain it.
 ///
 /// ```
 /// # use blocked_bloom::KeyHash;
@@ -437,8 +437,9 @@ pub struct FileBuilder<'b> {
 }
 
 impl FileBuilder<'_> {
-    /// Adds values of a column in the present row group, hashed by the column's hasher: all, or
-    /// each once, without NULL. Has no effect if the column is unknown in the file.
+    /// Inserts hashes of a column's values in the current row group, made with the column's hasher.
+    /// Repeated values may be left out; NULL must be. Has no effect if the column is unknown in the
+    /// file.
     ///
     /// # Errors
     ///

@@ -77,7 +77,7 @@ pub enum FileIndexError {
     RowGroups {
         /// Row groups that were ended, plus one for values after the last.
         found: u32,
-        /// Row groups that were announced.
+        /// Number of row groups announced.
         expected: u32,
     },
     /// Values with another hash than the column.

@@ -142,7 +142,7 @@ pub enum SameFile {
     /// An equal time of the last change suffices too. This does not see a file that was overwritten
     /// in place by one of the same length, with its time put back.
     LengthAndTime,
-    /// Name and length alone: where a table format promises that files never change.
+    /// Only name and length: for table formats whose files never change.
     Name,
 }
 

@@ -114,7 +114,7 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// Keeps those that are also among others: AND.
+    /// Removes all candidates that are not in `other`: AND.
     ///
     /// # Errors
     ///
@@ -289,9 +289,9 @@ impl Manifest {
         Ok(LocatedLookups { id: self.id(), lookups, ranges, groups })
     }
 
-    /// The candidates of each lookup that was located, from the bytes of each range. A range that
-    /// could not be loaded has no bytes: row groups of planes that are missing or damaged are
-    /// candidates, as [`Candidates::damage`] says.
+    /// Returns the candidates of each located lookup, from the bytes of each range. Pass no bytes
+    /// for a range that could not be loaded. Row groups whose planes are missing or damaged are
+    /// candidates, and [`Candidates::damage`] reports them.
     ///
     /// # Errors
     ///

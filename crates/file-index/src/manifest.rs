@@ -55,7 +55,7 @@ use crate::options::{Column, row_group_rate};
 /// let candidates = manifest.candidates(&located, &loaded)?.remove(0);
 /// // Of each file that is listed:
 /// match manifest.prune(&candidates, &listed) {
-///     Pruned::Unknown(_) => unreachable!("it is read as if there were no index"),
+///     Pruned::Unknown(_) => unreachable!("not indexed, so it must be read"),
 ///     Pruned::Empty => unreachable!("it is skipped"),
 ///     Pruned::RowGroups(left) => assert!(left.iter().eq([false, true])),
 ///     _ => unreachable!("read it"),
@@ -299,7 +299,8 @@ impl Indexed {
         }
         // The last record of planes without rows, which are two records.
         let record: [u8; HEADER_BYTES] = reader.array()?;
-        let options = *PlanesLayout::from_tail(&record, 2 * HEADER_BYTES as u64)?.options();
+        let options =
+            *PlanesLayout::from_tail_any_hash(&record, 2 * HEADER_BYTES as u64)?.options();
         if options.has_liveness() || options.text().is_some() {
             return Err(reader.error("planes with a liveness plane or of a text"));
         }
@@ -332,7 +333,7 @@ impl Chunk {
         let column = reader.number_to(last, "a column past the last")? as usize;
         let length = reader.number()?;
         let record: [u8; HEADER_BYTES] = reader.array()?;
-        let layout = PlanesLayout::from_tail(&record, length)?;
+        let layout = PlanesLayout::from_tail_any_hash(&record, length)?;
         let (options, rows) = (&columns[column].options, &mut rows[column]);
         // Nothing but the tag may differ.
         if options.with_tag(layout.options().tag()) != *layout.options() {

@@ -2,8 +2,7 @@
 //!
 //! It is a classical Bloom filter: `k` bits per key anywhere in the file, so a lookup reads `k`
 //! cache lines instead of one. SIMD kernels do not apply. A batch prefetches the cache lines of
-//! later keys while it tests a key. `docs/foreign.md` describes the bytes, the three layouts and
-//! the limits of validation.
+//! later keys while it tests a key. `docs/foreign.md` compares the three layouts.
 //!
 //! | | |
 //! |---|---|
@@ -28,6 +27,19 @@
 //! assert!(hits.hits().eq([0, 2]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Stored bytes
+//!
+//! | offset | bytes | field |
+//! |---:|---:|---|
+//! | 0 | 4 | probes per key, big-endian: 1 to 21 (Cassandra computes the positions of at most 21) |
+//! | 4 | 4 | words, big-endian: 1 to 2^31 - 1 |
+//! | 8 | 8 per word | bits: position `p` is bit `p mod 8` of byte `p div 8`; in the older layouts, of byte `(p div 8) xor 7` |
+//!
+//! Let `base` and `step` be the two halves of the hash, in the layout's order, as signed 64-bit
+//! numbers, and `bits` 64 times the number of words. Probe `i`, for `i` from 0 to one less than the
+//! number of probes, is at position `|(base + i step) rem bits|`: the sum wraps in 64 bits, and the
+//! remainder has the sign of the dividend.
 
 mod diagnosis;
 mod error;

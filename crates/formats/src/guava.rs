@@ -11,8 +11,6 @@
 //! | `unencodedCharsFunnel` | `to_le_bytes` of each UTF-16 unit |
 //! | a custom funnel | the values it puts, concatenated; numbers are little-endian |
 //!
-//! `docs/foreign.md` describes the stored bytes and the limits of validation.
-//!
 //! ```
 //! use blocked_bloom::Bitmask;
 //! use blocked_bloom_formats::guava::GuavaFilter;
@@ -28,6 +26,18 @@
 //! assert!(hits.hits().eq([0, 2]));
 //! # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 //! ```
+//!
+//! # Stored bytes
+//!
+//! The file contains an `i8` strategy, a `u8` number of hash functions `k`, an `i32` number of
+//! words, and then the words, all big-endian. Bit `i` is bit `i % 64` of word `i / 64`, and `m = 64
+//! * words`. Let `h1` and `h2` be the halves of the hash (seed 0). Probe `i`, for `i` from 0 to `k
+//! - 1`:
+//!
+//! | strategy | bit |
+//! |---|---|
+//! | 1, `MURMUR128_MITZ_64` | `((h1 + i h2) mod 2^64 with its sign bit cleared) mod m` |
+//! | 0, `MURMUR128_MITZ_32` | `c = a + (i + 1) b` in 32 bits, where `a` and `b` are the lower and upper half of `h1`; `~c` if it is negative; `mod m` |
 //!
 //! # Damage
 //!

@@ -6,8 +6,6 @@
 //! `putString` inserts the UTF-8 bytes). A number of any type is hashed as eight little-endian
 //! bytes. Version 2 has a seed, so the hash of a key depends on the filter's [`Version`].
 //!
-//! `docs/foreign.md` describes the stored bytes and the limits of validation.
-//!
 //! ```
 //! use blocked_bloom::Bitmask;
 //! use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -24,6 +22,18 @@
 //! assert!(hits.hits().eq([0, 2]));
 //! # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 //! ```
+//!
+//! # Stored bytes
+//!
+//! The file contains an `i32` version, an `i32` number of hash functions `k`, in version 2 an `i32`
+//! seed, an `i32` number of words, and then the words, all big-endian, with bit `i` as bit `i % 64`
+//! of word `i / 64`, and `m = 64 * words`. Let `h1` be the hash with the seed (0 in version 1) and
+//! `h2` the hash with the seed `h1`, both signed. Probe `i`, for `i` from 1 to `k`:
+//!
+//! | version | bit |
+//! |---|---|
+//! | 1 | `c = h1 + i h2` in 32 bits; `~c` if it is negative; `mod m` |
+//! | 2 | `c = (2^31 - 1) h1 + i h2` in 64 bits; `~c` if it is negative; `mod m` |
 //!
 //! # Damage
 //!

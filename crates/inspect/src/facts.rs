@@ -69,7 +69,7 @@ impl Facts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct List {
-    /// Number of cells of a line, from the left, that are words and aligned to the left.
+    /// Number of leading cells of each line that contain words and are aligned to the left.
     pub words: usize,
     /// Headings of the cells.
     pub heads: Vec<&'static str>,

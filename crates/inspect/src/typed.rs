@@ -212,7 +212,8 @@ impl ColumnType {
                 Err(by_bytes(&format!("a value of {self} by "), ", as it is stored"))
             }
             (Some(L::Decimal { precision, scale }), _) => {
-                let (is_negative, digits) = scaled(text, scale.into(), precision.into()).map_err(refused)?;
+                let (is_negative, digits) =
+                    scaled(text, scale.into(), precision.into()).map_err(refused)?;
                 Ok(self.decimal(is_negative, &digits))
             }
             (Some(L::Date), P::Int32) => moment(date(text)),

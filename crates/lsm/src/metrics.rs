@@ -280,7 +280,7 @@ impl MetricsSnapshot {
             let passed = false_positives.saturating_add(pass_all) as f64;
             let absent = absent_queries.saturating_add(pass_all) as f64;
             let predicted = absent * predicted_rate.max(0.0);
-            // With none predicted the quotient is infinite, and so is the bound.
+            // If no false positives are predicted, the quotient and the bound are infinite.
             let log_probability = passed - predicted - passed * libm::log(passed / predicted);
             factor >= 1.0 && passed > factor * predicted && log_probability < MAX_LOG_PROBABILITY
         };

@@ -8,6 +8,8 @@ mod build;
 mod bytes;
 
 use core::fmt::{self, Display, Formatter};
+use core::iter;
+use core::ops::Bound::{self, Excluded, Included, Unbounded};
 
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
@@ -18,6 +20,10 @@ pub use build::{PartitionBuildError, PartitionedFilterBuilder};
 pub(crate) use bytes::header_checksum;
 use bytes::{Entries, IndexHeader};
 pub use bytes::{INDEX_MAGIC, PartitionLocation};
+
+/// The location that an index returns after its bytes have changed.
+const UNUSABLE: PartitionLocation =
+    PartitionLocation { partition: 0, offset: 0, length: 0, header_checksum: 0 };
 
 /// The opened index of a partitioned filter. It locates the partition of a key, and opens the bytes
 /// that the engine loaded.
@@ -105,8 +111,63 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     pub fn locate(&self, key: impl AsRef<[u8]>) -> PartitionLocation {
         let parts = self.parts();
         let location = parts.and_then(|parts| parts.location(parts.find_partition(key.as_ref())));
-        let none = PartitionLocation { partition: 0, offset: 0, length: 0, header_checksum: 0 };
-        location.unwrap_or(none)
+        location.unwrap_or(UNUSABLE)
+    }
+
+    /// Locates every partition that a range touches, in ascending order; at least one. The table
+    /// contains no key of the range if
+    /// [`contains_range`](BloomFilter::contains_range) with these bounds is false for all of them.
+    ///
+    /// A partition that cannot be loaded or opened is "maybe". If the owner of the index's bytes
+    /// now returns other bytes than were verified, the locations are empty, and
+    /// [`open`](Self::open) fails. Cost: two binary searches.
+    ///
+    /// ```
+    /// use std::ops::Bound::{Excluded, Included};
+    /// use blocked_bloom::{BloomFilter, FilterOptions, PrefixExtractor, Sizing};
+    /// use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
+    /// let rule = PrefixExtractor::fixed(3);
+    /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0)).with_only_prefixes(rule.clone());
+    /// let mut partitions: Vec<BloomFilter> = Vec::new();
+    /// let mut builder = PartitionedFilterBuilder::new(options.clone(), 128)?;
+    /// for number in (0..20_000_u32).filter(|number| number >> 8 & 7 != 5) {
+    ///     partitions.extend(builder.insert(number.to_be_bytes())?);
+    /// }
+    /// let (last, index) = builder.finish()?;
+    /// partitions.push(last);
+    /// let index = PartitionIndex::from_bytes(index, options.key_hash())?;
+    ///
+    /// let contains = |from: u32, to: u32| {
+    ///     let (from, to) = (from.to_be_bytes(), to.to_be_bytes());
+    ///     let (lower, upper) = (Included(&from[..]), Excluded(&to[..]));
+    ///     index.locate_range(lower, upper).any(|at| {
+    ///         partitions[at.partition].contains_range(&rule, lower, upper) // after loading it
+    ///     })
+    /// };
+    /// assert!(contains(0x0400, 0x0501));
+    /// assert!(!contains(0x0500, 0x0600) && !contains(0x0d10, 0x0d20));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn locate_range(
+        &self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> impl Iterator<Item = PartitionLocation> {
+        let first = match lower {
+            Included(key) | Excluded(key) => self.locate(key),
+            Unbounded => self.locate([]),
+        };
+        let last = match upper {
+            Included(key) => self.locate(key).partition,
+            Excluded(key) => {
+                // A partition that starts at the excluded bound is not touched.
+                let last = self.locate(key).partition;
+                last.saturating_sub((self.separator(last) == Some(key)).into())
+            }
+            Unbounded => self.partitions() - 1,
+        };
+        let others = (first.partition + 1..=last).map(|partition| self.location(partition));
+        iter::once(first).chain(others.map(|location| location.unwrap_or(UNUSABLE)))
     }
 
     /// Opens the bytes loaded for a location. Verifies that they are undamaged and that they are

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
+use core::ops::Bound;
 
 use blocked_bloom::parts::{MAGIC as BLOOM_MAGIC, check_words, fill_with_hits};
 use blocked_bloom::{
@@ -131,6 +132,24 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         match self {
             TableFilter::Owned(filter) => filter.contains_prefix(extractor, start),
             TableFilter::Bloom(filter) => filter.contains_prefix(extractor, start),
+            _ => true,
+        }
+    }
+
+    /// Looks up a range: returns false if the table certainly contains no key between the bounds,
+    /// as [`BloomFilter::contains_range`] describes.
+    ///
+    /// Only Bloom filters answer. For a filter in partitions, look up every partition that
+    /// [`PartitionIndex::locate_range`] returns.
+    pub fn contains_range(
+        &self,
+        extractor: &PrefixExtractor,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> bool {
+        match self {
+            TableFilter::Owned(filter) => filter.contains_range(extractor, lower, upper),
+            TableFilter::Bloom(filter) => filter.contains_range(extractor, lower, upper),
             _ => true,
         }
     }
@@ -329,8 +348,8 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
     }
 
     #[inline]
-    fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match_filter!(self, filter => filter.contains(key), true)
+    fn contains_key(&self, key: &[u8]) -> bool {
+        match_filter!(self, filter => filter.contains_key(key), true)
     }
 
     fn contains_batch_into<K: AsRef<[u8]>>(

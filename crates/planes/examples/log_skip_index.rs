@@ -98,7 +98,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     // Reads only the planes of the index that a query needs, and only the pages of the log that may
     // match.
-    let layout = PlanesLayout::from_tail(&index[index.len() - 64..], index.len() as u64)?;
+    let tail = &index[index.len() - 64..];
+    let layout = PlanesLayout::from_tail(tail, index.len() as u64, options.key_hash())?;
     for query in &queries {
         let planes = Query::all(query.iter().map(|token| hasher.hash(token)));
         let (mut index_bytes, mut candidates, mut hits) = (64, Vec::new(), Bitmask::new());

@@ -154,7 +154,8 @@ impl PlanesBuilder {
     /// let state = TextState::new(10, 1, KeyHasher::with_seed(0).hash(log));
     /// let file = builder.finish_with_text_state(&state)?;
     ///
-    /// let layout = PlanesLayout::from_tail(&file[file.len() - 64..], file.len() as u64)?;
+    /// let (tail, length) = (&file[file.len() - 64..], file.len() as u64);
+    /// let layout = PlanesLayout::from_tail(tail, length, options.key_hash())?;
     /// let at = layout.locate_text_state().expect("a state");
     /// assert_eq!(layout.text_state(&file[at.start as usize..at.end as usize])?, state);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

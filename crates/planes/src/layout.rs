@@ -48,7 +48,7 @@ pub(crate) const CHECKSUM_BYTES: usize = 8;
 /// let file = file.as_bytes();
 ///
 /// let tail = &file[file.len() - 64..]; // however the engine loads
-/// let layout = PlanesLayout::from_tail(tail, file.len() as u64)?;
+/// let layout = PlanesLayout::from_tail(tail, file.len() as u64, options.key_hash())?;
 /// let query = Query::all([hasher.hash(1_234_u32.to_le_bytes())]);
 /// let mut hits = blocked_bloom::Bitmask::new();
 /// let mut found = Vec::new();
@@ -85,15 +85,31 @@ impl PlanesLayout {
         PlanesLayout { rows, complete, identity: u64::from_le_bytes(sum), ..first }
     }
 
-    /// Reads the layout from the last 64 bytes of stored planes and their total length.
+    /// Reads the layout from the last 64 bytes of stored planes, their total length, and the hash
+    /// that they must have.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Header`] if the record is invalid or the length does not match its number of
-    /// rows. [`PlanesError::Incomplete`] if the last record does not close the planes, as in a file
-    /// that was cut off after a group. Without a layout, treat every row as "maybe".
-    pub fn from_tail(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
-        let layout = PlanesLayout::from_last_record(tail, stored_bytes)?;
+    /// [`PlanesError::Header`] if the record is invalid, the length does not match its number of
+    /// rows, or the planes have another hash. [`PlanesError::Incomplete`] if the last record does
+    /// not close the planes, as in a file that was cut off after a group. Without a layout, treat
+    /// every row as "maybe".
+    pub fn from_tail(
+        tail: &[u8],
+        stored_bytes: u64,
+        key_hash: KeyHash,
+    ) -> Result<Self, PlanesError> {
+        PlanesLayout::from_tail_any_hash(tail, stored_bytes)?.check_key_hash(key_hash)
+    }
+
+    /// Reads the layout like [`from_tail`](Self::from_tail), with any hash, for programs that learn
+    /// the hash from the [options](Self::options). A query with another hash misses rows.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `from_tail`.
+    pub fn from_tail_any_hash(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
+        let layout = PlanesLayout::from_end(tail, stored_bytes)?;
         match layout.complete {
             true => Ok(layout),
             false => Err(PlanesError::Incomplete { rows: layout.rows }),
@@ -101,25 +117,37 @@ impl PlanesLayout {
     }
 
     /// Reads the layout of planes that are still being written, from the record after their last
-    /// whole group and the offset of its end. The layout covers the rows so far. Later rows may
-    /// exist, and the caller must not treat them as absent.
+    /// whole group, the offset of its end, and the hash that they must have. The layout covers the
+    /// rows so far. Later rows may exist, and the caller must not treat them as absent.
     ///
     /// # Errors
     ///
     /// [`PlanesError::Header`] as [`from_tail`](Self::from_tail).
-    pub fn from_last_record(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
+    pub fn from_last_record(
+        tail: &[u8],
+        stored_bytes: u64,
+        key_hash: KeyHash,
+    ) -> Result<Self, PlanesError> {
+        PlanesLayout::from_end(tail, stored_bytes)?.check_key_hash(key_hash)
+    }
+
+    fn from_end(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
         let layout = PlanesLayout::from_record(tail)?;
         Header::check_length(stored_bytes, layout.stored_bytes())?;
         Ok(layout)
+    }
+
+    fn check_key_hash(self, expected: KeyHash) -> Result<Self, PlanesError> {
+        Header::check_key_hash(11, self.options.key_hash(), expected)?;
+        Ok(self)
     }
 
     /// Reads the layout of stored planes and checks the first and the last record. `expected` is
     /// the required hash; `None` accepts any hash.
     pub(crate) fn from_bytes(bytes: &[u8], expected: Option<KeyHash>) -> Result<Self, PlanesError> {
         let tail = bytes.last_chunk::<HEADER_BYTES>().map_or(bytes, |tail| tail);
-        let layout = PlanesLayout::from_tail(tail, bytes.len() as u64)?;
-        let key_hash = layout.options.key_hash();
-        Header::check_key_hash(11, key_hash, expected.unwrap_or(key_hash))?;
+        let layout = PlanesLayout::from_tail_any_hash(tail, bytes.len() as u64)?;
+        let layout = layout.check_key_hash(expected.unwrap_or(layout.options.key_hash()))?;
         layout.check_record(bytes, 0, 0)?;
         Ok(layout)
     }
@@ -140,13 +168,13 @@ impl PlanesLayout {
         Ok(())
     }
 
-    /// Where the record of the text's state is, if the planes have one.
+    /// Locates the record of the text's state, if the planes have one.
     pub fn locate_text_state(&self) -> Option<Range<u64>> {
         let end = self.stored_bytes() - HEADER_BYTES as u64;
         self.has_text_state.then(|| end - HEADER_BYTES as u64..end)
     }
 
-    /// The state of the text when it was indexed, from the bytes that
+    /// Reads the state of the text when it was indexed, from the bytes that
     /// [`locate_text_state`](Self::locate_text_state) locates.
     ///
     /// # Errors

@@ -96,13 +96,13 @@ impl TextState {
         TextState { bytes, lines, checksum, modified: 0, terminator: b'\n' }
     }
 
-    /// The same with the time of the last modification, in nanoseconds since 1970.
+    /// Sets the time of the last modification, in nanoseconds since 1970.
     #[must_use]
     pub fn with_modified(self, modified: u64) -> Self {
         TextState { modified, ..self }
     }
 
-    /// The same with another byte at the end of lines.
+    /// Sets the byte at the end of lines.
     #[must_use]
     pub fn with_terminator(self, terminator: u8) -> Self {
         TextState { terminator, ..self }

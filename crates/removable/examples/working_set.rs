@@ -67,7 +67,7 @@ impl Bans {
         }
     }
 
-    /// Removes only inserted keys: the queue knows whose ban ends.
+    /// Removes the keys of bans that have ended. The queue contains only keys that were inserted.
     fn expire(&mut self, now: u64) {
         while let Some(&(ends, hash)) = self.queue.front()
             && ends <= now

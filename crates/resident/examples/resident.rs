@@ -103,7 +103,7 @@ enum Memory {
         bytes: u64,
         now: u64,
         filters: Vec<Option<(u64, TableFilter)>>,
-        by_use: BTreeMap<u64, usize>,
+        tables_by_use: BTreeMap<u64, usize>,
     },
     All(Vec<TableFilter>),
 }
@@ -163,7 +163,7 @@ impl Engine {
         let is_missing =
             matches!(&self.memory, Memory::Lru { filters, .. } if filters[table].is_none());
         let loaded = if is_missing { Some(self.open_filter(table)?) } else { None };
-        let Memory::Lru { budget, bytes, now, filters, by_use } = &mut self.memory else {
+        let Memory::Lru { budget, bytes, now, filters, tables_by_use } = &mut self.memory else {
             return Ok(true);
         };
         *now += 1;
@@ -172,12 +172,12 @@ impl Engine {
             filters[table] = Some((*now, filter));
         }
         let Some((used, filter)) = &mut filters[table] else { return Ok(true) };
-        by_use.remove(used);
+        tables_by_use.remove(used);
         *used = *now;
         let may_have = filter.contains_hash(hash);
-        by_use.insert(*now, table);
+        tables_by_use.insert(*now, table);
         while *bytes > *budget {
-            let Some((_, oldest)) = by_use.pop_first() else { break };
+            let Some((_, oldest)) = tables_by_use.pop_first() else { break };
             if let Some((_, evicted)) = filters[oldest].take() {
                 *bytes -= evicted.memory_bytes();
             }
@@ -297,7 +297,7 @@ fn main() -> Result<()> {
         bytes: 0,
         now: 0,
         filters: (0..TABLES).map(|_| None).collect(),
-        by_use: BTreeMap::new(),
+        tables_by_use: BTreeMap::new(),
     };
     let (of_lru, of_all) = (write()?, write()?);
     let filters = all(&of_all)?;

@@ -92,11 +92,12 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     #[inline]
     pub(crate) fn get<'p>(&self, pin: &'p FilterPin) -> Option<&'p T> {
         let value = self.0.load(Acquire, &pin.0);
-        // SAFETY: by the invariant, the pointer is null or was valid when it was stored, and the
-        // store happened before this load. Only `defer_destroy` frees the value, under a pin of the
-        // same collector and after the pointer left the cell. This pin saw the pointer in the cell,
-        // so the value outlives this pin, and the reference cannot outlive the pin. No `&mut` to
-        // the value exists.
+        // Only `defer_destroy` frees a value: after the pointer left the cell, and under a pin of
+        // the same collector. This pin saw the pointer in the cell, so the value outlives the pin.
+        //
+        // SAFETY: by the invariant, the pointer is null or was valid when it was stored, which
+        // happened before this load. The value lives as long as the pin, and no `&mut` to it
+        // exists.
         unsafe { value.as_ref() }
     }
 

@@ -4,6 +4,7 @@
 use alloc::sync::Arc;
 use core::cell::Cell;
 use core::fmt::{self, Debug, Formatter};
+use core::ops::Bound;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
@@ -225,9 +226,27 @@ impl FilterSlot {
         extractor: &PrefixExtractor,
         start: impl AsRef<[u8]>,
     ) -> Answer {
+        self.answer(pin, |filter| filter.contains_prefix(extractor, start))
+    }
+
+    /// Looks up a range: whether the table may contain a key between the bounds, as
+    /// [`TableFilter::contains_range`] says. A range that the filter rules out counts as an absent
+    /// lookup.
+    pub fn query_range(
+        &self,
+        pin: &FilterPin,
+        extractor: &PrefixExtractor,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> Answer {
+        self.answer(pin, |filter| filter.contains_range(extractor, lower, upper))
+    }
+
+    /// Looks up the filter if it is in memory, and counts an absent answer.
+    fn answer(&self, pin: &FilterPin, contains: impl FnOnce(&TableFilter) -> bool) -> Answer {
         match self.cell.get(pin) {
             None => Answer::NotResident,
-            Some(resident) if resident.filter.contains_prefix(extractor, start) => Answer::Maybe,
+            Some(resident) if contains(&resident.filter) => Answer::Maybe,
             Some(_) => {
                 self.count_absent(1);
                 Answer::Absent

@@ -319,7 +319,7 @@ fn headers_that_they_take_are_taken() {
 
 /// Values that have only their `AsBytes` are given by their bytes, and `?` needs a conversion.
 #[test]
-fn their_own_types_and_errors_are_converted() -> Result<(), ParquetError> {
+fn types_and_errors_are_converted() -> Result<(), ParquetError> {
     let other = |error: SplitBlockError| ParquetError::External(Box::new(error));
     let mut theirs = Sbbf::new_with_ndv_fpp(100, 0.01)?;
     let mut named = Named::new_with_ndv_fpp(100, 0.01).map_err(other)?;

@@ -22,7 +22,7 @@ use crate::operators::{Kind, is_repeatable, kind};
 type Plan = Arc<dyn ExecutionPlan>;
 
 /// Returns the reason why a plan may return other rows when it runs again, or `None` if it cannot.
-pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
+pub(crate) fn obstacle_to_repeating(plan: &Plan) -> Result<Option<String>> {
     let name = plan.name();
     if plan.fetch().is_some() {
         return Ok(Some(format!("{name} stops after some rows")));
@@ -48,7 +48,7 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
             // above drops them. Its keys must be the same.
             let is_filter = number == 1 && kind(plan) == Kind::Probe;
             let keys = is_filter.then(|| build_of(child)).flatten().map(BloomBuildExec::input);
-            reason = not_repeatable(keys.unwrap_or(child))?;
+            reason = obstacle_to_repeating(keys.unwrap_or(child))?;
         }
     }
     Ok(reason)

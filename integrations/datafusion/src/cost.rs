@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn in_ballista_every_task_builds_a_one_partition_filter() {
+    fn every_ballista_task_builds_a_one_partition_filter() {
         let tasks = |engine| Tasks { building: 1, merging: 64, probing: 64, engine };
         let Transport { merged, shuffled, bytes, runs, .. } =
             tasks(Engine::Ballista).transport(1_000, 800);

@@ -50,7 +50,7 @@ pub(crate) enum Kind {
 
 /// The properties of one type of operator.
 pub(crate) struct Operator {
-    is: Test,
+    matches: Test,
     pub(crate) kind: Kind,
     /// Whether each output row is computed from one row of the first input alone. Such an operator
     /// has the partitions of that input.
@@ -112,12 +112,12 @@ const fn row<T: ExecutionPlan>(
     trace: Trace,
     is_repeatable: Test,
 ) -> Operator {
-    Operator { is: |plan| plan.is::<T>(), kind, is_row_wise, trace, is_repeatable }
+    Operator { matches: |plan| plan.is::<T>(), kind, is_row_wise, trace, is_repeatable }
 }
 
 impl Operator {
     pub(crate) fn find(plan: &dyn ExecutionPlan) -> &'static Operator {
-        OPERATORS.iter().find(|operator| (operator.is)(plan)).unwrap_or(&UNKNOWN)
+        OPERATORS.iter().find(|operator| (operator.matches)(plan)).unwrap_or(&UNKNOWN)
     }
 }
 

@@ -126,7 +126,7 @@ struct Probe {
     filter: Option<Arc<BloomFilter>>,
     input: SendableRecordBatchStream,
     /// Whether the scan has already probed the rows.
-    in_scan: bool,
+    is_scan_probing: bool,
     columns: Vec<usize>,
     gate: Gate,
     hashes: Vec<u64>,
@@ -140,7 +140,7 @@ struct Probe {
 
 impl Probe {
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        if self.in_scan {
+        if self.is_scan_probing {
             return Ok(self.kept.push_batch(batch)?);
         }
         let (rows, counts) = (batch.num_rows(), &self.metrics.counts);
@@ -327,13 +327,13 @@ impl ExecutionPlan for BloomProbeExec {
             let (filter, scan) = opening.await;
             waited.done();
             // Executing the input earlier would make it buffer rows while it waits.
-            let in_scan = scan.is_some();
+            let is_scan_probing = scan.is_some();
             let input = scan.unwrap_or(plan).execute(partition, context)?;
             let (hashes, has_row, ended) = (Vec::new(), false, false);
             let probe = Probe {
                 filter,
                 input,
-                in_scan,
+                is_scan_probing,
                 columns,
                 gate,
                 hashes,

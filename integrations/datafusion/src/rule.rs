@@ -10,7 +10,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::broadcast::{BroadcastKind, broadcast_kind, predict};
-use crate::build_side::{filters_within, has_window, is_selective, not_repeatable};
+use crate::build_side::{filters_within, has_window, is_selective, obstacle_to_repeating};
 use crate::columns::{ProbePoint, find_probe_point, with_probe};
 use crate::cost::{Balance, Saved, Tasks, work};
 use crate::engine::Engine;
@@ -159,22 +159,24 @@ impl Planner<'_> {
         let rows = |plan: &Plan| work(plan, config).map(|work| work.rows);
         let most = rows(&table.plan)?;
         let by = self.reductions.iter().filter(|r| Arc::ptr_eq(&r.table, &table.plan));
-        let smaller = by.filter_map(|r| Some((rows(&r.by.plan).filter(|rows| *rows < most)?, r)));
+        let smaller =
+            by.filter_map(|r| Some((rows(&r.reducer.plan).filter(|rows| *rows < most)?, r)));
         let mut smaller: Vec<_> = smaller.collect();
         smaller.sort_by(|a, b| a.0.total_cmp(&b.0));
         let kept = predict(&table.plan).map_or(1.0, |predicted| predicted.selectivity);
         let saved = saved.map(|saved| saved.scale(kept));
         for (_, reduction) in smaller {
-            let by = match self.reduce_table(&reduction.by, hops - 1, saved) {
+            let by = match self.reduce_table(&reduction.reducer, hops - 1, saved) {
                 Some(by) => by,
-                None if is_selective(&reduction.by.plan) => reduction.by.clone(),
+                None if is_selective(&reduction.reducer.plan) => reduction.reducer.clone(),
                 None => continue,
             };
             let schema = table.plan.schema();
             let column = |&index: &usize| Column::new(schema.field(index).name(), index);
             let columns = reduction.columns.iter().map(column).collect();
             let reduced = Side { columns, ..table.clone() };
-            if !has_same_keys(&by, &reduced) || !matches!(not_repeatable(&by.plan), Ok(None)) {
+            if !has_same_keys(&by, &reduced) || !matches!(obstacle_to_repeating(&by.plan), Ok(None))
+            {
                 continue;
             }
             let balance = match saved {
@@ -269,7 +271,7 @@ impl Planner<'_> {
         if filters_within(&build.plan) > MAX_HOPS {
             return Err("the build side contains more than two filters".into());
         }
-        if let Some(reason) = not_repeatable(&build.plan)? {
+        if let Some(reason) = obstacle_to_repeating(&build.plan)? {
             return Err(reason.into());
         }
         if !has_same_keys(build, probed) {

@@ -25,7 +25,7 @@ use crate::gate::{Counts, Gate};
 
 /// Looks a key up in a filter: true, false, or NULL for NULL.
 #[derive(Debug)]
-pub(crate) struct InFilter {
+pub(crate) struct FilterExpr {
     key: Vec<Arc<dyn PhysicalExpr>>,
     shared: Arc<Shared>,
 }
@@ -40,13 +40,13 @@ struct Shared {
     counts: Counts,
 }
 
-impl InFilter {
+impl FilterExpr {
     fn gate(&self) -> std::sync::MutexGuard<'_, Gate> {
         self.shared.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl PhysicalExpr for InFilter {
+impl PhysicalExpr for FilterExpr {
     fn data_type(&self, _: &Schema) -> Result<DataType> {
         Ok(DataType::Boolean)
     }
@@ -94,7 +94,7 @@ impl PhysicalExpr for InFilter {
         self: Arc<Self>,
         key: Vec<Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn PhysicalExpr>> {
-        Ok(Arc::new(InFilter { key, shared: self.shared.clone() }))
+        Ok(Arc::new(FilterExpr { key, shared: self.shared.clone() }))
     }
 
     fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,22 +102,22 @@ impl PhysicalExpr for InFilter {
     }
 }
 
-impl fmt::Display for InFilter {
+impl fmt::Display for FilterExpr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key: Vec<_> = self.key.iter().map(|key| key.to_string()).collect();
         write!(f, "in_bloom_filter({})", key.join(", "))
     }
 }
 
-impl PartialEq for InFilter {
+impl PartialEq for FilterExpr {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key && Arc::ptr_eq(&self.shared, &other.shared)
     }
 }
 
-impl Eq for InFilter {}
+impl Eq for FilterExpr {}
 
-impl Hash for InFilter {
+impl Hash for FilterExpr {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.key.hash(state);
         Arc::as_ptr(&self.shared).hash(state);
@@ -143,7 +143,7 @@ pub(crate) fn with_row_filter(
     let (filter, gate, has_row) = (filter.clone(), Mutex::new(gate), AtomicBool::new(false));
     let shared = Shared { filter, gate, has_row, counts };
     let key = columns.iter().map(column).collect();
-    let predicate = Arc::new(InFilter { key, shared: Arc::new(shared) });
+    let predicate = Arc::new(FilterExpr { key, shared: Arc::new(shared) });
     let above: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(predicate, plan.clone())?);
     let pushed = FilterPushdown::new().optimize(above, config)?;
     Ok((!remains_above_scan(&pushed)? && pushed.schema() == schema).then_some(pushed))
@@ -155,7 +155,7 @@ fn remains_above_scan(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut left = remains_above_scan(input)?;
     plan.apply_expressions(&mut |expression| {
         use datafusion::common::tree_node::TreeNode;
-        left |= expression.exists(|part| Ok(part.is::<InFilter>()))?;
+        left |= expression.exists(|part| Ok(part.is::<FilterExpr>()))?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(left)

@@ -57,7 +57,7 @@ impl Side {
 pub(crate) struct Reduction {
     pub(crate) table: Plan,
     pub(crate) columns: Vec<usize>,
-    pub(crate) by: Side,
+    pub(crate) reducer: Side,
 }
 
 /// Returns the tables that other tables reduce through any join of the query.
@@ -76,7 +76,7 @@ pub(crate) fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
             let point = find_probe_point(&reduced.plan, &reduced.indices());
             if can && is_scan(&point.plan) {
                 let (table, columns) = (point.plan, point.columns);
-                reductions.push(Reduction { table, columns, by: by.table() });
+                reductions.push(Reduction { table, columns, reducer: by.table() });
             }
         }
         Ok(TreeNodeRecursion::Continue)

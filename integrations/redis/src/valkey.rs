@@ -144,15 +144,15 @@ impl Link {
     fn read(stored: Vec<u8>, items: u64, capacity: u64) -> Result<Self, String> {
         let link = Link { stored, items, capacity };
         let length = link.stored.len() as u64;
-        in_range("bytes of a link", length, BITS as u64 + 1, i64::MAX as u64)?;
+        check_range("bytes of a link", length, BITS as u64 + 1, i64::MAX as u64)?;
         let bytes =
             link.stored[BYTES..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let (version, known) = (link.stored[0].into(), VERSION.into());
-        in_range("version of a link", version, known, known)?;
-        in_range("bytes of bits", bytes, length - BITS as u64, length - BITS as u64)?;
-        in_range("probes", link.probes().into(), 1, MAX_PROBES.into())?;
-        in_range("capacity", capacity, 1, i64::MAX as u64)?;
-        in_range("items", items, 0, i64::MAX as u64)?;
+        check_range("version of a link", version, known, known)?;
+        check_range("bytes of bits", bytes, length - BITS as u64, length - BITS as u64)?;
+        check_range("probes", link.probes().into(), 1, MAX_PROBES.into())?;
+        check_range("capacity", capacity, 1, i64::MAX as u64)?;
+        check_range("items", items, 0, i64::MAX as u64)?;
         Ok(link)
     }
 
@@ -400,7 +400,7 @@ impl ValkeyFilter {
         if !self.links.iter().all(|link| link.seed() == first.seed()) {
             return Err("links have different seeds".into());
         }
-        in_range("is_seed_random", is_random, self.seed_is_random().into(), 1)?;
+        check_range("is_seed_random", is_random, self.seed_is_random().into(), 1)?;
         Ok(self)
     }
 }
@@ -441,7 +441,7 @@ pub(crate) enum BytesError {
 }
 
 /// Checks that a number is within its range.
-fn in_range(field: &str, found: u64, least: u64, most: u64) -> Result<(), String> {
+fn check_range(field: &str, found: u64, least: u64, most: u64) -> Result<(), String> {
     match (least..=most).contains(&found) {
         true => Ok(()),
         false if least == most => Err(format!("{field} {found}, expected {least}")),

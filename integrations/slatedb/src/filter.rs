@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use blocked_bloom::{Block, BloomFilter, KeyHash};
-use bytes::BufMut;
+use bytes::{BufMut, Bytes};
 use slatedb::{Filter, FilterQuery, FilterTarget};
 
 use crate::extractor::Extractor;
@@ -50,7 +50,11 @@ impl Filter for BlockedBloom {
             (FilterTarget::Prefix(start), Some(extractor)) => {
                 (extractor, extractor.scan_prefix(start))
             }
-            (FilterTarget::Range { .. }, _) | (_, None) => return true,
+            (FilterTarget::Range { lower, upper }, Some(extractor)) => {
+                let [lower, upper] = [lower, upper].map(|bound| bound.as_ref().map(Bytes::as_ref));
+                return filter.contains_range(extractor.core(), lower, upper);
+            }
+            (_, None) => return true,
         };
         prefix.is_none_or(|prefix| filter.prefixes(extractor.core()).contains(prefix))
     }

@@ -39,6 +39,8 @@ pub struct BlockedBloomPolicy {
     /// The settings of all filters that are built or opened.
     options: FilterOptions,
     extractor: Option<Arc<Extractor>>,
+    /// Whether range scans read filters.
+    ranges: bool,
     /// Also holds the name.
     unusable: Arc<Unusable>,
     estimated_bits_per_key: f64,
@@ -70,6 +72,7 @@ impl BlockedBloomPolicy {
         let policy = BlockedBloomPolicy {
             options: FilterOptions::new(sizing),
             extractor: None,
+            ranges: false,
             unusable: Arc::new(Unusable::new(String::new())),
             estimated_bits_per_key,
         };
@@ -137,6 +140,39 @@ impl BlockedBloomPolicy {
         BlockedBloomPolicy { options, extractor: Some(Arc::new(extractor)), ..self }.named()
     }
 
+    /// Lets range scans skip tables by the prefixes of their keys. Has no effect without an
+    /// extractor.
+    ///
+    /// A table is skipped if all keys of the range share a prefix that its filter does not contain,
+    /// for example all keys from `tenant/a` up to `tenant/b`.
+    /// [`PrefixExtractor::range_prefixes`](blocked_bloom::PrefixExtractor::range_prefixes) has the
+    /// rules.
+    ///
+    /// Cost: SlateDB asks a policy once whether it supports ranges, and then reads the filters of
+    /// all tables that a range scan touches, whether they can answer the range or not. Most range
+    /// scans should therefore stay within one prefix. The name of the policy and the stored filters
+    /// stay the same.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use slatedb::{FilterPolicy, PrefixExtractor, PrefixTarget};
+    /// # struct Tenant;
+    /// # impl PrefixExtractor for Tenant {
+    /// #     fn name(&self) -> &str { "tenant-1" }
+    /// #     fn prefix_len(&self, _: &PrefixTarget) -> Option<usize> { None }
+    /// # }
+    /// # use blocked_bloom::Sizing;
+    /// # use blocked_bloom_slatedb::BlockedBloomPolicy;
+    /// let policy = BlockedBloomPolicy::new(Sizing::BitsPerKey(10.0))?.prefixes(Arc::new(Tenant));
+    /// assert!(!policy.supports_range_queries());
+    /// assert!(policy.with_ranges().supports_range_queries());
+    /// # Ok::<(), blocked_bloom::ParamsError>(())
+    /// ```
+    #[must_use]
+    pub fn with_ranges(self) -> Self {
+        BlockedBloomPolicy { ranges: true, ..self }
+    }
+
     /// How many filters answered "maybe" to everything because they were damaged when they were
     /// read, or could not be built, since the policy was made. Each was logged as an error. A
     /// filter that is read again, since no cache kept it, counts again.
@@ -200,6 +236,10 @@ impl FilterPolicy for BlockedBloomPolicy {
             Sizing::MaxBytes(most) => bytes.min(most as f64) as usize,
             _ => bytes as usize,
         }
+    }
+
+    fn supports_range_queries(&self) -> bool {
+        self.ranges && self.extractor.is_some()
     }
 
     fn supports_prefix_queries(&self) -> bool {

@@ -104,17 +104,16 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
             let keys = KEYS.min(hashes.len() - i * KEYS);
             if keys == KEYS {
                 for key in 0..KEYS {
-                    // SAFETY: hash `i * KEYS + key` exists, since `keys` hashes are left at `i *
-                    // KEYS`. It was staged `PIPELINE_DEPTH` iterations ago, in slot `i % RING`,
-                    // which no later iteration has overwritten, since `PIPELINE_DEPTH < RING`.
-                    // `places` was made for this tile, whose blocks are borrowed mutably until the
-                    // end of the loop.
+                    // SAFETY: `key < keys`, so hash `i * KEYS + key` exists. It was staged in slot
+                    // `i % RING` and is still there, since `PIPELINE_DEPTH < RING`. `places` was
+                    // made for this tile, whose blocks are borrowed mutably during the loop.
                     unsafe { add::<ROUNDS, NEW>(blocks, &staged, i, key, &mut added) };
                 }
             } else {
                 for key in 0..keys {
-                    // SAFETY: `key` is less than the number of hashes left at `i * KEYS`, so the
-                    // hash exists. Slot and tile: see above.
+                    // SAFETY: `key < keys`, so hash `i * KEYS + key` exists. It was staged in slot
+                    // `i % RING` and is still there, since `PIPELINE_DEPTH < RING`. `places` was
+                    // made for this tile, whose blocks are borrowed mutably during the loop.
                     unsafe { add::<ROUNDS, NEW>(blocks, &staged, i, key, &mut added) };
                 }
             }

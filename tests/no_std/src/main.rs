@@ -25,7 +25,7 @@ use blocked_bloom_split::SplitBlockFilter;
 
 const ROOM: usize = 1 << 20;
 
-/// Hands out one array from front to back, and takes nothing back.
+/// Allocates from one array, front to back, and never frees.
 #[repr(align(64))]
 struct Arena {
     bytes: UnsafeCell<[u8; ROOM]>,
@@ -79,7 +79,7 @@ extern "C" fn main() -> i32 {
     i32::from(!matches!(run(), Some(true)))
 }
 
-/// Whether every key is found again and hardly any other; `None` if a filter cannot be built or
+/// Whether all keys are found and hardly any others. Returns `None` if a filter cannot be built or
 /// opened.
 fn run() -> Option<bool> {
     let (present, absent): (Vec<u32>, Vec<u32>) = (0..2_000).partition(|key| key % 2 == 0);

@@ -193,7 +193,7 @@ fn comparison_rows(store: &Store, of: &str, columns: &[&str]) -> Result<Vec<Vec<
         built.push(kind);
         let row = if is_built { kind } else { row };
         let rate = store.rate(kind, 10.0).ok();
-        let version = store.about(kind).map(|about| about.version.clone()).unwrap_or_default();
+        let version = store.peer(kind).map(|peer| peer.version.clone()).unwrap_or_default();
         let version = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
         let bits = rate.map_or_else(String::new, |rate| format!("{:.1}", rate.bits_per_key));
         let name = name.replace("{v}", &version).replace("{b}", bits.trim_end_matches(".0"));

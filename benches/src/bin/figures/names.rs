@@ -166,12 +166,13 @@ pub(crate) const SINGLE: [&str; 6] =
 /// The groups of the page, in its order.
 pub(crate) const FASTEST: &str = "the fastest kernel";
 pub(crate) const AVX2: &str = "with AVX2 alone";
-pub(crate) const ONE: &str = "keys one by one";
+pub(crate) const SINGLE_KEYS: &str = "keys one by one";
 pub(crate) const ENGINE: &str = "filters of 20 tables";
 pub(crate) const RIBBON: &str = "Ribbon filters";
-pub(crate) const OTHER: &str = "other filters of this project";
+pub(crate) const PROJECT_FILTERS: &str = "other filters of this project";
 pub(crate) const RATES: &str = "false positives";
-pub(crate) const GROUPS: [&str; 7] = [FASTEST, AVX2, ONE, ENGINE, RIBBON, OTHER, RATES];
+pub(crate) const GROUPS: [&str; 7] =
+    [FASTEST, AVX2, SINGLE_KEYS, ENGINE, RIBBON, PROJECT_FILTERS, RATES];
 
 /// The picture of [`files`](crate::pictures::files).
 pub(crate) const FILES_PICTURE: &str = "docs/img/files.svg";

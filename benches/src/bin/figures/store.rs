@@ -11,7 +11,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use benches::results::{About, Machine, Rate, Removable, Report, Section, Table};
+use benches::results::{Machine, Peer, Rate, Removable, Report, Section, Table};
 
 use crate::cells::{digits, percent};
 
@@ -102,9 +102,9 @@ impl Store {
     }
 
     /// A kind of filter of the comparison.
-    pub(crate) fn about(&self, id: &str) -> Result<&About, String> {
-        let about = self.comparison()?.peers.iter().find(|about| about.id == id);
-        about.ok_or_else(|| format!("the comparison has no {id}"))
+    pub(crate) fn peer(&self, id: &str) -> Result<&Peer, String> {
+        let peer = self.comparison()?.peers.iter().find(|peer| peer.id == id);
+        peer.ok_or_else(|| format!("the comparison has no {id}"))
     }
 
     /// What stands for a key.

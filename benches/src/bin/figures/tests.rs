@@ -1,4 +1,4 @@
-//! Planted faults in pages are found.
+//! The check finds faults that the tests plant in pages.
 
 use std::fs;
 use std::path::PathBuf;

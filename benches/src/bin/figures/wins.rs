@@ -4,8 +4,8 @@ use benches::results::{Removable, Section, distinct};
 
 use crate::cells::table;
 use crate::names::{
-    AVX2, CLASSICAL, ENGINE, ENGINE_TABLES, FASTEST, GROUPS, ONE, OTHER, OURS, OURS_ONE, RATES,
-    RIBBON, SINGLE, is_ours,
+    AVX2, CLASSICAL, ENGINE, ENGINE_TABLES, FASTEST, GROUPS, OURS, OURS_ONE, PROJECT_FILTERS,
+    RATES, RIBBON, SINGLE, SINGLE_KEYS, is_ours,
 };
 use crate::store::Store;
 
@@ -36,7 +36,7 @@ impl Contest {
 pub(crate) fn wins(store: &Store) -> Result<String, String> {
     let mut contests = compared(store)?;
     contests.extend(engine(store));
-    contests.extend(other_packages(store)?);
+    contests.extend(package_contests(store)?);
     contests.extend(rates(store)?);
     let mut rows = Vec::new();
     for group in GROUPS {
@@ -59,7 +59,7 @@ pub(crate) fn wins(store: &Store) -> Result<String, String> {
         rows.extend(lines);
     }
     let heads = ["the best of the others: where, and its **ratio** to ours"];
-    // The second column is of text too.
+    // The second column contains text too.
     Ok(table("case", heads, rows)?.replace("|---:|", "|---|"))
 }
 
@@ -88,13 +88,13 @@ fn compared(store: &Store) -> Result<Vec<Contest>, String> {
         for (group, ours, others) in [
             (FASTEST, ours, others.clone()),
             (AVX2, avx2, others),
-            (ONE, one, singles),
+            (SINGLE_KEYS, one, singles),
             (RIBBON, ribbon, statics),
         ] {
             let Some(ours) = ours else { continue };
             // One by one is the same in calls of any number.
             let one_by_one = case.replace(", 1024 a call", "");
-            let case = if group == ONE { one_by_one } else { case.clone() };
+            let case = if group == SINGLE_KEYS { one_by_one } else { case.clone() };
             contests.push(Contest { group, case, place: place.clone(), ours, others });
         }
     }
@@ -124,7 +124,7 @@ fn engine(store: &Store) -> Vec<Contest> {
 
 /// Classical filters against their systems' loops, planes against rows, and filters that support
 /// removal.
-fn other_packages(store: &Store) -> Result<Vec<Contest>, String> {
+fn package_contests(store: &Store) -> Result<Vec<Contest>, String> {
     let mut contests = Vec::new();
     for (system, name, _) in CLASSICAL {
         for (keys, mix) in ["100k", "80M"].into_iter().flat_map(|k| [(k, "absent"), (k, "present")])
@@ -138,7 +138,7 @@ fn other_packages(store: &Store) -> Result<Vec<Contest>, String> {
             let ours = ["key", "batch"].into_iter().filter_map(time).reduce(f64::min);
             let Some((ours, naive)) = ours.zip(time("naive")) else { continue };
             contests.push(Contest {
-                group: OTHER,
+                group: PROJECT_FILTERS,
                 case: format!("classical filters, {mix}"),
                 place: keys.replace('k', " k").replace('M', " M"),
                 ours,
@@ -153,7 +153,7 @@ fn other_packages(store: &Store) -> Result<Vec<Contest>, String> {
         let time = |name: &str| table.rows.iter().find(|line| line.name == name);
         if let Some((ours, rows)) = time("planes").zip(time("row-major")) {
             contests.push(Contest {
-                group: OTHER,
+                group: PROJECT_FILTERS,
                 case: "planes".to_owned(),
                 place: "appending".to_owned(),
                 ours: ours.time.median,
@@ -179,7 +179,13 @@ fn other_packages(store: &Store) -> Result<Vec<Contest>, String> {
             let Some(ours) = get(ours) else { continue };
             let others = others().filter_map(|row| Some((row.name.clone(), get(row)?))).collect();
             let case = "filters that keys can be removed from".to_owned();
-            contests.push(Contest { group: OTHER, case, place: what.to_owned(), ours, others });
+            contests.push(Contest {
+                group: PROJECT_FILTERS,
+                case,
+                place: what.to_owned(),
+                ours,
+                others,
+            });
         }
     }
     Ok(contests)

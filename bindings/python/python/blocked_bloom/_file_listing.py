@@ -167,7 +167,7 @@ class Listing:
             name.encode()
         except (FileNotFoundError, NotADirectoryError, UnicodeEncodeError):
             return None
-        # As Rust's object_store makes it.
+        # The same etag as Rust's object_store computes.
         etag = f"{found.st_ino:x}-{max(found.st_mtime_ns, 0) // 1000:x}-{found.st_size:x}"
         return name, found.st_size, etag, found.st_mtime_ns
 

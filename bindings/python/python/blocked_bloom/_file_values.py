@@ -109,7 +109,7 @@ def as_type(values: Any, data_type: Any) -> Any:
         return _times(values, data_type)
     if isinstance(values, pa.ChunkedArray):
         if types.is_temporal(values.type):
-            raise _other_kind(values.type, data_type)
+            raise _type_error(values.type, data_type)
         values = values.to_pylist()
     if types.is_boolean(data_type):
         return pa.array([_boolean(value, data_type) for value in values], data_type)
@@ -126,7 +126,7 @@ def as_type(values: Any, data_type: Any) -> Any:
     return pa.array([value for value in found if value is not None], data_type)
 
 
-def _other_kind(kind: Any, data_type: Any) -> TypeError:
+def _type_error(kind: Any, data_type: Any) -> TypeError:
     return TypeError(f"a value of type {kind} cannot be compared with a column of type {data_type}")
 
 
@@ -138,7 +138,7 @@ def _python(value: Any) -> Any:
 def _boolean(value: Any, data_type: Any) -> bool:
     value = _python(value)
     if not isinstance(value, (bool, np.bool_)):
-        raise _other_kind(type(value).__name__, data_type)
+        raise _type_error(type(value).__name__, data_type)
     return bool(value)
 
 
@@ -148,7 +148,7 @@ def _number(value: Any, data_type: Any) -> int | float | Decimal:
         kind, wide = value.dtype.kind, isinstance(value, np.longdouble)
         value = value.item() if kind in "iu" or (kind == "f" and not wide) else value
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
-        raise _other_kind(type(value).__name__, data_type)
+        raise _type_error(type(value).__name__, data_type)
     return value
 
 
@@ -215,7 +215,7 @@ def _string(value: Any, data_type: Any) -> str | bytes:
     if isinstance(value, UUID):
         raise TypeError(f"{value!r} for a column of strings: give str(..) of it")
     if not isinstance(value, (str, bytes)):
-        raise _other_kind(type(value).__name__, data_type)
+        raise _type_error(type(value).__name__, data_type)
     return value
 
 
@@ -264,7 +264,7 @@ def _cast_times(array: Any, data_type: Any) -> Any:
 
     own, wanted = _kind_of_time(array.type), _kind_of_time(data_type)
     if own != wanted and {own, wanted} != {"date", "timestamp"}:
-        raise _other_kind(array.type, data_type)
+        raise _type_error(array.type, data_type)
     try:
         cast = array.cast(data_type)
     except pa.ArrowInvalid:

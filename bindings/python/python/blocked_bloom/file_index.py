@@ -39,7 +39,7 @@ class _Reader:
         self.types: list[str | None] = []
         self.columns: list[tuple[int, str]] = []
         for number, (name, seed) in enumerate(columns):
-            own = _own_type(schema, name, seed)
+            own = _column_type(schema, name, seed)
             self.types.append(own)
             if own is not None:
                 self.columns.append((number, name))
@@ -73,7 +73,7 @@ class _Reader:
             ]
 
 
-def _own_type(schema: Any, name: str, seed: int) -> str | None:
+def _column_type(schema: Any, name: str, seed: int) -> str | None:
     """The type of a column in a file, if its values have keys with this seed."""
     if len(schema.get_all_field_indices(name)) != 1:
         return None

@@ -20,7 +20,7 @@ pub(super) static FILTER: BuildFormat = BuildFormat {
     builder: Some(builder),
 };
 
-/// Warns if Parquet's largest filter has a higher rate than was given.
+/// Warns if even Parquet's largest filter has a higher rate than requested.
 fn warn_of_cap(filter: &SplitBlockFilter, values: u64, rate: f64) {
     const PROBES: f64 = 8.0;
     if 32 * filter.blocks().len() as u64 != u64::from(MAX_BITSET_BYTES) {

@@ -347,14 +347,13 @@ fn max_blocks(bytes: u64) -> Result<u32, Failure> {
 /// Values of the part of a hash that chooses the block.
 const VALUES: u64 = 1 << 32;
 
-/// So many blocks, or if they are more than 2^28 (16 GiB) a number of blocks near it, of which each
-/// has the same share of the [`VALUES`] that choose blocks. `divide` rounds the share, and with it
-/// the blocks, up or down.
+/// Returns the number of blocks. Above 2^28 (16 GiB), it is rounded to a number for which every
+/// block has the same share of the [`VALUES`]. `divide` rounds that share up or down.
 ///
-/// With other numbers some blocks would get one value more than others, which have 16 or fewer, and
-/// the rate would be higher than predicted. With these, of which 17 are above 2^28, the filter is
-/// like several filters of 16 GiB or less, chosen by the first bits of the hash. Price: up to half
-/// of the memory that was given is not used (of 255 GiB), a 17th at 17 GiB.
+/// With other numbers, some blocks would have one value more than others, of 16 or fewer, and the
+/// rate would be higher than predicted. With these numbers, 17 of which are above 2^28, the filter
+/// behaves like several filters of at most 16 GiB, selected by the first bits of the hash. The
+/// price is unused memory: a 17th of 17 GiB, up to half of 255 GiB.
 fn split_evenly(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
     let even = match blocks <= MAX_RECOMMENDED_BLOCKS.into() {
         true => blocks,
@@ -363,8 +362,8 @@ fn split_evenly(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
     u32::try_from(even).unwrap_or(u32::MAX)
 }
 
-/// The keys that a stored filter is for, by those of the options that were given; None if they make
-/// another filter, or if none was given.
+/// Returns the number of keys for which a stored filter was sized, computed from the given options.
+/// `None` if no options were given, or if they describe another filter.
 fn capacity(params: Params, wanted: &Option<Shape>, args: &Args) -> Option<u64> {
     let is_it = |other: &Params| describe(*other) == describe(params);
     let bytes = Sizing::MaxBytes(bytes_of(params.blocks()));

@@ -48,7 +48,7 @@ fn spawned(dir: &Dir, args: &str) -> Command {
 #[expect(unsafe_code, reason = "the action for a signal is set between fork and exec")]
 fn interruptible(mut command: Command) -> Command {
     let reset = || {
-        // SAFETY: the default action is no function that could be called.
+        // SAFETY: `SIG_DFL` is not a function, so no code of this process runs in a handler.
         match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {
             libc::SIG_ERR => Err(io::Error::last_os_error()),
             _ => Ok(()),

@@ -178,8 +178,7 @@ fn no_line_twice_at_any_rate_and_the_report_is_right() {
         assert_eq!(said.starts_with("warning: more than the "), is_overfull, "{options}: {said}");
         let dropped = distinct - printed.len() as f64;
         let probably = reported(&said, "probably");
-        // A line that is dropped once is dropped each time that it comes, but was not there before
-        // the first time only.
+        // A wrongly dropped line is dropped at each occurrence, but only the first was a new line.
         let error = 4.0 * dropped.max(1.0).sqrt() + 0.05 * dropped;
         // Where nothing is let through any more, the share of new lines can only be guessed.
         if options != "--memory 1K --overfull" {
@@ -232,7 +231,7 @@ fn an_overfull_filter_warns_and_then_stops() {
     assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
     let of = "warning: more than the 5000 distinct lines that the filter is for: from now on more";
     assert_parts(&said, &[&format!("{of} than 0."), &format!("{of} than 1.")]);
-    // Nothing of the lines behind it is printed, and what was printed is no line twice.
+    // The lines after it are not printed, and no line was printed twice.
     let (code, said, printed) = run(&format!("{keys} many"));
     assert_eq!((code, said.lines().count()), (Some(2), 3), "{said}");
     let error = said.lines().last().unwrap();
@@ -608,7 +607,8 @@ fn a_line_is_printed_before_the_next_is_read() {
     assert_parts(&printed, &["8 lines, 5 not there before, 3 dropped"]);
 }
 
-/// A reader that has seen enough is no error; but what it did not read must not be taken for seen.
+/// A reader that stops early is not an error, but lines that it did not read must not count as
+/// seen.
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_ends_quietly_unless_there_is_a_state() {

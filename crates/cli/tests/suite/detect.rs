@@ -152,7 +152,7 @@ fn pipes_are_read_by_a_format_that_is_given() {
     assert_parts(&stderr(&endless), &["/dev/zero: not a recognised filter file"]);
 }
 
-/// What it is first, then what may be meant, in one line; why only with `-v`.
+/// One line: the contents of the file, then a suggestion. `-v` adds the reasons.
 #[test]
 fn an_unrecognised_file_is_explained_on_request() {
     let dir = Dir::new();
@@ -182,7 +182,7 @@ fn an_unrecognised_file_is_explained_on_request() {
             assert_parts(&explained, &why);
         }
     }
-    // A directory, a pipe or nothing is no reason to think that the arguments are swapped.
+    // A directory, a pipe or a missing file does not suggest that the arguments are swapped.
     for command in ["query words .", "query words nothing", "query words -"] {
         assert_parts(&dir.fails(command), &["it is text"]);
     }

@@ -79,7 +79,7 @@ fn utf_8_with_a_mark_is_found() {
     assert_eq!(text(dir.ok_with("dedup -q", marked)), KEYS);
     assert_eq!(text(dir.ok_with("dedup -q --raw", marked)), marked);
     assert_eq!(text(dir.ok_with("query f --hex", "\u{feff}6170706c65\n")), "6170706c65\n");
-    // Only at the start of a file; a mark alone is no key.
+    // Only at the start of a file. A mark without text is not a key.
     assert_eq!(dir.run_with("query f", "\n\u{feff}banana\n").status.code(), Some(1));
     dir.ok_with("build - -o empty -q", "\u{feff}");
     assert_eq!(dir.info("empty")["keys_inserted"], 0);

@@ -93,8 +93,8 @@ fn the_compact_form_is_built_described_and_queried() {
         assert_eq!(info[same], of_full[same], "{same}");
     }
     assert_parts(&text(dir.ok("info keys.compact --format compact")), &["checksum", "none"]);
-    // It is not recognised, since it has no mark: but what it may be is said. The two forms are not
-    // taken for one another.
+    // The form has no magic number, so it is not recognised, but the error suggests it. Neither
+    // form is mistaken for the other.
     assert_parts(&dir.fails("info keys.compact"), &["not a recognised", "--format compact"]);
     let message = dir.fails("info keys.bloom --format compact");
     assert_parts(&message, &["its bytes are those of format native, not of compact"]);

@@ -388,7 +388,7 @@ fn filters_of_cassandra_are_built() {
     let built = dir.run(&format!("{build} -o nb-1-big-Filter.db"));
     assert_parts(&stderr(&built), &["cassandra, Cassandra 4", "40 distinct keys", "7 words"]);
     assert_eq!(dir.read("nb-1-big-Filter.db"), sound);
-    // Repeated keys are no more partitions.
+    // Repeated keys do not count as more partitions.
     dir.ok_with("build - --cassandra-version nb -o twice", [&keys[..], &keys].concat());
     assert_eq!(dir.read("twice"), sound);
     dir.ok(&format!("{build} -o sized --cassandra-version nb --keys 1000"));

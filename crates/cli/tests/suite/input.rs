@@ -1,4 +1,4 @@
-//! What keys and filters are read from: files that Windows wrote, files that are no list of keys,
+//! Sources of keys and filters: files that Windows wrote, files that are not lists of keys,
 //! standard input.
 
 use std::process::{Command, Stdio};

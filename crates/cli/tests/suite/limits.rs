@@ -56,7 +56,7 @@ fn memory_is_bounded_while_long_lines_are_read() {
         command.args(["-c", script]).env("TOOL", crate::tool::TOOL);
         command.current_dir(dir.0.path()).output().unwrap()
     };
-    // Writable memory of 200 MiB: without a limit on keys the tool would take all that there is.
+    // At most 200 MiB of writable memory. Without a limit per key, the tool would use all of it.
     for command in ["build - -o g --threads 1", "query f", "build - -o g --format rocksdb-block"] {
         let output = shell(&format!("ulimit -d 204800; \"$TOOL\" {command} < /dev/zero"));
         assert_eq!(output.status.code(), Some(2), "{command}");

@@ -80,7 +80,7 @@ fn damage_and_wrong_files_are_named() {
     parts[100] ^= 1;
     dir.write("parts", &parts);
     let output = dir.run_with(query, "00000001\n");
-    // It may be in the first partition, of which nothing can be said.
+    // The key belongs to the damaged first partition, so the answer is "maybe".
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"00000001\n"[..]));
     assert_parts(
         &stderr(&output),

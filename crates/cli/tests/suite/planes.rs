@@ -248,7 +248,7 @@ fn info_and_query_recognise_planes() {
         text(dir.ok_with("query - app.log --count", dir.read("index"))),
         format!("{}\n", divided_log().lines().count())
     );
-    // What is no index is named.
+    // The error names the format of a file that is not an index.
     dir.ok("build app.log -o f -q");
     for command in ["planes query f word", "planes info f"] {
         let message = dir.fails(command);
@@ -395,7 +395,7 @@ fn an_index_without_its_text_is_warned_of() {
     assert_parts(&stderr(&dir.run("planes query nul.planes x")), &["lines 106 to 107 are not"]);
 }
 
-/// An index of an earlier release has no state of its text.
+/// An index of an earlier release does not record the state of its text.
 #[test]
 fn an_index_that_is_older_than_its_text_is_warned_of() {
     let dir = Dir::new();

@@ -33,7 +33,7 @@ fn integers_of_a_program_are_found_by_their_type() {
     }
     assert_eq!(text(dir.ok_with("query uint8 --type uint8", "199\n")), "199\n");
     assert_eq!(text(dir.ok_with("query int64 --type INT64 --absent", "5\n500000\n")), "500000\n");
-    // What is no such integer is refused with its line.
+    // A line that is not an integer of this type is refused, with its number.
     for (name, line) in [("int32", "2147483648000"), ("int64", "1.5"), ("int8", "300")] {
         let message = dir.fails_with(&format!("query int64 --type {name}"), format!("5\n{line}\n"));
         assert_parts(&message, &["standard input: line 2: found '", "expected a whole number of"]);

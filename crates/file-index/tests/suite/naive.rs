@@ -115,7 +115,7 @@ pub(crate) fn columns(count: usize) -> Vec<Column> {
     (0..count).map(column).collect()
 }
 
-/// Adds files, and the bytes that come then.
+/// Adds files, and appends the bytes that the builder returns.
 pub(crate) fn add(builder: &mut FileIndexBuilder, files: &[File], stored: &mut Vec<u8>) {
     for file in files {
         let row_groups = file.row_groups.len() as u32;

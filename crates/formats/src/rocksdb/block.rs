@@ -452,10 +452,10 @@ impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
     }
 
     #[inline]
-    fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    fn contains_key(&self, key: &[u8]) -> bool {
         match self.kernel_filter() {
             Some(filter) => filter.contains_hash(hash_key(key)),
-            None => self.contains_otherwise(key.as_ref()),
+            None => self.contains_otherwise(key),
         }
     }
 

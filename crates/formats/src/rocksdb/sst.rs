@@ -419,11 +419,11 @@ impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
         Some(hash_key(key))
     }
 
-    fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    fn contains_key(&self, key: &[u8]) -> bool {
         match self.whole_key_filters() {
             Filters::Unread(_) => true,
-            Filters::Full(filter) => filter.contains(key),
-            Filters::Partitioned(partitions) => partitions.contains(key.as_ref()),
+            Filters::Full(filter) => filter.contains_key(key),
+            Filters::Partitioned(partitions) => partitions.contains(key),
         }
     }
 

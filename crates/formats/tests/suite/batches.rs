@@ -135,6 +135,12 @@ fn rocksdb_blocks() {
             _ => looked_up.iter().map(|key| block.contains(key)).collect(),
         };
         assert_eq!(answers(&block, &hashes), expected, "{name}");
+        // Whatever points to a filter answers like the filter.
+        let (dynamic, boxed): (&dyn Filter, _) = (&block, Box::new(&block));
+        for key in &looked_up {
+            let found = block.contains(key);
+            assert_eq!((dynamic.contains_key(key), boxed.contains(key)), (found, found), "{name}");
+        }
     }
 }
 

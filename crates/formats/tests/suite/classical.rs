@@ -125,8 +125,8 @@ fn an_owner_that_lends_other_bytes_makes_every_answer_maybe() {
     }
 }
 
-/// Cassandra has no such merge, so there is no other test of its filters', and of those without
-/// bytes.
+/// Cassandra itself cannot merge filters, so only this test covers merged filters and filters
+/// without bytes.
 #[test]
 fn cassandras_filters_merge_into_what_holds_the_keys_of_both() {
     let keys = keys(&mut Random(6), 200);

@@ -23,7 +23,7 @@ impl Sst {
         handle
     }
 
-    /// The properties, the metaindex of these names, and a footer of `format_version` 5.
+    /// Appends the properties, a metaindex with these names, and a footer of `format_version` 5.
     pub(crate) fn finish(
         mut self,
         names: &[(&str, [u64; 2])],

@@ -109,8 +109,8 @@ fn a_damaged_partition_answers_maybe() {
     assert!(opened.block_loads(2).is_some() && opened.block_loads(3).is_none());
 }
 
-/// Partitions with another seed, or in another order, hold no key that lookups could find, so none
-/// of them may be looked up.
+/// Lookups cannot find keys in partitions with another seed or in another order, so these are not
+/// looked up.
 #[test]
 fn partitions_of_another_table_answer_maybe() {
     let (index, file) = build(&options(), 0..KEYS);

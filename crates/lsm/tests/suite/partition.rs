@@ -2,6 +2,9 @@
 //! follow the document.
 
 use std::collections::BTreeSet;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::ops::RangeBounds;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::common::Random;
 use crate::partitions::{Built, group_by_partition, numbers, options, seal, separate};
@@ -150,6 +153,90 @@ proptest! {
                 prop_assert!(found || !(forward || back), "{}: {:?}", extractor, start);
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Ranges between any two strings, whose partitions are the ones that the keys between them
+    /// are in.
+    #[test]
+    fn ranges_that_contain_a_key_are_never_ruled_out(
+        keys in proptest::collection::btree_set(key(), 0..60),
+        bounds in proptest::collection::vec((key(), key(), 0..3, 0..3), 60),
+        separators in 0..3,
+        only in any::<bool>(),
+    ) {
+        for extractor in extractors() {
+            let options = match only {
+                true => small_partitions().with_only_prefixes(extractor.clone()),
+                false => small_partitions().with_prefixes(extractor.clone()),
+            };
+            let mut built = Built::new(options, 128, &keys);
+            match separators {
+                0 => {}
+                1 => built.index = separate(&built.index, &keys, |last, _| [last, &[0]].concat()),
+                _ => built.index = separate(&built.index, &keys, |_, first| first.to_vec()),
+            }
+            let index = built.open();
+            // The separators themselves are bounds too.
+            let cuts: Vec<Key> =
+                (0..index.partitions()).map(|at| index.separator(at).unwrap().to_vec()).collect();
+            for (at, (low, high, lower, upper)) in bounds.iter().enumerate() {
+                let high = if at % 2 == 0 { high } else { &cuts[at % cuts.len()] };
+                let bound = |kind: &i32, key| match kind {
+                    0 => Included(key),
+                    1 => Excluded(key),
+                    _ => Unbounded,
+                };
+                let (lower, upper) = (bound(lower, &low[..]), bound(upper, &high[..]));
+                let touched: Vec<PartitionLocation> = index.locate_range(lower, upper).collect();
+                let maybe = touched.iter().any(|at| {
+                    let filter = index.open(at, built.load(at)).unwrap();
+                    filter.contains_range(&extractor, lower, upper)
+                });
+                let between = |key: &&Key| (lower, upper).contains(&key[..]);
+                let expected: BTreeSet<usize> =
+                    keys.iter().filter(between).map(|key| index.locate(key).partition).collect();
+                prop_assert!(maybe || expected.is_empty(), "{}: {:?} {:?}", extractor, lower, upper);
+                prop_assert!(touched.is_sorted_by(|a, b| a.partition + 1 == b.partition));
+                let last = touched.last().unwrap().partition;
+                prop_assert!(expected.iter().all(|at| (touched[0].partition..=last).contains(at)));
+                // The last partition starts below the bound, unless it is also the first.
+                let starts_below = match upper {
+                    Included(key) => index.separator(last).unwrap() <= key,
+                    Excluded(key) => index.separator(last).unwrap() < key,
+                    Unbounded => true,
+                };
+                prop_assert!(starts_below || touched.len() == 1);
+            }
+        }
+    }
+}
+
+/// If the owner of the index returns other bytes, each location of a range cannot be opened: the
+/// range is "maybe".
+#[test]
+fn a_changed_index_opens_no_partition_of_a_range() {
+    struct Changing<'k>(&'k [u8], &'k AtomicBool);
+    impl AsRef<[u8]> for Changing<'_> {
+        fn as_ref(&self) -> &[u8] {
+            if self.1.load(Relaxed) { &[] } else { self.0 }
+        }
+    }
+    let (built, changed) =
+        (Built::new(small_partitions(), 128, numbers(300)), AtomicBool::new(false));
+    let index = PartitionIndex::from_bytes_any_hash(Changing(&built.index, &changed)).unwrap();
+    let mut touched = index.locate_range(Unbounded, Unbounded);
+    let first = touched.next().unwrap();
+    assert!(index.open(&first, built.load(&first)).is_ok());
+    changed.store(true, Relaxed);
+    let others: Vec<PartitionLocation> = touched.collect();
+    assert_eq!(others.len() + 1, index.partitions());
+    let again: Vec<PartitionLocation> = index.locate_range(Unbounded, Unbounded).collect();
+    for at in others.iter().chain(&again) {
+        assert!(at.length == 0 && index.open(at, built.load(at)).is_err());
     }
 }
 

@@ -1,6 +1,8 @@
 //! Opened filters of any kind: recognised by their bytes, with the filter's own answers, and
 //! "maybe" for everything unknown.
 
+use std::ops::Bound::{Excluded, Included};
+
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
     Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, KeyHasher, PrefixExtractor,
@@ -354,5 +356,36 @@ fn inserted_keys_are_found_in_rocksdb_blocks() {
     ] {
         let filter = TableFilter::from_rocksdb_block(block).unwrap();
         found::check(name, &filter, hashes);
+    }
+}
+
+/// The same for ranges. A range without keys is ruled out if the filter is a Bloom filter.
+#[test]
+fn filters_with_prefixes_rule_out_ranges() {
+    let rule = PrefixExtractor::fixed(3);
+    let options = options().with_prefixes(rule.clone());
+    let bloom = bloom(&options); // of keys that begin with 0, 0 and 0 to 11
+    let stored = TableFilter::from_bytes(bloom.to_bytes(), options.key_hash()).unwrap();
+    let range = |filter: &TableFilter, rule: &PrefixExtractor, low: [u8; 4], high: [u8; 4]| {
+        filter.contains_range(rule, Included(&low[..]), Excluded(&high[..]))
+    };
+    for filter in [bloom.clone().into(), stored] {
+        assert!((0..12).all(|i| range(&filter, &rule, [0, 0, i, 0], [0, 0, i + 1, 0])));
+        assert!(range(&filter, &rule, [0, 0, 9, 0], [0, 0, 200, 0]));
+        let absent =
+            (0..200).filter(|&i| !range(&filter, &rule, [9, i, 0, 7], [9, i, 3, 9])).count();
+        assert!(absent > 160, "{absent} ranges of four prefixes");
+        assert!(!range(&filter, &rule, [0, 0, 2, 0], [0, 0, 1, 0]), "reversed");
+        assert!(range(&filter, &rule, [9, 0, 0, 0], [9, 1, 1, 0]), "the key [9, 1] has no prefix");
+        let every = rule.clone().assume_keys_have_prefix();
+        assert!(!range(&filter, &every, [9, 0, 255, 0], [9, 1, 1, 0]));
+        let other = PrefixExtractor::fixed(2);
+        assert!(range(&filter, &other, [9, 0, 0, 0], [9, 0, 1, 0]), "another rule");
+    }
+    let none = TableFilter::<Vec<u8>>::None(options.key_hash());
+    let ribbon = TableFilter::from_bytes(ribbon(&self::options()), options.key_hash()).unwrap();
+    let index = TableFilter::from_bytes(index(&options), options.key_hash()).unwrap();
+    for filter in [none, ribbon, index] {
+        assert!((0..100).all(|i| range(&filter, &rule, [i, i, 0, 0], [i, i, 1, 0])), "{filter:?}");
     }
 }

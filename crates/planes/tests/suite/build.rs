@@ -1,4 +1,4 @@
-//! Builders write the bytes that the definition writes, for every way of appending rows.
+//! Builders write the bytes of the definition, however rows are appended.
 
 use std::num::NonZeroU32;
 

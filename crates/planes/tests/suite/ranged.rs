@@ -1,13 +1,13 @@
 //! Range reads: the located bytes suffice, and other bytes are an error.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, KeyHash};
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom_planes::{GroupLocation, Planes, PlanesError, PlanesLayout, Query};
 
 use crate::naive::{Model, Random, options, record, rows, sample};
 
 fn layout(file: &[u8]) -> PlanesLayout {
-    PlanesLayout::from_tail(&file[file.len() - 64..], file.len() as u64).unwrap()
+    PlanesLayout::from_tail_any_hash(&file[file.len() - 64..], file.len() as u64).unwrap()
 }
 
 fn load<'f>(file: &'f [u8], at: &GroupLocation) -> Vec<&'f [u8]> {
@@ -111,10 +111,14 @@ fn a_file_that_grows_is_read_up_to_its_last_whole_group() {
         let record = PlanesLayout::last_record(&complete[..64], available as u64).unwrap();
         let end = record.end as usize;
         assert!(end <= available && available < end + group);
-        let layout =
-            PlanesLayout::from_last_record(&complete[record.start as usize..end], end as u64)
-                .unwrap();
-        let cut = PlanesLayout::from_tail(&complete[record.start as usize..end], end as u64);
+        let layout = PlanesLayout::from_last_record(
+            &complete[record.start as usize..end],
+            end as u64,
+            options.key_hash(),
+        )
+        .unwrap();
+        let cut =
+            PlanesLayout::from_tail_any_hash(&complete[record.start as usize..end], end as u64);
         assert_eq!(cut.unwrap_err(), PlanesError::Incomplete { rows: layout.rows() });
         assert_eq!(layout.rows(), ((end - 64) / group * 512) as u64);
         assert!(!layout.is_complete());
@@ -131,12 +135,27 @@ fn a_layout_needs_its_length() {
     let file = planes.as_bytes();
     let tail = &file[file.len() - 64..];
     for length in [0, 64, file.len() as u64 - 1, file.len() as u64 + 1, u64::MAX] {
-        let error = PlanesLayout::from_tail(tail, length).unwrap_err();
+        let error = PlanesLayout::from_tail_any_hash(tail, length).unwrap_err();
         let expected = file.len() as u64;
         assert_eq!(error, PlanesError::Header(HeaderError::Length { found: length, expected }));
     }
     let whole = Planes::from_bytes_any_hash(file).unwrap();
     assert_eq!(whole.layout(), &layout(file));
+}
+
+/// A query with hashes of another seed would miss every row.
+#[test]
+fn a_layout_needs_its_hash() {
+    let (_, _, planes) = sample(options((1, 64, 2), 512), 1_500, 6);
+    let (file, found) = (planes.as_bytes(), KeyHash::default());
+    let (tail, length) = (&file[file.len() - 64..], file.len() as u64);
+    assert_eq!(PlanesLayout::from_tail(tail, length, found), Ok(layout(file)));
+    let expected = KeyHash::Xxh3 { seed: 7 };
+    let error = HeaderError::HashMismatch { offset: 11, found, expected };
+    let read = [PlanesLayout::from_tail, PlanesLayout::from_last_record];
+    for read in read {
+        assert_eq!(read(tail, length, expected), Err(PlanesError::Header(error)));
+    }
 }
 
 /// An impossible number of rows does not make an offset overflow.
@@ -145,7 +164,8 @@ fn rejects_more_rows_than_can_be_counted() {
     let options = options((3, 500, 6), 512);
     for rows in [u64::MAX, u64::MAX / 2, 1 << 57] {
         for length in [0, u64::MAX] {
-            let error = PlanesLayout::from_tail(&record(&options, rows, true), length).unwrap_err();
+            let error = PlanesLayout::from_tail_any_hash(&record(&options, rows, true), length)
+                .unwrap_err();
             assert_eq!(
                 error,
                 PlanesError::Header(HeaderError::field(40, "rows", rows, "2^64 bytes in all"))
@@ -154,11 +174,11 @@ fn rejects_more_rows_than_can_be_counted() {
     }
     let tail = record(&options, 1 << 50, true);
     let Err(PlanesError::Header(HeaderError::Length { expected, .. })) =
-        PlanesLayout::from_tail(&tail, 0)
+        PlanesLayout::from_tail_any_hash(&tail, 0)
     else {
         panic!("another error");
     };
-    let layout = PlanesLayout::from_tail(&tail, expected).unwrap();
+    let layout = PlanesLayout::from_tail_any_hash(&tail, expected).unwrap();
     let last = layout.locate(&Query::all([u64::MAX]), layout.groups() - 1).unwrap();
     assert!(last.planes.iter().all(|at| at.offset + at.length < expected));
 }

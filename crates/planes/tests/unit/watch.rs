@@ -7,7 +7,7 @@ use std::vec::Vec;
 pub(crate) enum Event {
     /// A cache line is prefetched: its address divided by 64.
     Line(usize),
-    /// A window of the answers begins.
+    /// Marks the start of a window of the answers.
     Window,
 }
 

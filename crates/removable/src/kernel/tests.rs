@@ -136,7 +136,7 @@ fn lines_are_prefetched_some_iterations_before_they_are_read() {
 fn readers_prefetch_what_they_read() {
     use blocked_bloom::parts::PrefetchAhead;
 
-    const LINES: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
+    const DISTANCE: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
     let threshold = Kernel::default().prefetch_threshold() as u64;
     for (keys, outgrows) in [(threshold / 8, false), (threshold, true)] {
         let options = crate::RemovableOptions::new(keys);
@@ -168,7 +168,7 @@ fn readers_prefetch_what_they_read() {
         assert_eq!(looked_up.clone().count(), hashes.len());
         for (i, (at, _)) in looked_up.enumerate() {
             let prefetched = lines(&all[..at]).len() / 2;
-            assert_eq!(prefetched, (i + 1 + LINES).min(hashes.len()), "key {i}");
+            assert_eq!(prefetched, (i + 1 + DISTANCE).min(hashes.len()), "key {i}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The resident set: the filters in memory, the answers while they change, and damaged loads.
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -372,7 +373,7 @@ fn a_slot_accepts_only_its_own_partition() {
     }
 }
 
-/// For filters of every kind and form.
+/// Covers filters of every kind and form.
 #[test]
 fn a_slot_accepts_only_its_own_filter() {
     let set = set(1 << 20);
@@ -775,12 +776,22 @@ fn scans_are_ruled_out_and_counted() {
     let set = ResidentSet::new(ResidentOptions::new(1 << 20).with_filters(&options));
     let slot = add(&set, 0, &stored, 1_000.0);
     let query = |key: u32| slot.query_prefix(&FilterPin::new(), &rule, key.to_be_bytes());
+    let range = |from: u32, to: u32| {
+        let (from, to) = (from.to_be_bytes(), to.to_be_bytes());
+        slot.query_range(&FilterPin::new(), &rule, Bound::Included(&from), Bound::Excluded(&to))
+    };
     assert_eq!(query(9_999), Answer::NotResident);
+    assert_eq!(range(9_999, 10_000), Answer::NotResident);
     load(&set, &[stored]);
     assert!((0..2_000).all(|key| query(key) == Answer::Maybe));
     let before = set.statistics()[0].1;
+    assert!((0..7).all(|key| range(key << 8 | 250, (key << 8) + 256) == Answer::Maybe));
+    assert_eq!(range(1_999, 70_000), Answer::Maybe, "too many prefixes");
     let absent = (0..320_000).filter(|key| query(2_000 + key) == Answer::Absent).count();
     assert!(absent > 310_000);
+    let ranges = (0..320_000).filter(|key| range(2_048 + key, 2_049 + key) == Answer::Absent);
+    let absent = absent + ranges.count();
+    assert!(absent > 620_000);
     set.tick(SECOND);
     let window = 60.0 / std::f32::consts::LN_2 + 1.0;
     let expected = before + (absent as f32 - before) / (window + 1.0);

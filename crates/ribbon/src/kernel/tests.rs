@@ -162,7 +162,8 @@ fn check_lines<S: driver::Source>(source: &S, hashes: &[u64], prefetched: &[usiz
     assert!(prefetched.len().is_multiple_of(keys), "{about}");
     let each = prefetched.len() / keys;
     let most = hashes.iter().map(|&hash| read(source, hash).len()).max().unwrap();
-    // Few other lines: counts are powers of two, and registers are loaded as a whole.
+    // Few other lines are prefetched, because counts are powers of two and whole registers are
+    // loaded.
     assert!(each <= 2 * most + 4, "{about}: {each} lines for {most}");
     for (i, (&hash, found)) in hashes.iter().zip(prefetched.chunks(each)).enumerate() {
         let read = read(source, hash);

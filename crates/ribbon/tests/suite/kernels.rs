@@ -221,7 +221,7 @@ fn shards_up_to_the_last_word() {
     }
 }
 
-/// One key to a few: blocks with fewer starts than a register has lanes, and columns that fit one
+/// Filters of one to a few keys: fewer starts than a register has lanes, and columns that fit one
 /// register. Compares single lookups of each kernel with batches.
 #[test]
 fn the_smallest_filters() {

@@ -72,7 +72,7 @@ impl<'a> Naive<'a> {
         let result = u64::from_be_bytes(a.to_le_bytes());
         let columns_of = |block: u64| self.columns - u64::from(block < short);
         let word_of = |block: u64| offset + (0..block).map(columns_of).sum::<u64>();
-        // Slot by slot.
+        // One slot at a time.
         (0..columns_of(start / 64)).all(|column| {
             let sum = (0..64).filter(|i| (a | 1) >> i & 1 == 1).fold(false, |sum, i| {
                 let slot = start + i;

@@ -199,8 +199,8 @@ impl<'a> Comparison<'a> {
             (&self.deployment, &self.suite, number),
             (Deployment::Ballista(_), Suite::Tpch(_), 10)
         ) {
-            // Its 38,000 rows have strings as views of shared buffers. Arrow Flight splits batches
-            // above 2 MiB and sends all of the buffers with each part. These are gigabytes, and an
+            // The strings of its 38,000 rows are views of shared buffers. Arrow Flight splits
+            // batches above 2 MiB and sends all buffers with each part: gigabytes, during which the
             // executor misses its heartbeats. See docs/datafusion.md.
             config = config.set_bool("datafusion.execution.parquet.schema_force_view_types", false);
         }

@@ -116,30 +116,30 @@ impl Deployment {
     /// Starts to count the bytes that processes send each other.
     pub(crate) fn count_bytes(&self) -> ByteCounter {
         match self {
-            Deployment::OneProcess => ByteCounter::Nothing,
+            Deployment::OneProcess => ByteCounter::Disabled,
             Deployment::Ballista(cluster) => ByteCounter::Shuffles(cluster.watch()),
-            Deployment::Distributed(_) => ByteCounter::Loopback { before: loopback_bytes() },
+            Deployment::Distributed(_) => ByteCounter::Loopback { start: loopback_bytes() },
         }
     }
 }
 
 pub(crate) enum ByteCounter {
-    Nothing,
+    Disabled,
     /// Ballista's shuffle files, including those that are read where they were written.
     Shuffles(Watch),
     /// All bytes through the loopback device, of any program, including plans and answers. Data
     /// that a worker sends itself, half of a shuffle between two workers, is not included.
     Loopback {
-        before: u64,
+        start: u64,
     },
 }
 
 impl ByteCounter {
     pub(crate) fn finish(self) -> u64 {
         match self {
-            ByteCounter::Nothing => 0,
+            ByteCounter::Disabled => 0,
             ByteCounter::Shuffles(watch) => watch.finish().bytes(),
-            ByteCounter::Loopback { before } => loopback_bytes().saturating_sub(before),
+            ByteCounter::Loopback { start } => loopback_bytes().saturating_sub(start),
         }
     }
 }

@@ -157,16 +157,16 @@ impl Expected {
 /// Rows that may be taken once each.
 struct Pool<'a> {
     rows: Vec<Option<&'a Row>>,
-    by_text: HashMap<String, Vec<usize>>,
+    rows_by_text: HashMap<String, Vec<usize>>,
 }
 
 impl<'a> Pool<'a> {
     fn new(rows: &'a [Row]) -> Self {
-        let mut by_text = HashMap::<_, Vec<_>>::new();
+        let mut rows_by_text = HashMap::<_, Vec<_>>::new();
         for (number, row) in rows.iter().enumerate() {
-            by_text.entry(text(row)).or_default().push(number);
+            rows_by_text.entry(text(row)).or_default().push(number);
         }
-        Pool { rows: rows.iter().map(Some).collect(), by_text }
+        Pool { rows: rows.iter().map(Some).collect(), rows_by_text }
     }
 
     /// Takes an allowed row that equals this one.
@@ -175,7 +175,7 @@ impl<'a> Pool<'a> {
             let is = self.rows[number].is_some_and(|is| tolerance.equal(is, row));
             is && allowed(number)
         };
-        let same = self.by_text.get(&text(row)).into_iter().flatten().copied();
+        let same = self.rows_by_text.get(&text(row)).into_iter().flatten().copied();
         let Some(found) = same.chain(0..self.rows.len()).find(equals) else { return false };
         self.rows[found] = None;
         true

@@ -23,12 +23,12 @@ impl Random {
         n ^ n >> 31
     }
 
-    pub(crate) fn below(&mut self, most: usize) -> usize {
+    pub(crate) fn number_below(&mut self, most: usize) -> usize {
         (self.next() % most as u64) as usize
     }
 
-    pub(crate) fn one<'a>(&mut self, values: &[&'a str]) -> &'a str {
-        values[self.below(values.len())]
+    pub(crate) fn choose<'a>(&mut self, values: &[&'a str]) -> &'a str {
+        values[self.number_below(values.len())]
     }
 }
 
@@ -43,21 +43,21 @@ enum Values {
     /// The row number.
     Number,
     /// Numbers below this.
-    Below(i64),
+    Uniform(i64),
     /// This many distinct words.
     Words(i64),
     /// Row numbers of another table, low ones more often than high ones. One row in fifty is NULL.
     Key(&'static str),
     /// The value of another table's column in the row of the same number.
-    Of(&'static str, &'static str),
+    Copied(&'static str, &'static str),
 }
-use Values::{Below, Key, Number, Of, Words};
+use Values::{Copied, Key, Number, Uniform, Words};
 
 type Columns = &'static [(&'static str, Values)];
 
 /// Names, rows and columns. Keys of other tables refer to the first column.
 const TABLES: [(&str, Rows, Columns); 16] = [
-    ("date_dim", Fixed(1800), &[("d_sk", Number), ("d_year", Below(5)), ("d_moy", Below(12))]),
+    ("date_dim", Fixed(1800), &[("d_sk", Number), ("d_year", Uniform(5)), ("d_moy", Uniform(12))]),
     ("store", Fixed(60), &[("s_sk", Number), ("s_state", Words(9))]),
     (
         "item",
@@ -66,17 +66,17 @@ const TABLES: [(&str, Rows, Columns); 16] = [
             ("i_sk", Number),
             ("i_brand", Words(100)),
             ("i_category", Words(10)),
-            ("i_price", Below(1000)),
+            ("i_price", Uniform(1000)),
         ],
     ),
-    ("address", Part(80), &[("ca_sk", Number), ("ca_state", Words(50)), ("ca_gmt", Below(6))]),
+    ("address", Part(80), &[("ca_sk", Number), ("ca_state", Words(50)), ("ca_gmt", Uniform(6))]),
     (
         "customer",
         Part(40),
         &[
             ("c_sk", Number),
             ("c_address", Key("address")),
-            ("c_birth", Below(80)),
+            ("c_birth", Uniform(80)),
             ("c_name", Words(5000)),
         ],
     ),
@@ -89,7 +89,7 @@ const TABLES: [(&str, Rows, Columns); 16] = [
             ("ss_item", Key("item")),
             ("ss_customer", Key("customer")),
             ("ss_store", Key("store")),
-            ("ss_quantity", Below(100)),
+            ("ss_quantity", Uniform(100)),
             ("ss_note", Words(100_000)),
         ],
     ),
@@ -97,10 +97,10 @@ const TABLES: [(&str, Rows, Columns); 16] = [
         "store_returns",
         Part(10),
         &[
-            ("sr_ticket", Of("store_sales", "ss_ticket")),
-            ("sr_item", Of("store_sales", "ss_item")),
+            ("sr_ticket", Copied("store_sales", "ss_ticket")),
+            ("sr_item", Copied("store_sales", "ss_item")),
             ("sr_customer", Key("customer")),
-            ("sr_amount", Below(500)),
+            ("sr_amount", Uniform(500)),
         ],
     ),
     (
@@ -111,7 +111,7 @@ const TABLES: [(&str, Rows, Columns); 16] = [
             ("cs_date", Key("date_dim")),
             ("cs_item", Key("item")),
             ("cs_customer", Key("customer")),
-            ("cs_quantity", Below(100)),
+            ("cs_quantity", Uniform(100)),
         ],
     ),
     ("kind_type", Fixed(7), &[("kt_id", Number), ("kt_kind", Words(7))]),
@@ -121,7 +121,7 @@ const TABLES: [(&str, Rows, Columns); 16] = [
         &[
             ("t_id", Number),
             ("t_kind", Key("kind_type")),
-            ("t_year", Below(120)),
+            ("t_year", Uniform(120)),
             ("t_title", Words(90_000)),
         ],
     ),
@@ -137,7 +137,7 @@ const TABLES: [(&str, Rows, Columns); 16] = [
     (
         "cast_info",
         Part(1),
-        &[("ci_movie", Key("title")), ("ci_person", Key("person")), ("ci_role", Below(11))],
+        &[("ci_movie", Key("title")), ("ci_person", Key("person")), ("ci_role", Uniform(11))],
     ),
 ];
 
@@ -160,13 +160,13 @@ fn value(name: &str, column: &str, row: i64, largest: i64) -> Option<i64> {
     let values = table(name).2.iter().find(|(other, _)| *other == column);
     match values.expect("a column of the table").1 {
         Number => Some(row),
-        Below(most) | Words(most) => Some(random.below(most as usize) as i64),
+        Uniform(most) | Words(most) => Some(random.number_below(most as usize) as i64),
         Key(other) => {
             let share = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
             let row = (share * share * rows(other, largest) as f64) as i64;
-            (random.below(50) != 0).then_some(row)
+            (random.number_below(50) != 0).then_some(row)
         }
-        Of(other, column) => value(other, column, row, largest),
+        Copied(other, column) => value(other, column, row, largest),
     }
 }
 
@@ -211,21 +211,21 @@ pub(crate) async fn register(context: &SessionContext, directory: &Path) -> Resu
 /// Returns a condition on a column that is not a key.
 fn predicate(random: &mut Random, column: &str, values: &Values) -> Option<String> {
     Some(match *values {
-        Below(most) => {
-            let least = random.below(most as usize);
-            let width = 1 + random.below(1 + most as usize / 4);
-            match random.below(3) {
+        Uniform(most) => {
+            let least = random.number_below(most as usize);
+            let width = 1 + random.number_below(1 + most as usize / 4);
+            match random.number_below(3) {
                 0 => format!("{column} = {least}"),
                 1 => format!("{column} < {}", 1 + least / 2),
                 _ => format!("{column} BETWEEN {least} AND {}", least + width),
             }
         }
         Words(most) => {
-            let n = random.below(most as usize);
-            match random.below(3) {
+            let n = random.number_below(most as usize);
+            match random.number_below(3) {
                 0 => format!("{column} = 'word {n}'"),
                 1 => format!("{column} IN ('word {n}', 'word {}', 'word 1')", n / 2),
-                _ => format!("{column} LIKE 'word {}%'", 1 + random.below(9)),
+                _ => format!("{column} LIKE 'word {}%'", 1 + random.number_below(9)),
             }
         }
         _ => return None,
@@ -249,8 +249,8 @@ pub(crate) fn query(number: usize) -> String {
         "store_sales",
         "sr_ticket = ss_ticket AND sr_item = ss_item".into(),
     ));
-    let count = 3 + random.below(4);
-    let mut joined = vec![edges[random.below(edges.len())].0];
+    let count = 3 + random.number_below(4);
+    let mut joined = vec![edges[random.number_below(edges.len())].0];
     let (mut from, mut conditions) = (joined[0].to_string(), Vec::new());
     let mut done = BTreeSet::new();
     while joined.len() < count {
@@ -266,10 +266,10 @@ pub(crate) fn query(number: usize) -> String {
         if near.is_empty() {
             break;
         }
-        let (a, b, on) = &edges[near[random.below(near.len())]];
+        let (a, b, on) = &edges[near[random.number_below(near.len())]];
         let new = if joined.contains(a) { *b } else { *a };
-        let join = random.one(&["JOIN", "JOIN", "JOIN", "JOIN", "JOIN", "LEFT JOIN"]);
-        let last = joined.len() + 1 == count && random.below(4) == 0;
+        let join = random.choose(&["JOIN", "JOIN", "JOIN", "JOIN", "JOIN", "LEFT JOIN"]);
+        let last = joined.len() + 1 == count && random.number_below(4) == 0;
         let join = if last { "LEFT SEMI JOIN" } else { join };
         from += &format!(" {join} {new} ON {on}");
         joined.push(new);
@@ -285,13 +285,13 @@ pub(crate) fn query(number: usize) -> String {
         }
     }
     let first = table(joined[0]).2;
-    let group = first[random.below(first.len())].0;
+    let group = first[random.number_below(first.len())].0;
     let selected = format!("count(*) AS n, sum({}) AS s, min({group}) AS m", sum_of(joined[0]));
     let filter = match conditions.as_slice() {
         [] => String::new(),
         all => format!(" WHERE {}", all.join(" AND ")),
     };
-    match random.below(3) {
+    match random.number_below(3) {
         0 => format!("SELECT {selected} FROM {from}{filter}"),
         1 => format!(
             "SELECT {group} AS g, {selected} FROM {from}{filter} GROUP BY {group} ORDER BY n DESC, g LIMIT 50"
@@ -306,10 +306,10 @@ pub(crate) fn query(number: usize) -> String {
 fn selection(random: &mut Random, name: &str) -> Option<String> {
     let columns = table(name).2;
     let keys = columns.iter().any(|(_, values)| matches!(values, Key(_)));
-    if random.below(10) < if keys { 7 } else { 4 } {
+    if random.number_below(10) < if keys { 7 } else { 4 } {
         return None;
     }
-    let (column, values) = &columns[random.below(columns.len())];
+    let (column, values) = &columns[random.number_below(columns.len())];
     predicate(random, column, values)
 }
 

@@ -167,7 +167,7 @@ async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
             return Err(format!("the answers differ: {answers:#?}").into());
         }
         print_medians(&MODES.map(|(name, ..)| name), &all);
-        in_one_process(directory, [key, dimension], below, runs, &answers[0]).await?;
+        compare_in_one_process(directory, [key, dimension], below, runs, &answers[0]).await?;
     }
     Ok(())
 }
@@ -203,7 +203,7 @@ async fn client(
 /// Compares uses of the build side's keys in one process: none; DataFusion's dynamic filter; the
 /// same as a row filter of the scan; and one of our filters there, which another query builds
 /// first.
-async fn in_one_process(
+async fn compare_in_one_process(
     directory: &Path,
     [key, dimension]: [&str; 2],
     below: u32,

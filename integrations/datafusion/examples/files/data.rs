@@ -27,7 +27,7 @@ impl Random {
         n ^ n >> 31
     }
 
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn number_below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
@@ -36,7 +36,7 @@ impl Random {
     }
 
     pub(crate) fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
-        &values[self.below(values.len() as u64) as usize]
+        &values[self.number_below(values.len() as u64) as usize]
     }
 
     /// Returns a user. A few users have many spans, and many users have few.
@@ -49,11 +49,11 @@ impl Random {
     }
 
     pub(crate) fn score(&mut self) -> f64 {
-        match self.below(8) {
+        match self.number_below(8) {
             0 => f64::NAN,
             1 => -0.0,
             2 => 0.0,
-            _ => self.below(4000) as f64 / 8.0,
+            _ => self.number_below(4000) as f64 / 8.0,
         }
     }
 }
@@ -80,18 +80,18 @@ pub(crate) fn spans(random: &mut Random, rows: usize, first: i64) -> RecordBatch
     let (mut times, mut traces, mut users, mut status) = (vec![], vec![], vec![], vec![]);
     let (mut amounts, mut scores, mut days, mut messages) = (vec![], vec![], vec![], vec![]);
     for _ in 0..rows {
-        ts += random.below(1000) as i64;
-        if random.below(2) == 0 {
+        ts += random.number_below(1000) as i64;
+        if random.number_below(2) == 0 {
             trace = random.trace();
         }
         times.push(ts);
-        traces.push((random.below(50) > 0).then(|| trace.clone()));
-        users.push((random.below(50) > 0).then(|| random.user()));
+        traces.push((random.number_below(50) > 0).then(|| trace.clone()));
+        users.push((random.number_below(50) > 0).then(|| random.user()));
         status.push(*random.pick(&[200, 200, 200, 404, 500]));
-        amounts.push((random.below(50) > 0).then(|| random.below(1_000_000) as i128));
-        scores.push((random.below(50) > 0).then(|| random.score()));
-        days.push((ts / 86_400_000_000) as i32 + random.below(2000) as i32);
-        let took = random.below(100_000);
+        amounts.push((random.number_below(50) > 0).then(|| random.number_below(1_000_000) as i128));
+        scores.push((random.number_below(50) > 0).then(|| random.score()));
+        days.push((ts / 86_400_000_000) as i32 + random.number_below(2000) as i32);
+        let took = random.number_below(100_000);
         messages.push(format!("request {} took {took} us", random.next()));
     }
     let amounts = Decimal128Array::from(amounts).with_precision_and_scale(12, 2);

@@ -41,7 +41,7 @@ use futures::TryStreamExt;
 
 use data::{Random, START, schema, spans, write};
 use report::{Report, forget_peak, peak_bytes};
-use simulated::{LARGE, MANY, SHAPES, UNEVEN, many, uneven};
+use simulated::{LARGE, ROW_GROUP_COUNTS, SHAPES, UNEVEN, measure_many_row_groups, uneven};
 use store::{Counting, Requested};
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -88,7 +88,7 @@ async fn measure(directory: &Path, runs: usize) -> Result<Report, Failure> {
     }
     numbers_of_files(directory, &store, &mut report).await?;
     uneven(&mut report)?;
-    many(&mut report)?;
+    measure_many_row_groups(&mut report)?;
     bounds(&mut report);
     Ok(report)
 }
@@ -116,7 +116,7 @@ fn bounds(report: &mut Report) {
         report.must(workload, report.median(SHAPES, "bits a value", workload), 20.0);
         report.must(workload, report.median(SHAPES, "false row groups of 1,000", workload), 1.2);
     }
-    for (row_groups, most) in MANY {
+    for (row_groups, most) in ROW_GROUP_COUNTS {
         let name = format!("{row_groups} row groups");
         report.must(&name, report.median(LARGE, "us in memory", &name), most);
     }
@@ -127,7 +127,7 @@ fn bounds(report: &mut Report) {
     report.must("us a row to build, beside reading the column", built - alone, 0.3);
     let [alone, built] = BUILT.map(|row| report.median(BUILDING, "MB", row));
     report.must("MB to build, beside reading the column", built - alone, 64.0);
-    for (workload, _) in NOTHING {
+    for (workload, _) in EMPTY_WORKLOADS {
         let title = format!("nothing gained: {workload}");
         report.must(&title, report.ratio(&title, "ms", Method::Memory.name()), 1.02);
     }
@@ -145,7 +145,7 @@ fn generate(directory: &Path) -> Result<Vec<String>, Failure> {
     }
     for file in 0..FILES {
         let rows = (700.0 * 36.0f64.powf(random.unit())) as usize;
-        let groups = 1 + random.below(4) as usize;
+        let groups = 1 + random.number_below(4) as usize;
         let batch = spans(&mut random, rows, START + file as i64 * 100_000_000);
         use datafusion::arrow::array::AsArray;
         traces.extend(batch.column(1).as_string::<i32>().iter().flatten().last().map(String::from));
@@ -447,7 +447,7 @@ async fn joins(
     Ok(())
 }
 
-const NOTHING: [(&str, &str); 3] = [
+const EMPTY_WORKLOADS: [(&str, &str); 3] = [
     ("another column", "status = 500"),
     ("a range", "user_id > 500000"),
     ("a value of nearly all files", "user_id = 7919"),
@@ -462,7 +462,7 @@ async fn measure_overhead(
     let session = Session { column: "user_id", ..SESSION };
     let plain = Method::Plain.context(store, session).await?;
     let indexed = Method::Memory.context(store, session).await?;
-    for (workload, filter) in NOTHING {
+    for (workload, filter) in EMPTY_WORKLOADS {
         let sql = format!("SELECT {SELECTED} FROM spans WHERE {filter}");
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for number in 0..runs + 2 {

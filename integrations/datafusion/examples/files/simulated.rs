@@ -100,12 +100,12 @@ pub(crate) fn uneven(report: &mut Report) -> Result<(), Failure> {
 
 pub(crate) const LARGE: &str = "row groups of 200 values, simulated";
 /// Numbers of row groups, and the maximum microseconds of a lookup in memory.
-pub(crate) const MANY: [(u64, f64); 2] = [(10_000, 20.0), (100_000, 100.0)];
+pub(crate) const ROW_GROUP_COUNTS: [(u64, f64); 2] = [(10_000, 20.0), (100_000, 100.0)];
 
 /// Measures many row groups.
-pub(crate) fn many(report: &mut Report) -> Result<(), Failure> {
+pub(crate) fn measure_many_row_groups(report: &mut Report) -> Result<(), Failure> {
     let mut rows = Vec::new();
-    for (row_groups, _) in MANY {
+    for (row_groups, _) in ROW_GROUP_COUNTS {
         let (index, _, _) = index((0..row_groups).map(|_| 200))?;
         let LookedUp { found, us, requests, mb } = look_up(&index, 500)?;
         let in_vain = vec![mean(&found)];

@@ -98,7 +98,7 @@ impl Condition {
             return match binary.op() {
                 Operator::Or => {
                     let operands = operands(binary).into_iter();
-                    Self::either(operands.map(|operand| convert(operand, parts)))
+                    Self::disjunction(operands.map(|operand| convert(operand, parts)))
                 }
                 // For a non-NULL literal the two are equivalent.
                 Operator::Eq | Operator::IsNotDistinctFrom => {
@@ -129,7 +129,7 @@ impl Condition {
             // The branch that is taken must be true for the row. Without ELSE the result is NULL.
             let branches = case.when_then_expr().iter().map(|(_, then)| then);
             let branches = branches.chain(case.else_expr());
-            return Self::either(branches.map(|branch| convert(branch, parts)));
+            return Self::disjunction(branches.map(|branch| convert(branch, parts)));
         }
         Ok(Self::Any)
     }
@@ -153,7 +153,7 @@ impl Condition {
 
     /// Combines conditions with OR. Values of one column become one list, so that a chain of OR
     /// costs as much as an IN list.
-    fn either(conditions: impl IntoIterator<Item = Result<Self>>) -> Result<Self> {
+    fn disjunction(conditions: impl IntoIterator<Item = Result<Self>>) -> Result<Self> {
         let mut either = Vec::new();
         for condition in conditions {
             match condition? {
@@ -251,9 +251,9 @@ fn indexed_column(
     keeps_keys(&compared, cast.cast_type()).then(|| (column, data_type, cast.cast_type().clone()))
 }
 
-fn without_dictionary(data_type: &DataType) -> &DataType {
+fn value_type(data_type: &DataType) -> &DataType {
     match data_type {
-        DataType::Dictionary(_, values) => without_dictionary(values),
+        DataType::Dictionary(_, values) => value_type(values),
         other => other,
     }
 }
@@ -261,7 +261,7 @@ fn without_dictionary(data_type: &DataType) -> &DataType {
 /// Whether the engine compares values of two types without a conversion.
 fn is_compared(a: &DataType, b: &DataType) -> bool {
     use DataType::Timestamp;
-    match (without_dictionary(a), without_dictionary(b)) {
+    match (value_type(a), value_type(b)) {
         (Timestamp(a, Some(_)), Timestamp(b, Some(_))) => a == b,
         (a, b) => a == b,
     }
@@ -271,7 +271,7 @@ fn is_compared(a: &DataType, b: &DataType) -> bool {
 /// can fail or round are not listed; a query with such a cast reads as much as without an index.
 pub(crate) fn keeps_keys(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
-    let (from, to) = (without_dictionary(from), without_dictionary(to));
+    let (from, to) = (value_type(from), value_type(to));
     let strings = |data_type: &DataType| matches!(data_type, Utf8 | LargeUtf8 | Utf8View);
     let binary = |data_type: &DataType| matches!(data_type, Binary | LargeBinary | BinaryView);
     let unscaled = |data_type: &DataType| match *data_type {
@@ -455,8 +455,8 @@ mod tests {
         let (mut kept, mut compared) = (0, 0);
         for from in &types {
             // Dates and timestamps are also made from numbers.
-            let direct = cast(&texts, without_dictionary(from));
-            let numbers = || cast(&cast(&texts, &Int64).unwrap(), without_dictionary(from));
+            let direct = cast(&texts, value_type(from));
+            let numbers = || cast(&cast(&texts, &Int64).unwrap(), value_type(from));
             let Ok(values) = direct.or_else(|_| numbers()).and_then(|v| cast(&v, from)) else {
                 continue;
             };

@@ -82,7 +82,7 @@ fn config(filter: bool, adaptive: bool) -> SessionConfig {
 }
 
 /// Turns broadcasts off, so that both sides of a join are shuffled, as large sides are.
-fn without_broadcast(config: SessionConfig) -> SessionConfig {
+fn disable_broadcast(config: SessionConfig) -> SessionConfig {
     config
         .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
         .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)
@@ -189,7 +189,7 @@ async fn answers_and_bytes_in_a_cluster() {
             }
             let mut bytes = Vec::new();
             for filter in [false, true] {
-                let config = without_broadcast(config(filter, adaptive));
+                let config = disable_broadcast(config(filter, adaptive));
                 let context = client(&cluster, directory, config).await;
                 let case = format!("{name}, adaptive {adaptive}, filter {filter}");
                 let watch = cluster.watch();
@@ -282,7 +282,7 @@ async fn filters_that_drop_every_row_in_a_cluster() {
     ] {
         let expected = rows(&local, &sql).await;
         for (adaptive, row_filters) in [(true, false), (true, true), (false, false)] {
-            let config = without_broadcast(config(true, adaptive))
+            let config = disable_broadcast(config(true, adaptive))
                 .set_bool("datafusion.execution.parquet.pushdown_filters", row_filters)
                 .set_str("bloom_join.false_positive_rate", "1e-7");
             let context = client(&cluster, directory, config).await;
@@ -303,7 +303,7 @@ async fn limits_below_filters_in_a_cluster() {
     limits::register_tables(&local, directory).await;
     let cluster = Cluster::start(&binary(), directory, 2, 2).unwrap();
     for adaptive in [true, false] {
-        let config = without_broadcast(config(true, adaptive))
+        let config = disable_broadcast(config(true, adaptive))
             .set_bool("datafusion.execution.parquet.pushdown_filters", true);
         let context = client(&cluster, directory, config).await;
         limits::register_tables(&context, directory).await;
@@ -354,7 +354,7 @@ async fn tpch_in_a_cluster() {
             let config = config(true, adaptive)
                 .set_str("bloom_join.enabled", enabled)
                 .set_str("bloom_join.max_cost", LARGER);
-            let config = if broadcast { config } else { without_broadcast(config) };
+            let config = if broadcast { config } else { disable_broadcast(config) };
             let context = client(&cluster, directory, config).await;
             generated::register(&context, directory).await.unwrap();
             for number in 1..=22 {
@@ -403,7 +403,7 @@ async fn tpcds_in_a_cluster() {
                             .set_str("bloom_join.enabled", enabled)
                             .set_str("bloom_join.max_cost", LARGER)
                             .set_bool("datafusion.execution.parquet.pushdown_filters", pushdown);
-                        let context = connect(&cluster.url, without_broadcast(config)).await;
+                        let context = connect(&cluster.url, disable_broadcast(config)).await;
                         let context = context.unwrap();
                         tpcds::register(&context, &folder).await.unwrap();
                         let rows = tpcds::answer(&context, sql).await.1?;
@@ -489,7 +489,7 @@ async fn an_executor_is_killed_while_it_runs_tasks() {
         std::fs::create_dir(&work).unwrap();
         // The scheduler soon notices that an executor was killed.
         let mut cluster = Cluster::start_with(&binary(), &work, 2, 2, 15, None).unwrap();
-        let context = client(&cluster, directory, without_broadcast(config(filter, true))).await;
+        let context = client(&cluster, directory, disable_broadcast(config(filter, true))).await;
         let watch = cluster.watch();
         let (context, query) = (context.clone(), sql.clone());
         let running = tokio::spawn(async move { context.sql(&query).await?.collect().await });

@@ -113,7 +113,7 @@ async fn null_and_empty_filters() {
         let hits = count(&format!("bloom_filter_contains({filter}, v)"));
         assert_eq!(number(&context, &hits).await, 0, "{filter} contains nothing");
         let misses = count(&format!("NOT bloom_filter_contains({filter}, v)"));
-        assert_eq!(number(&context, &misses).await, 1000, "{filter} is no NULL");
+        assert_eq!(number(&context, &misses).await, 1000, "{filter} is not NULL");
     }
     for null in ["NULL", "CAST(NULL AS BYTEA)", "(SELECT CAST(NULL AS BYTEA))"] {
         let nulls = count(&format!("bloom_filter_contains({null}, v) IS NULL"));

@@ -202,7 +202,7 @@ async fn explain_verbose_says_why_there_is_no_filter() {
 
 /// Plans for a cluster, which are not run.
 #[cfg(feature = "ballista")]
-mod in_a_cluster {
+mod cluster {
     use super::*;
 
     /// A fact table of a million rows, and a dimension. By its kind, the predicate leaves a tenth

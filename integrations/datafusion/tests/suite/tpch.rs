@@ -19,7 +19,7 @@ pub(crate) fn scale(few_seconds: f64) -> f64 {
 }
 
 /// Returns the rows in their order as text.
-fn in_order(batches: &[RecordBatch]) -> String {
+fn format_rows(batches: &[RecordBatch]) -> String {
     pretty_format_batches(batches).unwrap().to_string()
 }
 
@@ -32,9 +32,9 @@ async fn session(config: SessionConfig, directory: &Path) -> SessionContext {
 /// Asserts that a query returns the rows of the plain engine in the same order. Returns its number
 /// of filters.
 async fn compare(plain: &SessionContext, filtered: &SessionContext, sql: &str) -> usize {
-    let expected = in_order(&run(plain, sql).await);
+    let expected = format_rows(&run(plain, sql).await);
     let plan = plan(filtered, sql).await;
-    assert_eq!(in_order(&run(filtered, sql).await), expected, "{sql}\n{plan}");
+    assert_eq!(format_rows(&run(filtered, sql).await), expected, "{sql}\n{plan}");
     plan.matches("BloomProbeExec").count()
 }
 
@@ -103,7 +103,7 @@ async fn the_22_queries_in_one_process() {
 /// By default no plan changes in one process, where the engine's dynamic filters have the same
 /// effect.
 #[tokio::test]
-async fn by_default_no_plan_changes_in_one_process() {
+async fn one_process_keeps_its_plans_by_default() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), 0.001, 1).unwrap();
     for hash in [true, false] {
@@ -156,7 +156,7 @@ async fn filters_move_into_scans_that_accept_them() {
         assert_eq!(compare(&plain, &filtered, sql).await, 1);
         let mut explained = Vec::new();
         for context in [&plain, &filtered, &probing] {
-            explained.push(in_order(&run(context, &format!("EXPLAIN ANALYZE {sql}")).await));
+            explained.push(format_rows(&run(context, &format!("EXPLAIN ANALYZE {sql}")).await));
         }
         let [by_predicate, in_scan, above] = &explained[..] else { unreachable!() };
         let before = number(by_predicate, scan, "pushdown_rows_pruned");

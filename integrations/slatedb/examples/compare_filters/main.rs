@@ -4,7 +4,7 @@
 //!
 //! Sixteen tables in memory, keys spread over all of them, so that a key is looked up in sixteen
 //! filters. A tenth as many absent and present keys are looked up, and a hundredth as many prefixes
-//! scanned, half of them absent. The policies are timed from inside, by a policy around them.
+//! scanned, half of them absent, by prefix or by range. The policies are timed from inside, by a policy around them.
 
 mod micro;
 mod profile;
@@ -34,7 +34,7 @@ async fn main() -> Result<()> {
     println!("{keys} keys in {TABLES} tables, keys and prefixes in each filter\n");
     let theirs = || Arc::new(BloomFilterPolicy::new(BITS).with_prefix_extractor(Arc::new(Tenant)));
     let ours = |sizing| -> Result<Arc<dyn FilterPolicy>> {
-        Ok(Arc::new(BlockedBloomPolicy::new(sizing)?.prefixes(Arc::new(Tenant))))
+        Ok(Arc::new(BlockedBloomPolicy::new(sizing)?.prefixes(Arc::new(Tenant)).with_ranges()))
     };
     let mut outcomes = vec![("no filter".to_string(), workload::run(None, keys).await?)];
     outcomes.push((format!("SlateDB {BITS} bits"), workload::run(Some(theirs()), keys).await?));
@@ -79,6 +79,9 @@ fn table(outcomes: &[(String, Outcome)], keys: u64) {
     line("scans: probe in the engine, ns", &|o| format!("{:.1}", o.scans.probes.ns));
     line("scans: probe replayed, ns", &|o| format!("{:.1}", o.scans.probes.replayed_ns));
     line("scans: CPU seconds", &|o| format!("{:.2}", o.scans.seconds));
+    line("range scans: tables ruled out", &|o| o.range_tables[0].to_string());
+    line("range scans: tables passed", &|o| o.range_tables[1].to_string());
+    line("range scans: false positives", &|o| o.range_tables[2].to_string());
     line("write, flush and build: CPU seconds", &|o| format!("{:.2}", o.write_seconds));
     line("all: CPU seconds", &|o| {
         let reads = o.absent.seconds + o.present.seconds + o.scans.seconds;

@@ -156,6 +156,10 @@ impl FilterPolicy for Profiled {
         self.inner.estimate_size(num_keys)
     }
 
+    fn supports_range_queries(&self) -> bool {
+        self.inner.supports_range_queries()
+    }
+
     fn supports_prefix_queries(&self) -> bool {
         self.inner.supports_prefix_queries()
     }

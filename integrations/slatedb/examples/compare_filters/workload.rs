@@ -7,6 +7,10 @@ use std::time::Instant;
 use slatedb::config::{FlushOptions, FlushType, Settings};
 use slatedb::db_cache::SplitCache;
 use slatedb::db_cache::moka::MokaCache;
+use slatedb::db_stats::{
+    FILTER_KIND_LABEL, FILTER_KIND_RANGE, SST_FILTER_FALSE_POSITIVE_COUNT,
+    SST_FILTER_NEGATIVE_COUNT, SST_FILTER_POSITIVE_COUNT,
+};
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::memory::InMemory;
 use slatedb::{Db, FilterPolicy, PrefixExtractor, PrefixTarget, WriteBatch, db_cache_stats};
@@ -71,6 +75,9 @@ pub(crate) struct Outcome {
     pub(crate) absent: Phase,
     pub(crate) present: Phase,
     pub(crate) scans: Phase,
+    /// SlateDB's counts of tables that filters ruled out, passed rightly and passed wrongly, for
+    /// range scans.
+    pub(crate) range_tables: [u64; 3],
     pub(crate) filter_bytes: u64,
     pub(crate) build_ns_per_key: f64,
     pub(crate) decode_us: f64,
@@ -100,13 +107,16 @@ async fn open(
     Ok(builder.with_metrics_recorder(metrics.clone()).build().await?)
 }
 
-fn block_reads(metrics: &DefaultMetricsRecorder) -> u64 {
-    let labels = [("entry_kind", "data_block"), ("result", "miss")];
-    let snapshot = metrics.snapshot();
-    match snapshot.by_name_and_labels(db_cache_stats::ACCESS_COUNT, &labels).map(|m| &m.value) {
+fn counter(metrics: &DefaultMetricsRecorder, name: &str, labels: &[(&str, &str)]) -> u64 {
+    match metrics.snapshot().by_name_and_labels(name, labels).map(|metric| &metric.value) {
         Some(&MetricValue::Counter(count)) => count,
         _ => 0,
     }
+}
+
+fn block_reads(metrics: &DefaultMetricsRecorder) -> u64 {
+    let labels = [("entry_kind", "data_block"), ("result", "miss")];
+    counter(metrics, db_cache_stats::ACCESS_COUNT, &labels)
 }
 
 /// Runs everything under one policy, or without a filter.
@@ -162,7 +172,15 @@ pub(crate) async fn run(policy: Option<Arc<dyn FilterPolicy>>, keys: u64) -> Res
                         0 => (format!("{tenant:06x}/"), true),
                         _ => (format!("{tenant:06x}-"), false),
                     };
-                    let mut rows = db.scan_prefix(start.as_bytes(), ..).await?;
+                    // Every other scan is a range that ends where the next prefix begins.
+                    let mut rows = match n / 20 % 2 {
+                        0 => db.scan_prefix(start.as_bytes(), ..).await?,
+                        _ => {
+                            let mut end = start.clone().into_bytes();
+                            *end.last_mut().expect("not empty") += 1;
+                            db.scan(start.as_bytes()..end.as_slice()).await?
+                        }
+                    };
                     let mut found = false;
                     while let Some(row) = rows.next().await? {
                         wrong += u64::from(!row.key.starts_with(start.as_bytes()));
@@ -177,6 +195,10 @@ pub(crate) async fn run(policy: Option<Arc<dyn FilterPolicy>>, keys: u64) -> Res
         phase.block_reads = block_reads(&metrics) - reads;
         phase.probes = profile.stop();
     }
+    let counters =
+        [SST_FILTER_NEGATIVE_COUNT, SST_FILTER_POSITIVE_COUNT, SST_FILTER_FALSE_POSITIVE_COUNT];
+    let range_tables =
+        counters.map(|name| counter(&metrics, name, &[(FILTER_KIND_LABEL, FILTER_KIND_RANGE)]));
     db.close().await?;
     let [absent, present, scans] = phases;
     Ok(Outcome {
@@ -185,6 +207,7 @@ pub(crate) async fn run(policy: Option<Arc<dyn FilterPolicy>>, keys: u64) -> Res
         absent,
         present,
         scans,
+        range_tables,
         filter_bytes: profile.bytes(),
         build_ns_per_key: profile.build_ns_per_key(),
         decode_us: profile.decode_us(),

@@ -170,8 +170,8 @@ fn sequence_value(column: &str, i: i64) -> Vec<u8> {
     }
 }
 
-/// Columns with all values in the `.csv`: equal bits in equally many blocks. DuckDB and pyarrow
-/// chose the size after the values.
+/// The `.csv` lists all values of these columns. A filter of those values with as many blocks has
+/// the same bits. DuckDB and pyarrow chose the number of blocks after the values.
 #[test]
 fn filters_of_listed_values_have_the_same_bits() {
     for name in ["duckdb_n3000", "mr_n100_ndv100", "pyarrow_special"] {

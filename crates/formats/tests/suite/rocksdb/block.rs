@@ -422,7 +422,7 @@ fn blocks_are_equal_if_their_bytes_are() {
 
 #[test]
 fn damaged_blocks_are_read_as_rocksdb_would_read_them_or_errors() {
-    // Of LegacyBloom, with more lines than bytes: RocksDB 7.8.3 crashes on it.
+    // A LegacyBloom block with more lines than bytes, on which RocksDB 7.8.3 crashes.
     let mut lines_of_no_length = [0; 64];
     lines_of_no_length[59..].copy_from_slice(&[6, 1, 0, 0, 0x60]);
     let opened = FilterBlock::from_bytes(&lines_of_no_length).unwrap();

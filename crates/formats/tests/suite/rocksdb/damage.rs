@@ -207,7 +207,7 @@ fn footers_of_version_6_and_7() {
         seal_footer(&mut changed);
         changed
     };
-    // Version 7 differs in names of compression only.
+    // Version 7 differs from 6 only in the names of compressions.
     let seven = with(41, &[7]);
     let filter = SstFilter::open(&seven).unwrap();
     assert!(

@@ -193,7 +193,8 @@ fn few_keys_are_a_bloom_filter() {
     }
 }
 
-/// RocksDB's reader takes fewer than two blocks of slots for a filter of the future.
+/// RocksDB's reader treats a block with fewer than two blocks of slots as a filter of a later
+/// release.
 #[test]
 fn blocks_of_slots_that_no_writer_makes() {
     for (blocks, bytes) in [(0, 64), (1, 64), (2, 0), (2, 15), (2, 16), (3, 64), (0xff_ffff, 64)] {
