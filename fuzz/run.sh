@@ -40,8 +40,9 @@ run() {
     mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target" "fuzz/artifacts/$target"
     [ ! -f "fuzz/dict/$target.dict" ] || words=("-dict=fuzz/dict/$target.dict")
     before=$(mktemp)
-    cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- "${words[@]}" \
-        -max_total_time="$mode" -timeout=30 -print_final_stats=1 >"$log" 2>&1 || status=$?
+    "$programs/$target" "fuzz/corpus/$target" "fuzz/seeds/$target" "${words[@]}" \
+        -artifact_prefix="fuzz/artifacts/$target/" -max_total_time="$mode" -timeout=30 \
+        -print_final_stats=1 >"$log" 2>&1 || status=$?
     [ $status = 0 ] || mapfile -t finds < <(find "fuzz/artifacts/$target" -type f -newer "$before")
     rm "$before"
     printf '%-16s %11s %8s %9s %6s\n' "$target" "$(figure number_of_executed_units)" \
@@ -65,17 +66,29 @@ seeds() {
     local target=$1
     mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target"
     printf '%-16s ' "$target"
-    cargo +nightly fuzz run "$target" "fuzz/seeds/$target" "fuzz/corpus/$target" -- \
-        -merge=1 -use_counters=0 2>&1 |
+    "$programs/$target" "fuzz/seeds/$target" "fuzz/corpus/$target" -merge=1 -use_counters=0 2>&1 |
         grep -oE '[0-9]+ new files with.*|no new files.*|ERROR.*'
 }
 
-cargo +nightly fuzz build
+# No lines of the source in traces: without them compiling takes less time, and what `again:` prints
+# compiles the target with them. The programs run without cargo, which would look at every source
+# again for each.
+triple=$(rustc +nightly -vV | sed -n 's/^host: //p')
+programs=${CARGO_TARGET_DIR:-fuzz/target}/$triple/release
+build=(cargo +nightly fuzz build --target "$triple")
+export RUSTFLAGS="${RUSTFLAGS:-} -Cdebuginfo=0"
+if [ $# -gt 0 ]; then
+    for target in "${targets[@]}"; do "${build[@]}" "$target"; done
+else
+    "${build[@]}"
+fi
+# As cargo-fuzz sets it.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_odr_violation=0
 if [ "$mode" = seeds ]; then
     for target in "${targets[@]}"; do seeds "$target"; done
     exit
 fi
 printf '%-16s %11s %8s %9s %6s\n' target executions exec/s coverage finds
-export mode
+export mode programs
 export -f run figure
 printf '%s\n' "${targets[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} bash -c 'run {}' || exit 1
