@@ -375,7 +375,7 @@ fn keys_that_are_there_need_no_memory_for_another_link() {
 
 #[test]
 fn small_filters_take_few_bytes_and_say_how_many() {
-    for settings in [&[][..], &["REDISBLOOM_TYPE", "write"]] {
+    for settings in [&[][..], &["--module-arguments", "REDISBLOOM_TYPE", "write"]] {
         small_filters_take_few_bytes(settings);
     }
 }
