@@ -1,4 +1,5 @@
-//! Dumps of large own filters, whose checksums are computed in parts, and small filters in files.
+//! Dumps of large own filters, whose checksums are computed in parts, and small filters in files;
+//! events, digests and counters.
 
 use redis::Connection;
 
@@ -93,5 +94,56 @@ fn small_filters_stay_as_they_are() {
             call::<()>(&mut connection, &["DEBUG", "RELOAD"]);
             assert!(dump(&mut connection, &name) == grown, "{options:?}");
         }
+    }
+}
+
+#[test]
+fn pieces_of_a_dump_send_events() {
+    let Some(server) = Server::start(&["--notify-keyspace-events", "KEA"]) else { return };
+    let mut connection = server.connect();
+    items(&mut connection, "BF.MADD", "f", &keys(0, 10));
+    let pieces = dump(&mut connection, "f");
+    let mut listener = server.connect();
+    let mut events = listener.as_pubsub();
+    events.subscribe("__keyspace@0__:g").unwrap();
+    for (iterator, data) in &pieces {
+        load_chunk(&mut connection, "g", *iterator, data).unwrap();
+    }
+    for expected in ["bloom.reserve", "bloom.add"] {
+        let mut event = String::from("new");
+        while event == "new" {
+            event = events.get_message().unwrap().get_payload().unwrap();
+        }
+        assert_eq!(event, expected);
+    }
+}
+
+#[test]
+fn a_digest_depends_on_the_contents() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let mut digest = |name: &str| reply(&mut connection, &["DEBUG", "DIGEST-VALUE", name]);
+    let mut other = server.connect();
+    for capacity in ["100", "100000"] {
+        call::<()>(&mut other, &["BF.RESERVE", "f", "0.01", capacity]);
+        items(&mut other, "BF.MADD", "f", &keys(0, 10));
+        call::<()>(&mut other, &["COPY", "f", "g"]);
+        let before = digest("f");
+        assert_eq!(digest("g"), before);
+        items(&mut other, "BF.MADD", "g", &keys(10, 11));
+        assert_ne!(digest("g"), before);
+        call::<()>(&mut other, &["DEL", "f", "g"]);
+    }
+}
+
+#[test]
+fn the_server_tells_the_version_and_the_counters() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let list = reply(&mut connection, &["MODULE", "LIST"]);
+    assert!(list.contains("blocked-bloom") && list.contains("\"ver\" 100"), "{list}");
+    for (section, has) in [("EVERYTHING", true), ("MODULES", true), ("ALL", false)] {
+        let info: String = call(&mut connection, &["INFO", section]);
+        assert_eq!(info.contains("bloom_total_memory_bytes"), has, "{section}");
     }
 }
