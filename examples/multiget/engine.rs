@@ -1,5 +1,5 @@
-//! A small LSM engine: changes go to a memtable, which is flushed to a table of level 0. Four tables
-//! of a level are merged into one of the next.
+//! A small LSM engine: changes go to a memtable, which is flushed to a table of level 0. Four
+//! tables of a level are merged into one of the next.
 //!
 //! One thread, and no snapshots. Newer tables hide older ones, so entries need no sequence numbers.
 

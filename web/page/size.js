@@ -213,7 +213,11 @@ function writeSize() {
   if (readState().view !== 'size') return;
   const query = new URLSearchParams();
   const values = {
-    keys: $('keys').value, by: sizingMode(), [sizingMode()]: $(sizingMode()).value, load: $('load').value, kind: plot.kind,
+    keys: $('keys').value,
+    by: sizingMode(),
+    [sizingMode()]: $(sizingMode()).value,
+    load: $('load').value,
+    kind: plot.kind,
     ...levelsState(),
   };
   for (const [name, value] of Object.entries(values)) query.set(name, value);

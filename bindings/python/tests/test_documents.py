@@ -65,8 +65,8 @@ def test_type_checkers_know_the_expressions(tmp_path):
         "found: pl.Expr = Bloom(pl.col('id')).contains(BloomFilter(10))\n"
         "wrong: int = Bloom(pl.col('id')).contains('a filter')\n"
     )
-    check = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", tmp_path]
-    result = subprocess.run([*check, program], capture_output=True, text=True)
+    check = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir"]
+    result = subprocess.run([*check, tmp_path, program], capture_output=True, text=True)
     lines = [line for line in result.stdout.splitlines() if "error:" in line]
     assert len(lines) == 2 and all(":5:" in line for line in lines), result.stdout + result.stderr
     assert "[assignment]" in result.stdout and "[arg-type]" in result.stdout

@@ -86,7 +86,8 @@ impl Display for ShapeError {
             Self::RateUnreachable { rate, lowest } => {
                 write!(
                     f,
-                    "false-positive rate {rate:e} cannot be reached: give a rate clearly above {lowest:.3e}"
+                    "false-positive rate {rate:e} cannot be reached: give a rate clearly above \
+                     {lowest:.3e}"
                 )
             }
         }

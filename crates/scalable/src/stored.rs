@@ -281,21 +281,27 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     /// one per [link](Self::links). In the stored form, each link's header is followed by its
     /// blocks. Cost: reads all blocks to compute their checksums.
     pub fn stored_headers(&self) -> Vec<[u8; HEADER_BYTES]> {
+        let mut headers = Vec::with_capacity(1 + self.links.len());
+        headers.push([0; HEADER_BYTES]);
+        headers.extend(self.links.iter().map(BloomFilter::stored_header));
+        headers[0] = self.stored_header(&headers[1..]);
+        headers
+    }
+
+    /// Returns the first of the [`stored_headers`](Self::stored_headers), for callers that have the
+    /// headers of the links. Reads no block.
+    pub fn stored_header(&self, link_headers: &[[u8; HEADER_BYTES]]) -> [u8; HEADER_BYTES] {
         let ScalableOptions { key_hash, rate, tightening, growth, items } = self.shape;
         let mut header = Header::new(MAGIC, VERSION);
         header.put_key_hash(HASH, 16, key_hash);
         header.put(11, &[growth as u8]);
-        header.put(12, &(self.links.len() as u32).to_le_bytes());
+        header.put(12, &(link_headers.len() as u32).to_le_bytes());
         header.put(24, &rate.to_bits().to_le_bytes());
         header.put(32, &tightening.to_bits().to_le_bytes());
         header.put(48, &items.to_le_bytes());
-        let mut headers = Vec::with_capacity(1 + self.links.len());
-        headers.push([0; HEADER_BYTES]);
-        headers.extend(self.links.iter().map(BloomFilter::stored_header));
-        let sums = headers[1..].iter().flat_map(|link| &link[LINK_CHECKSUM..]);
+        let sums = link_headers.iter().flat_map(|link| &link[LINK_CHECKSUM..]);
         header.put_body_checksum(LINKS_CHECKSUM, &sums.copied().collect::<Vec<u8>>());
-        headers[0] = header.seal();
-        headers
+        header.seal()
     }
 }
 

@@ -1,5 +1,5 @@
 //! `compare.sh stalls`, or `cargo run --locked --release --example stalls PATH-OF-REDISBLOOM.SO
-//! [load | capacity]`: how long a command blocks the server, and how much memory loading takes,
+//! [load | dump | capacity]`: how long a command blocks the server, and how much memory loading takes,
 //! compared with RedisBloom; or one part of it.
 //!
 //! Times are those of the server's slow log: the command alone, without waiting and replies. Each
@@ -159,10 +159,46 @@ fn load(path: &Path, name: &str, capacity: &str) {
     );
 }
 
+/// Dumps a filter with an addition after each reply, and copies it.
+fn dump_and_copy(path: &Path, name: &str) {
+    let server = Server::start_with(path, &[]).expect("redis-server");
+    let mut connection = server.connect();
+    call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", "150000000"]);
+    let mut random = Random(1);
+    for _ in 0..1_000 {
+        items(&mut connection, "BF.MADD", "f", &random.keys(1_000));
+    }
+    log_all(&mut connection);
+    let (mut iterator, mut times) = (0, Vec::new());
+    loop {
+        let (next, _): (i64, Vec<u8>) =
+            redis::cmd("BF.SCANDUMP").arg("f").arg(iterator).query(&mut connection).unwrap();
+        times.push(longest(&mut connection).0);
+        if next == 0 {
+            break;
+        }
+        iterator = next;
+        items(&mut connection, "BF.MADD", "f", &random.keys(1));
+    }
+    times.sort_unstable();
+    call::<()>(&mut connection, &["SLOWLOG", "RESET"]);
+    let copied: Result<u64, _> = redis::cmd("COPY").arg("f").arg("g").query(&mut connection);
+    let entries: Vec<Entry> = call(&mut connection, &["SLOWLOG", "GET", "-1"]);
+    let copy = entries.into_iter().find(|entry| entry.3[0].eq_ignore_ascii_case(b"COPY"));
+    println!(
+        "{name}: us of {} BF.SCANDUMP: longest {}, median {}, all {}; COPY: {copied:?}, {:?} us",
+        times.len(),
+        times[times.len() - 1],
+        times[times.len() / 2],
+        times.iter().sum::<u64>(),
+        copy.map(|(_, _, time, ..)| time)
+    );
+}
+
 fn main() {
     let path = std::env::args().nth(1).expect("the path of redisbloom.so");
     let part = std::env::args().nth(2);
-    let parts = ["load", "10000000", "40000000", "300000000"];
+    let parts = ["load", "dump", "10000000", "40000000", "300000000"];
     let is_part = part.as_deref().is_none_or(|part| parts.contains(&part));
     assert!(is_part, "parts are {parts:?}");
     let is_wanted = |name: &str| part.as_ref().is_none_or(|part| part == name);
@@ -175,6 +211,10 @@ fn main() {
                 load(path, name, capacity);
             }
         }
+    }
+    for round in 0..if is_wanted("dump") { 2 * LOADS } else { 0 } {
+        let (name, path) = &modules[round % 2];
+        dump_and_copy(path, name);
     }
     let capacities = [10_000_000_u64, 40_000_000, 300_000_000].into_iter();
     for capacity in capacities.filter(|capacity| is_wanted(&capacity.to_string())) {

@@ -202,6 +202,21 @@ pub(crate) fn move_box<T>(value: &mut Box<T>) {
     }
 }
 
+/// Has the allocator move bytes.
+pub(crate) fn move_bytes(value: &mut Box<[u8]>) {
+    let (layout, length) = (Layout::for_value(&**value), value.len());
+    if length == 0 {
+        return;
+    }
+    // SAFETY: as in `move_box`; a `Vec` of this length and capacity has the layout of the bytes.
+    unsafe {
+        let moved = realloc(value.as_mut_ptr(), layout, length);
+        if !moved.is_null() {
+            std::ptr::write(value, Vec::from_raw_parts(moved, length, length).into_boxed_slice());
+        }
+    }
+}
+
 /// Has the server move the block out of fragmented memory while it defragments a key. Returns where
 /// the block is then.
 ///

@@ -9,7 +9,6 @@ use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, Red
 use crate::arguments::{self, Argument};
 use crate::counters::{self, Facts};
 use crate::data_type;
-use crate::dump::PIECE;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
 use crate::making::{
@@ -21,6 +20,7 @@ use crate::own::FEW;
 use crate::reserve::{MAX_CAPACITY, MAX_EXPANSION, Reserve, UNUSED_EXPANSION};
 use crate::scaling::Scaling;
 use crate::settings::settings;
+use crate::slot::Lent;
 use crate::valkey::{BytesError, FIXED_SEED, Seed, Shaping, ValkeyFilter};
 use crate::{allocator, log, memory};
 
@@ -190,7 +190,7 @@ fn bf_add(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let mut key = name.open_writable(context);
-    if let Some(filter) = data_type::get_mut(&mut key)?
+    if let Some(mut filter) = data_type::get_mut(&mut key)?
         && let Some(is_new) = filter.add_one(item.as_slice())
     {
         if is_new {
@@ -489,7 +489,7 @@ fn bf_card(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let keys = complete(data_type::get(&key))?.map_or(0, Filter::keys);
+    let keys = complete(data_type::get(&key))?.map_or(0, |filter| filter.keys());
     Ok(RedisValue::Integer(keys.min(i64::MAX as u64) as i64))
 }
 
@@ -544,12 +544,12 @@ fn bf_scandump(context: &Context, arguments: &[Argument]) -> RedisResult {
     let key = name.open(context);
     let filter = complete(data_type::get(&key))?.ok_or(NOT_FOUND)?;
     let iterator = iterator.integer().ok_or(RedisError::Str("Second argument must be numeric"))?;
-    if matches!(filter, Filter::Valkey(_)) {
+    if matches!(&*filter, Filter::Valkey(_)) {
         return Err(RedisError::Str("ERR a filter of valkey-bloom has no dump"));
     }
     let (next, data) = match iterator {
         0 => (1, filter.header()),
-        _ => filter.piece(iterator, PIECE).unwrap_or_default(),
+        _ => filter.scan(iterator).unwrap_or_default(),
     };
     reply_array(context, 2);
     context.reply(Ok(RedisValue::Integer(next)));
@@ -575,35 +575,47 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
     };
     let follows = memory::follows(context);
     let mut key = name.open_writable(context);
-    match data_type::get_mut(&mut key)? {
-        None if iterator == 1 => data_type::set(&key, Filter::Loading(begin()?))?,
-        None => return Err(NOT_FOUND),
-        Some(filter) if filter.has_piece(iterator, data.as_slice()) => return REDIS_OK,
-        // RedisBloom writes pieces over complete filters, too.
-        Some(Filter::Redis(filter)) if follows => {
-            filter.load_chunk(iterator, data.as_slice()).map_err(|_| BAD_DATA)?;
+    let done = || {
+        context.replicate_verbatim();
+        name.notify(context, if iterator == 1 { RESERVED } else { ADDED });
+        REDIS_OK
+    };
+    let Some(mut filter) = data_type::get_mut(&mut key)? else {
+        if iterator != 1 {
+            return Err(NOT_FOUND);
         }
-        Some(filter) => {
-            let before = Facts::of(filter);
-            let Filter::Loading(loading) = filter else { return Err(BAD_DATA) };
-            let complete = match iterator {
-                // From the beginning.
-                1 => begin().map(|begun| {
-                    *loading = begun;
-                    None
-                }),
-                _ => loading.take(iterator, data.as_slice(), follows).map_err(failed),
-            };
-            counters::changed(&before, &Facts::of(filter));
-            if let Some(complete) = complete? {
-                let left = || name.time_to_live(context);
-                data_type::replace(&mut key, left, complete.into())?;
-            }
-        }
+        data_type::set(&key, Filter::Loading(begin()?))?;
+        return done();
+    };
+    // Dumps have negative iterators while their checksums are computed.
+    let is_empty = iterator < 0 && data.as_slice().is_empty();
+    if is_empty || filter.has_piece(iterator, data.as_slice()) {
+        return REDIS_OK;
     }
-    context.replicate_verbatim();
-    name.notify(context, if iterator == 1 { RESERVED } else { ADDED });
-    REDIS_OK
+    let before = Facts::of(&filter);
+    let complete = match (&mut *filter, iterator) {
+        // RedisBloom writes pieces over complete filters, too.
+        (Filter::Redis(filter), _) if follows => {
+            filter.load_chunk(iterator, data.as_slice()).map_err(|_| BAD_DATA)?;
+            Ok(None)
+        }
+        // From the beginning.
+        (Filter::Loading(loading), 1) => begin().map(|begun| {
+            *loading = begun;
+            None
+        }),
+        (Filter::Loading(loading), _) => {
+            loading.take(iterator, data.as_slice(), follows).map_err(failed)
+        }
+        _ => return Err(BAD_DATA),
+    };
+    counters::changed(&before, &Facts::of(&filter));
+    drop(filter);
+    if let Some(complete) = complete? {
+        let left = || name.time_to_live(context);
+        data_type::replace(&mut key, left, complete.into())?;
+    }
+    done()
 }
 
 fn is_rate(rate: f64) -> bool {
@@ -611,9 +623,9 @@ fn is_rate(rate: f64) -> bool {
 }
 
 /// The filter of a key that is there, unless it is still being loaded.
-fn complete(value: Result<Option<&Filter>, RedisError>) -> Result<Option<&Filter>, RedisError> {
+fn complete(value: Result<Option<Lent>, RedisError>) -> Result<Option<Lent>, RedisError> {
     match value? {
-        Some(Filter::Loading(_)) => Err(LOADING),
+        Some(filter) if matches!(&*filter, Filter::Loading(_)) => Err(LOADING),
         filter => Ok(filter),
     }
 }

@@ -20,6 +20,7 @@ use crate::counters::{self, Facts};
 use crate::dump::PIECE;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
+use crate::slot::{Lent, LentMut, Slot};
 use crate::{log, memory, redisbloom, settings, valkey};
 
 /// The versions of what an RDB file has: of the module's own type; of RedisBloom's since its
@@ -46,7 +47,7 @@ pub(crate) static VALKEY_BLOOM: RedisType =
 type Load = unsafe extern "C" fn(*mut raw::RedisModuleIO, c_int) -> *mut c_void;
 type Save = unsafe extern "C" fn(*mut raw::RedisModuleIO, *mut c_void);
 
-/// Methods of a type whose values are boxes of [`Filter`].
+/// Methods of a type whose values are boxes of [`Slot`].
 const fn methods(load: Load, save: Save) -> raw::RedisModuleTypeMethods {
     raw::RedisModuleTypeMethods {
         version: redis_module::TYPE_METHOD_VERSION,
@@ -79,22 +80,26 @@ fn others() -> impl Iterator<Item = &'static RedisType> {
 
 /// The filter of a key; none if there is no key.
 #[inline]
-pub(crate) fn get(key: &RedisKey) -> Result<Option<&Filter>, RedisError> {
-    key.get_value(&FILTER)
-        .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType))
+pub(crate) fn get(key: &RedisKey) -> Result<Option<Lent<'_>>, RedisError> {
+    let slot: Result<Option<&Slot>, _> = key.get_value(&FILTER);
+    let slot = slot
+        .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType));
+    Ok(slot?.map(Slot::get))
 }
 
 /// The same to be changed, by one at a time.
 #[inline]
-pub(crate) fn get_mut(key: &mut RedisKeyWritable) -> Result<Option<&mut Filter>, RedisError> {
-    key.get_value(&FILTER)
-        .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType))
+pub(crate) fn get_mut(key: &mut RedisKeyWritable) -> Result<Option<LentMut<'_>>, RedisError> {
+    let slot: Result<Option<&mut Slot>, _> = key.get_value(&FILTER);
+    let slot = slot
+        .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType));
+    Ok(slot?.map(Slot::get_mut))
 }
 
 /// Sets a filter as the value of a key that is not there, or that has a value of the same type.
 pub(crate) fn set(key: &RedisKeyWritable, filter: Filter) -> Result<(), RedisError> {
     let (of, facts) = (type_of(&filter), Facts::of(&filter));
-    key.set_value(of, filter)?;
+    key.set_value(of, Slot::from(filter))?;
     counters::came(&facts);
     Ok(())
 }
@@ -105,10 +110,10 @@ pub(crate) fn replace(
     time_to_live: impl FnOnce() -> Option<Duration>,
     filter: Filter,
 ) -> Result<(), RedisError> {
-    if let Some(loading) = get_mut(key)?
-        && ptr::eq(type_of(loading), type_of(&filter))
+    if let Some(mut loading) = get_mut(key)?
+        && ptr::eq(type_of(&loading), type_of(&filter))
     {
-        counters::changed(&Facts::of(loading), &Facts::of(&filter));
+        counters::changed(&Facts::of(&loading), &Facts::of(&filter));
         *loading = filter;
         return Ok(());
     }
@@ -147,11 +152,13 @@ unsafe fn create_key(
     create: impl FnOnce() -> Result<Filter, String>,
 ) -> *mut c_void {
     allocator::failed_bytes();
-    let filter = catch_unwind(AssertUnwindSafe(|| create().map(Box::new)));
+    let filter = catch_unwind(AssertUnwindSafe(|| {
+        create().map(|filter| (Facts::of(&filter), Box::new(Slot::from(filter))))
+    }));
     let reason = match filter {
-        Ok(Ok(filter)) => {
-            counters::came(&Facts::of(&filter));
-            return Box::into_raw(filter).cast();
+        Ok(Ok((facts, slot))) => {
+            counters::came(&facts);
+            return Box::into_raw(slot).cast();
         }
         Ok(Err(reason)) => reason,
         Err(_) => "internal error of the module".into(),
@@ -291,27 +298,27 @@ unsafe extern "C" fn load_valkey(rdb: *mut raw::RedisModuleIO, encoding: c_int) 
     })
 }
 
-/// The filter that Redis has for a key.
+/// The slot that Redis has for a key.
 ///
 /// # Safety
 ///
 /// A command or one of the functions above has created `value`, and nothing changes it while the
 /// filter is in use.
-unsafe fn filter<'a>(value: *const c_void) -> &'a Filter {
-    // SAFETY: the caller's promise; both are boxes of filters.
+unsafe fn slot<'a>(value: *const c_void) -> &'a Slot {
+    // SAFETY: the caller's promise; both are boxes of slots.
     unsafe { &*value.cast() }
 }
 
 unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs
     // it in another process.
-    let filter = unsafe { filter(value) };
+    let filter = unsafe { slot(value) }.get();
     written(rdb, || {
-        for_each_piece(filter, PIECE_OF_FILE, |iterator, piece| {
+        for_each_piece(&filter, PIECE_OF_FILE, |iterator, piece| {
             raw::save_signed(rdb, iterator);
             raw::save_slice(rdb, piece);
         })?;
-        let end = if matches!(filter, Filter::Loading(_)) { STILL_LOADING } else { COMPLETE };
+        let end = if matches!(&*filter, Filter::Loading(_)) { STILL_LOADING } else { COMPLETE };
         raw::save_signed(rdb, end);
         Some(())
     });
@@ -319,8 +326,8 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
 
 unsafe extern "C" fn save_redisbloom(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { filter(value) };
-    written(rdb, || match filter {
+    let filter = unsafe { slot(value) }.get();
+    written(rdb, || match &*filter {
         Filter::Redis(filter) => redisbloom::save(rdb, filter),
         Filter::Loading(loading) => loading.save_redisbloom(rdb),
         // No other filter has this type.
@@ -330,10 +337,10 @@ unsafe extern "C" fn save_redisbloom(rdb: *mut raw::RedisModuleIO, value: *mut c
 
 unsafe extern "C" fn save_valkey(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { filter(value) };
+    let filter = unsafe { slot(value) }.get();
     written(rdb, || {
         // No other filter is of this type.
-        let Filter::Valkey(filter) = filter else { return None };
+        let Filter::Valkey(filter) = &*filter else { return None };
         valkey::save(rdb, filter);
         Some(())
     });
@@ -359,9 +366,9 @@ unsafe extern "C" fn aof_rewrite(
     value: *mut c_void,
 ) {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { filter(value) };
+    let filter = unsafe { slot(value) }.get();
     written(aof, || {
-        if let Filter::Valkey(filter) = filter {
+        if let Filter::Valkey(filter) = &*filter {
             let bytes = filter.to_bytes()?;
             // SAFETY: as below.
             unsafe {
@@ -372,7 +379,7 @@ unsafe extern "C" fn aof_rewrite(
             }
             return Some(());
         }
-        for_each_piece(filter, PIECE, |iterator, piece| {
+        for_each_piece(&filter, PIECE, |iterator, piece| {
             // SAFETY: the pointer is set before any callback; the format is of a string of Redis, a
             // number, and bytes with their length.
             unsafe {
@@ -396,7 +403,7 @@ unsafe extern "C" fn aof_rewrite(
 /// `DEBUG DIGEST` and `DEBUG DIGEST-VALUE`: equal for filters with equal dumps.
 unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { filter(value) };
+    let filter = unsafe { slot(value) }.get();
     let add = |bytes: &[u8]| {
         // SAFETY: the pointer is set before any callback; `digest` is the callback's, and the
         // server reads the bytes at once.
@@ -407,11 +414,11 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
         }
     };
     let added = catch_unwind(AssertUnwindSafe(|| {
-        if let Filter::Valkey(filter) = filter {
+        if let Filter::Valkey(filter) = &*filter {
             filter.to_bytes().iter().for_each(|bytes| add(bytes));
             return;
         }
-        let _ = for_each_piece(filter, PIECE_OF_FILE, |iterator, piece| {
+        let _ = for_each_piece(&filter, PIECE_OF_FILE, |iterator, piece| {
             add(&iterator.to_le_bytes());
             add(piece);
         });
@@ -429,15 +436,15 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
 
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { filter(value) };
-    let bytes = AssertUnwindSafe(|| filter.memory_bytes() as usize);
+    let slot = unsafe { slot(value) };
+    let bytes = AssertUnwindSafe(|| slot.memory_bytes() as usize);
     catch_unwind(bytes).unwrap_or_default()
 }
 
 /// Pages to give back: above 64, Redis frees the key of `UNLINK` in another thread.
 unsafe extern "C" fn free_effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { filter(value) };
+    let filter = unsafe { slot(value) }.get();
     catch_unwind(AssertUnwindSafe(|| (filter.size() / 4096) as usize)).unwrap_or(1).max(1)
 }
 
@@ -448,8 +455,8 @@ unsafe extern "C" fn copy(
     value: *const c_void,
 ) -> *mut c_void {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { filter(value) };
-    let copy = || match filter {
+    let filter = unsafe { slot(value) }.get();
+    let copy = || match &*filter {
         Filter::Loading(_) => Err("the source key is not completely loaded".into()),
         _ => filter.copy().ok_or_else(|| "no memory".into()),
     };
@@ -466,13 +473,13 @@ unsafe extern "C" fn defrag(
 ) -> c_int {
     let moved = catch_unwind(AssertUnwindSafe(|| {
         allocator::defragment(context, || {
-            // SAFETY: Redis passes the place of a key's value, a box of a filter, and runs nothing
+            // SAFETY: Redis passes the place of a key's value, a box of a slot, and runs nothing
             // else that uses it; the place gets the new box.
             unsafe {
-                let mut filter: Box<Filter> = Box::from_raw((*value).cast());
-                filter.reallocate();
-                move_box(&mut filter);
-                *value = Box::into_raw(filter).cast();
+                let mut slot: Box<Slot> = Box::from_raw((*value).cast());
+                slot.reallocate();
+                move_box(&mut slot);
+                *value = Box::into_raw(slot).cast();
             }
         });
     }));
@@ -484,11 +491,11 @@ unsafe extern "C" fn defrag(
 }
 
 unsafe extern "C" fn free(value: *mut c_void) {
-    // SAFETY: Redis frees each value once, and it is a box of a filter.
-    let filter: Box<Filter> = unsafe { Box::from_raw(value.cast()) };
+    // SAFETY: Redis frees each value once, and it is a box of a slot.
+    let slot: Box<Slot> = unsafe { Box::from_raw(value.cast()) };
     // Neither runs code that panics.
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        counters::left(&Facts::of(&filter));
-        drop(filter);
+        counters::left(&Facts::of(&slot.get()));
+        drop(slot);
     }));
 }

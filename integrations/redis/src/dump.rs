@@ -33,7 +33,7 @@ impl Filter {
     pub(crate) fn piece(&self, iterator: i64, most: usize) -> Option<(i64, Cow<'_, [u8]>)> {
         let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
         let piece: Cow<'_, [u8]> = match self {
-            Filter::Own(filter) => filter.piece(offset, most.min(OWN_PIECE))?.into(),
+            Filter::Own(filter) => filter.piece(offset, most.min(OWN_PIECE), false)?.into(),
             Filter::Redis(filter) => filter.dump().skip(1).find_map(|(end, data)| {
                 let start = (end as u64 - 1).checked_sub(data.len() as u64)?;
                 let within = usize::try_from(offset.checked_sub(start)?).ok()?;
@@ -50,6 +50,19 @@ impl Filter {
         };
         let end = iterator.checked_add(piece.len() as i64)?;
         Some((end, piece))
+    }
+
+    /// The reply to `BF.SCANDUMP` with this iterator. Before the first piece of a large own filter
+    /// come replies without data, with negative iterators, while its checksums are computed.
+    pub(crate) fn scan(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
+        let Filter::Own(filter) = self else { return self.piece(iterator, PIECE) };
+        if let Some(next) = filter.read_part(iterator) {
+            return Some((next, Cow::default()));
+        }
+        let iterator = if filter.is_read_in_parts() { iterator.max(1) } else { iterator };
+        let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
+        let piece = filter.piece(offset, OWN_PIECE, true)?;
+        Some((iterator.checked_add(piece.len() as i64)?, piece.into()))
     }
 
     /// Whether the dump has these bytes where a piece with this iterator ends: a client then

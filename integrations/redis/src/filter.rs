@@ -1,4 +1,4 @@
-//! The value of a key: an own filter, one of RedisBloom's or valkey-bloom's, or one that is still
+//! The filter of a key: an own filter, one of RedisBloom's or valkey-bloom's, or one that is still
 //! being loaded.
 
 use std::alloc::Layout;
@@ -12,6 +12,7 @@ use crate::outcome::{AddError, Added, Shape};
 use crate::own::{Own, TIGHTENING};
 use crate::redisbloom;
 use crate::scaling::Scaling;
+use crate::slot::{Slot, packed_bytes};
 use crate::valkey::ValkeyFilter;
 
 pub(crate) enum Filter {
@@ -32,7 +33,7 @@ impl From<Loaded> for Filter {
     }
 }
 
-// A size class of jemalloc: a filter of few keys takes this, and 192 bytes of blocks.
+// A size class of jemalloc.
 const _: () = assert!(size_of::<Filter>() <= 112);
 
 impl Filter {
@@ -201,8 +202,11 @@ impl Filter {
         }
     }
 
-    /// Bytes of the filter and its parts.
+    /// Bytes of the filter and its parts, in a key.
     pub(crate) fn size(&self) -> u64 {
+        if let Some(packed) = packed_bytes(self) {
+            return (size_of::<Slot>() + packed) as u64;
+        }
         let parts = match self {
             Filter::Own(filter) => filter.parts_bytes(),
             Filter::Redis(filter) => {
@@ -213,11 +217,11 @@ impl Filter {
             Filter::Valkey(filter) => filter.bytes() + size_of::<ValkeyFilter>() as u64,
             Filter::Loading(loading) => loading.memory_bytes() + size_of::<Loading>() as u64,
         };
-        parts.saturating_add(size_of::<Filter>() as u64)
+        parts.saturating_add((size_of::<Slot>() + size_of::<Filter>()) as u64)
     }
 
-    /// Bytes that the server's allocator took for the filter, which is the value of a key: its size
-    /// classes are up to a quarter larger than the request.
+    /// Bytes that the server's allocator took for a large filter: its size classes are up to a
+    /// quarter larger than the request.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let value = counted_bytes(Layout::new::<Filter>()) as u64;
         let more = match self {

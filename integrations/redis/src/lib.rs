@@ -4,7 +4,7 @@
 //! `commands` has the commands, `arguments` their arguments, and `making` the code that creates
 //! filters and adds to them. `register` lists commands for the server, `settings` is the
 //! configuration, and `counters` the section of `INFO`. `data_type` has the callbacks that save,
-//! load and free keys. `filter` is the value of a key: an own filter (`own`), one of RedisBloom's
+//! load and free keys. `slot` is the memory of a key's value, and `filter` the filter in it: an own filter (`own`), one of RedisBloom's
 //! (`redisbloom`) or valkey-bloom's (`valkey`), or one that is being loaded (`loading`). `dump` has
 //! its pieces, `reserve` its options, `outcome` the results of adding, and `scaling` its limits.
 //!
@@ -28,6 +28,7 @@ mod register;
 mod reserve;
 mod scaling;
 mod settings;
+mod slot;
 mod start;
 mod valkey;
 

@@ -24,10 +24,10 @@ pub(crate) const LINK: usize = 53;
 
 /// Where the header of a stored filter has its number of blocks, of additions and the checksum of
 /// the blocks, and which version it has.
-const BLOCKS: usize = 24;
+pub(crate) const BLOCKS: usize = 24;
 const KEYS: Range<usize> = 32..40;
-const CHECKSUM: usize = 48;
-const VERSION: u16 = 1;
+pub(crate) const CHECKSUM: usize = 48;
+pub(crate) const VERSION: u16 = 1;
 
 /// Why a piece is not taken. Texts are RedisBloom's.
 #[derive(Clone, Copy, Debug, PartialEq)]

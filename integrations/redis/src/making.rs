@@ -129,7 +129,7 @@ pub(crate) fn add_items(
 ) -> Result<Added, RedisError> {
     let mut key = name.open_writable(context);
     complete_as_redisbloom(context, name, &mut key)?;
-    let Some(filter) = data_type::get_mut(&mut key)? else {
+    let Some(mut filter) = data_type::get_mut(&mut key)? else {
         let makes = creates().ok_or(NOT_FOUND)?;
         let allowance = Allowance::new(context, 0);
         let mut filter = create(&allowance, &makes)?;
@@ -143,9 +143,9 @@ pub(crate) fn add_items(
         return Ok(added);
     };
     let allowance = Allowance::new(context, filter.size());
-    let before = Facts::of(filter);
+    let before = Facts::of(&filter);
     let added = filter.add(items, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
-    counters::changed(&before, &Facts::of(filter));
+    counters::changed(&before, &Facts::of(&filter));
     match added {
         Ok(added) => {
             // Otherwise the filter has not changed.
@@ -174,17 +174,21 @@ fn complete_as_redisbloom(
     name: &Argument,
     key: &mut RedisKeyWritable,
 ) -> Result<(), RedisError> {
-    let Some(filter) = data_type::get_mut(key)? else { return Ok(()) };
-    let before = Facts::of(filter);
-    let filter = match &mut *filter {
-        Filter::Loading(loading) if loading.is_redisbloom() && memory::follows(context) => {
+    if !memory::follows(context) {
+        return Ok(());
+    }
+    let Some(mut filter) = data_type::get_mut(key)? else { return Ok(()) };
+    let before = Facts::of(&filter);
+    let complete = match &mut *filter {
+        Filter::Loading(loading) if loading.is_redisbloom() => {
             let complete = loading.complete_with_zeros();
-            counters::changed(&before, &Facts::of(filter));
+            counters::changed(&before, &Facts::of(&filter));
             complete.map_err(|_| NO_MEMORY_TO_ADD)?
         }
         _ => return Ok(()),
     };
-    data_type::replace(key, || name.time_to_live(context), Filter::Redis(filter))
+    drop(filter);
+    data_type::replace(key, || name.time_to_live(context), Filter::Redis(complete))
 }
 
 /// Replicates a command that made a filter with all that it was made for, as words that make the

@@ -15,6 +15,7 @@ use crate::allocator::{counted_bytes, move_box};
 use crate::outcome::{AddError, Added, CreateError};
 use crate::reserve::{MAX_CAPACITY, Reserve};
 use crate::settings::huge_pages;
+use dump::Dump;
 
 /// The first reply of a dump begins with this. RedisBloom's loader rejects the reply: its own
 /// header has 20 bytes and 53 for each link, which is never 64, and the four bytes of its options
@@ -54,23 +55,18 @@ pub(crate) const FEW: usize = 8;
 /// Blocks of this many bytes may be on huge pages.
 const LARGE: u64 = 2 << 20;
 
+mod dump;
+mod small;
+
 pub(crate) struct Own {
     body: Body,
-    /// The headers of the stored chain, from the first piece of a dump to its last one.
-    stored_headers: Cell<Option<Box<StoredHeaders>>>,
+    /// A dump that a client has begun and not ended.
+    dump: Cell<Option<Box<Dump>>>,
     /// Keys that the only link is for.
     keys: u32,
     growth: u8,
     /// Whether another link follows a full one.
     grows: bool,
-}
-
-/// Headers of a stored chain. They have checksums of all blocks, so that each costs a pass over its
-/// link.
-struct StoredHeaders {
-    /// Keys that the filter had.
-    keys: u64,
-    list: Vec<[u8; HEADER_BYTES]>,
 }
 
 /// Most filters have one link and few keys: they take one allocation besides their blocks.
@@ -104,7 +100,7 @@ impl Own {
             .map_err(|_| CreateError::Shape)?;
         Ok(Own {
             body: One { link, rate },
-            stored_headers: Cell::default(),
+            dump: Cell::default(),
             // At most 2^30, as checked.
             keys: reserve.capacity as u32,
             growth: reserve.expansion.clamp(2, 16) as u8,
@@ -391,9 +387,9 @@ impl Own {
                 list + counted_bytes(Layout::new::<ScalableBloomFilter>())
             }
         };
-        let kept = self.stored_headers.take();
-        let headers = kept.as_ref().map_or(0, |headers| size_of_val(&headers.list[..]));
-        self.stored_headers.set(kept);
+        let kept = self.dump.take();
+        let dump = kept.as_ref().map_or(0, |dump| dump.heap_bytes());
+        self.dump.set(kept);
         let blocks = self.links().iter().map(|link| match link.memory_bytes() {
             large @ LARGE.. => large,
             small => {
@@ -401,12 +397,11 @@ impl Own {
                 layout.map_or(small, |layout| counted_bytes(layout) as u64)
             }
         });
-        (list + headers) as u64 + blocks.sum::<u64>()
+        (list + dump) as u64 + blocks.sum::<u64>()
     }
 
     /// Has the allocator move small allocations.
     pub(crate) fn reallocate(&mut self) {
-        self.stored_headers.take();
         match &mut self.body {
             One { link, .. } => link.reallocate(),
             Chain(chain) => {
@@ -423,17 +418,7 @@ impl Own {
             Chain(chain) => Chain(Box::new(chain.to_filter().ok()?)),
         };
         let Own { keys, growth, grows, .. } = *self;
-        Some(Own { body, stored_headers: Cell::default(), keys, growth, grows })
-    }
-
-    /// The first reply of a dump.
-    pub(crate) fn header(&self) -> Vec<u8> {
-        let mut header = Header::new(MAGIC, VERSION);
-        let (options, none) = NO_OPTIONS_OF_REDIS_BLOOM;
-        header.put(options, &none.to_le_bytes());
-        header.put(FLAGS, &if self.grows { 0 } else { FLAG_FIXED }.to_le_bytes());
-        header.put(LENGTH, &self.stored_bytes().to_le_bytes());
-        Vec::from(header.seal())
+        Some(Own { body, dump: Cell::default(), keys, growth, grows })
     }
 
     /// Whether the filter grows and how many bytes follow, from the first reply of a dump; none if
@@ -484,56 +469,7 @@ impl Own {
                 (Chain(Box::new(chain.with_huge_pages(huge_pages()))), 0)
             }
         };
-        Some(Own { body, stored_headers: Cell::default(), keys, growth, grows })
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        let blocks = self.links().iter().map(BloomFilter::memory_bytes).sum::<u64>();
-        blocks + (HEADER_BYTES * (1 + self.links().len())) as u64
-    }
-
-    /// The headers for the piece of a dump at this offset.
-    ///
-    /// The first piece reads the filter. Later ones keep its headers, also if keys were added
-    /// since, or each piece would read the whole filter again. Blocks that change after their
-    /// header was dumped do not match its checksum, which is an error of loading.
-    fn headers_at(&self, offset: u64) -> Option<Box<StoredHeaders>> {
-        if let Some(kept) = self.stored_headers.take()
-            && kept.list.len() == 1 + self.links().len()
-            && (offset > 0 || kept.keys == self.keys())
-        {
-            return Some(kept);
-        }
-        let list = match &self.body {
-            One { link, rate } => self.as_chain(link, *rate).ok()?.stored_headers(),
-            Chain(chain) => chain.stored_headers(),
-        };
-        Some(Box::new(StoredHeaders { keys: self.keys(), list }))
-    }
-
-    /// The bytes of the stored chain from `offset` on, at most this many; none after the end.
-    pub(crate) fn piece(&self, offset: u64, most: usize) -> Option<Vec<u8>> {
-        let left = self.stored_bytes().checked_sub(offset).filter(|&left| left > 0)?;
-        let stored = self.headers_at(offset)?;
-        let (first, headers) = stored.list.split_first()?;
-        let links = headers.iter().zip(self.links());
-        let parts = links.flat_map(|(header, link)| [&header[..], link.blocks().as_flattened()]);
-        let mut skip = offset;
-        let mut piece = Vec::with_capacity(left.min(most as u64) as usize);
-        for part in std::iter::once(&first[..]).chain(parts) {
-            let length = part.len() as u64;
-            if skip >= length {
-                skip -= length;
-                continue;
-            }
-            let part = &part[skip as usize..];
-            skip = 0;
-            piece.extend_from_slice(&part[..part.len().min(most - piece.len())]);
-        }
-        if (piece.len() as u64) < left {
-            self.stored_headers.set(Some(stored));
-        }
-        (!piece.is_empty()).then_some(piece)
+        Some(Own { body, dump: Cell::default(), keys, growth, grows })
     }
 }
 

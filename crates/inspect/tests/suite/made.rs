@@ -51,9 +51,11 @@ fn open(bytes: &[u8], format: Format) -> Opened<'_> {
     Opened::new("f", &FileRanges::from(bytes), format, None).unwrap()
 }
 
+type FileWithZeros = (Vec<u8>, [Vec<u64>; 3], Vec<usize>);
+
 /// Files with one column of three row groups, whose filters hold -0.0, 0.0 or another number, and
 /// the row groups with a zero.
-fn files_with_zeros() -> Vec<(Vec<u8>, [Vec<u64>; 3], Vec<usize>)> {
+fn files_with_zeros() -> Vec<FileWithZeros> {
     let numbers = [-0.0, 0.0, 1.5].map(|value| Value::Double(value).hash());
     let of = |hashes: &[usize]| hashes.iter().map(|&at| numbers[at]).collect::<Vec<u64>>();
     let cases: [([&[usize]; 3], &[usize]); 5] = [

@@ -146,7 +146,8 @@ fn the_state_of_the_text_of_other_planes_is_an_error() {
     assert!(error.to_string().starts_with("the rows are not lines of a text"));
 }
 
-/// More than `least_spliced` files that begin with one of two files and end with the other are errors.
+/// More than `least_spliced` files that begin with one of two files and end with the other are
+/// errors.
 fn check_every_change(case: Case, least_spliced: usize) {
     let bytes = &case.bytes;
     let all_refused = |counts: Counts| counts.refused > 0 && counts.harmless + counts.wrong == 0;

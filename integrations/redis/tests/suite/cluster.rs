@@ -252,3 +252,32 @@ fn a_copy_during_a_move_that_there_is_no_memory_for_stays_at_the_source() {
         stays(&mut nodes, "g{1}");
     }
 }
+
+/// A replica of the target is a follower.
+#[test]
+fn a_replica_of_the_target_without_memory_ends() {
+    let (Some(nodes), Some(mut replica)) = (cluster(&[]), node(&[])) else { return };
+    let mut connection = replica.connect();
+    let mut source = nodes[0].connect();
+    let bus: Vec<String> = call(&mut connection, &["CONFIG", "GET", "cluster-port"]);
+    let port = replica.port.to_string();
+    call::<()>(&mut source, &["CLUSTER", "MEET", "127.0.0.1", &port, &bus[1]]);
+    let id: String = call(&mut nodes[1].connect(), &["CLUSTER", "MYID"]);
+    wait_until("the replica knows the target", || {
+        call::<String>(&mut connection, &["CLUSTER", "NODES"]).contains(&id)
+    });
+    assert_eq!(reply(&mut connection, &["CLUSTER", "REPLICATE", &id]), "OK");
+    wait_until("the replica is linked", || {
+        call::<String>(&mut connection, &["INFO", "replication"]).contains("link_status:up")
+    });
+    call::<()>(&mut source, &["BF.RESERVE", "f", "0.01", "60000000"]);
+    items(&mut source, "BF.MADD", "f", &["a", "b"]);
+    if !limit_memory(&replica, 60 << 20) {
+        return;
+    }
+    assert!(move_with(&nodes, |_| {}), "{}", nodes[1].log());
+    wait_until("the replica has ended", || replica.has_ended());
+    assert!(replica.log().contains("of key `f`: "), "{}", replica.log());
+    assert!(replica.log().contains("bytes could not be allocated. The source"));
+    assert_eq!(reply(&mut nodes[1].connect(), &["BF.MEXISTS", "f", "a", "b"]), "[1 1]");
+}

@@ -4,6 +4,7 @@
 
 mod cluster;
 mod commands;
+mod dumps;
 mod files;
 mod fixtures;
 mod following;

@@ -4,7 +4,8 @@
 //!
 //! Sixteen tables in memory, keys spread over all of them, so that a key is looked up in sixteen
 //! filters. A tenth as many absent and present keys are looked up, and a hundredth as many prefixes
-//! scanned, half of them absent, by prefix or by range. The policies are timed from inside, by a policy around them.
+//! scanned, half of them absent, by prefix or by range. The policies are timed from inside, by a
+//! policy around them.
 
 mod micro;
 mod profile;

@@ -1,0 +1,149 @@
+//! Dumps of large own filters, whose checksums are computed in parts, and small filters in files;
+//! events, digests and counters.
+
+use redis::Connection;
+
+use crate::loading::keys;
+use crate::server::{Server, call, dump, items, load_chunk, reply};
+
+/// 40 MB: two parts of at most 24 MiB.
+fn large(connection: &mut Connection) {
+    call::<()>(connection, &["BF.RESERVE", "f", "0.01", "29000000"]);
+    items(connection, "BF.MADD", "f", &keys(0, 1_000));
+}
+
+fn scan(connection: &mut Connection, iterator: i64) -> (i64, Vec<u8>) {
+    redis::cmd("BF.SCANDUMP").arg("f").arg(iterator).query(connection).unwrap()
+}
+
+#[test]
+fn a_command_of_a_dump_reads_a_part_of_the_filter() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    large(&mut connection);
+    let pieces = dump(&mut connection, "f");
+    let iterators: Vec<i64> = pieces.iter().map(|(iterator, _)| *iterator).take(3).collect();
+    assert_eq!(iterators, [1, -1, 1 + (8 << 20)]);
+    assert!(pieces[1].1.is_empty());
+    for (iterator, data) in &pieces {
+        load_chunk(&mut connection, "g", *iterator, data).unwrap();
+    }
+    assert!(items(&mut connection, "BF.MEXISTS", "g", &keys(0, 1_000)).iter().all(|hit| *hit));
+    assert!(dump(&mut connection, "g") == pieces);
+
+    // An addition after each reply: no reply starts again from the first part.
+    let (mut iterator, mut replies) = (0, Vec::new());
+    loop {
+        let (next, data) = scan(&mut connection, iterator);
+        if next == 0 {
+            break;
+        }
+        assert!(data.len() <= 8 << 20);
+        replies.push((next, data));
+        iterator = next;
+        let key = format!("new:{iterator}");
+        assert_eq!(items(&mut connection, "BF.MADD", "f", &[key]), [true]);
+        // A file never has the checksums of a dump that a client has begun.
+        if iterator == 1 + (8 << 20) {
+            let payload: Vec<u8> = redis::cmd("DUMP").arg("f").query(&mut connection).unwrap();
+            let mut restore = redis::cmd("RESTORE");
+            restore.arg("restored").arg(0).arg(payload).exec(&mut connection).unwrap();
+            let words = ["BF.MEXISTS", "restored", "key:0", "new:1", "new:-1"];
+            assert_eq!(reply(&mut connection, &words), "[1 1 1]");
+        }
+    }
+    assert_eq!(replies.len(), pieces.len());
+    let mut last = Ok(());
+    for (iterator, data) in &replies {
+        last = load_chunk(&mut connection, "h", *iterator, data);
+    }
+    assert!(last.unwrap_err().to_string().contains("received bad data"));
+}
+
+/// All that a small filter has comes back from a file, a payload and a copy, also after it has
+/// become large.
+#[test]
+fn small_filters_stay_as_they_are() {
+    for settings in [&[][..], &["--module-arguments", "REDISBLOOM_TYPE", "write"]] {
+        let Some(server) = Server::start(settings) else { return };
+        let mut connection = server.connect();
+        let options: [&[&str]; 4] =
+            [&[], &["EXPANSION", "16"], &["NONSCALING"], &["ERROR", "0.00001"]];
+        for (number, options) in options.iter().enumerate() {
+            let name = format!("f{number}");
+            let mut words = vec!["BF.INSERT", &name, "CAPACITY", "150", "ITEMS", "first"];
+            words.splice(4..4, options.iter().copied());
+            assert_eq!(reply(&mut connection, &words), "[1]");
+            let mut all = keys(0, 20);
+            items(&mut connection, "BF.MADD", &name, &all);
+            let words = ["BF.INFO", &name];
+            let (info, pieces) = (reply(&mut connection, &words), dump(&mut connection, &name));
+            call::<()>(&mut connection, &["DEBUG", "RELOAD"]);
+            call::<()>(&mut connection, &["COPY", &name, "copy"]);
+            for name in [&name, "copy"] {
+                assert_eq!(reply(&mut connection, &["BF.INFO", name]), info, "{options:?}");
+                assert!(dump(&mut connection, name) == pieces, "{options:?}");
+            }
+            call::<()>(&mut connection, &["DEL", "copy"]);
+            all.extend(keys(20, if number == 2 { 100 } else { 5_000 }));
+            items(&mut connection, "BF.MADD", &name, &all);
+            all.push("first".into());
+            let hits = items(&mut connection, "BF.MEXISTS", &name, &all);
+            assert!(hits.iter().all(|hit| *hit), "{options:?}");
+            let grown = dump(&mut connection, &name);
+            call::<()>(&mut connection, &["DEBUG", "RELOAD"]);
+            assert!(dump(&mut connection, &name) == grown, "{options:?}");
+        }
+    }
+}
+
+#[test]
+fn pieces_of_a_dump_send_events() {
+    let Some(server) = Server::start(&["--notify-keyspace-events", "KEA"]) else { return };
+    let mut connection = server.connect();
+    items(&mut connection, "BF.MADD", "f", &keys(0, 10));
+    let pieces = dump(&mut connection, "f");
+    let mut listener = server.connect();
+    let mut events = listener.as_pubsub();
+    events.subscribe("__keyspace@0__:g").unwrap();
+    for (iterator, data) in &pieces {
+        load_chunk(&mut connection, "g", *iterator, data).unwrap();
+    }
+    for expected in ["bloom.reserve", "bloom.add"] {
+        let mut event = String::from("new");
+        while event == "new" {
+            event = events.get_message().unwrap().get_payload().unwrap();
+        }
+        assert_eq!(event, expected);
+    }
+}
+
+#[test]
+fn a_digest_depends_on_the_contents() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let mut digest = |name: &str| reply(&mut connection, &["DEBUG", "DIGEST-VALUE", name]);
+    let mut other = server.connect();
+    for capacity in ["100", "100000"] {
+        call::<()>(&mut other, &["BF.RESERVE", "f", "0.01", capacity]);
+        items(&mut other, "BF.MADD", "f", &keys(0, 10));
+        call::<()>(&mut other, &["COPY", "f", "g"]);
+        let before = digest("f");
+        assert_eq!(digest("g"), before);
+        items(&mut other, "BF.MADD", "g", &keys(10, 11));
+        assert_ne!(digest("g"), before);
+        call::<()>(&mut other, &["DEL", "f", "g"]);
+    }
+}
+
+#[test]
+fn the_server_tells_the_version_and_the_counters() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let list = reply(&mut connection, &["MODULE", "LIST"]);
+    assert!(list.contains("blocked-bloom") && list.contains("\"ver\" 100"), "{list}");
+    for (section, has) in [("EVERYTHING", true), ("MODULES", true), ("ALL", false)] {
+        let info: String = call(&mut connection, &["INFO", section]);
+        assert_eq!(info.contains("bloom_total_memory_bytes"), has, "{section}");
+    }
+}
