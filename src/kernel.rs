@@ -255,15 +255,17 @@ impl Kernel {
             target_feature = "avx512vbmi2",
             target_feature = "bmi2"
         )) {
-            // SAFETY: the crate is compiled for these features; `one` requires nothing else.
+            // SAFETY: the crate is compiled for these features; `contains_one` requires nothing
+            // else.
             return unsafe { avx512::contains_one(line, probes, hash) };
         }
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         return match cfg!(target_feature = "avx2") {
-            // SAFETY: the crate is compiled for AVX2; `one` requires nothing else.
+            // SAFETY: the crate is compiled for AVX2; `contains_one` requires nothing else.
             true => unsafe { avx2::contains_one(line, probes, hash) },
-            // SAFETY: `one` requires only the CPU's features. `self.0` is a table of `KERNELS`
-            // whose `is_supported` returned true, or the scalar one: no other `Kernel` is made.
+            // SAFETY: `contains_one` requires only the CPU's features. `self.0` is a table of
+            // `KERNELS` whose `is_supported` returned true, or the scalar one: no other `Kernel` is
+            // made.
             false => unsafe { (self.0.contains_one)(line, probes, hash) },
         };
         #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]

@@ -184,7 +184,7 @@ impl<D: Blocks> BloomFilter<D> {
 
     /// Whether a key between two bounds may be present. If not, a scan of the range finds nothing.
     ///
-    /// Looks up the prefixes that [`PrefixExtractor::range_prefixes`] returns, as one batch. Returns
+    /// Looks up the prefixes that [`PrefixExtractor::range_prefixes`] returns in one batch. Returns
     /// true if they are unknown, if the filter holds no prefixes by this rule, or if the caller
     /// supplies the hashes. Returns false for an empty or reversed range.
     ///

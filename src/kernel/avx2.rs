@@ -232,7 +232,7 @@ unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
         let block = unsafe { address(blocks, hash) };
         // SAFETY: `address` returns one of `blocks`, which are borrowed.
         let block = unsafe { &*block };
-        // SAFETY: the caller promises AVX2, and `one` requires nothing else.
+        // SAFETY: the caller promises AVX2, and `contains_one` requires nothing else.
         return unsafe { contains_one(block, probes, hash) }.into();
     }
     // SAFETY: the caller's promises about CPU, blocks, probes and hashes are passed on unchanged,

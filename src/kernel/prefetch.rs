@@ -127,7 +127,7 @@ impl PrefetchPlan {
     }
 
     /// Prefetches the block of every hash of a group. Does nothing for
-    /// [`Between`](Self::Between).
+    /// [`PerKey`](Self::PerKey).
     #[inline]
     pub(crate) fn prefetch(self, blocks: &[Block], hashes: &[u64]) {
         match self {

@@ -122,8 +122,8 @@ impl PrefixExtractor {
                 return known.unwrap_or(RangePrefixes::Unknown);
             }
         };
-        // Prefixes that are two bytes longer than both bounds are none, or at least 65,536. The same
-        // holds for all longer ones, so a rule with a huge length allocates little.
+        // Prefixes that are two bytes longer than both bounds are none, or at least 65,536. That
+        // is so for all longer ones, and a rule with a huge length allocates little.
         let longest = lower.len().max(upper.as_ref().map_or(0, Vec::len)) + 2;
         let length = length.min(longest);
         let (least, most) = (if grows { 0 } else { length }, 1 + MAX_BYTES / longest);

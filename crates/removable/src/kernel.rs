@@ -123,4 +123,5 @@ pub(crate) fn prefetches<L>(kernel: Kernel, lines: &[L], hashes: &[u64]) -> bool
 #[path = "../tests/unit/places.rs"]
 mod place_tests;
 #[cfg(test)]
+#[path = "../tests/unit/kernel.rs"]
 mod tests;

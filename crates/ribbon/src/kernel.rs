@@ -242,4 +242,5 @@ pub(crate) fn substitute_128(kernel: Kernel, rows: &[Row], out: &mut [Segment], 
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/kernel.rs"]
 mod tests;

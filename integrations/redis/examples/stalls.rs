@@ -1,6 +1,6 @@
 //! `compare.sh stalls`, or `cargo run --locked --release --example stalls PATH-OF-REDISBLOOM.SO
-//! [load | dump | capacity]`: how long a command blocks the server, and how much memory loading takes,
-//! compared with RedisBloom; or one part of it.
+//! [load | dump | capacity]`: how long a command blocks the server, and how much memory loading
+//! takes, compared with RedisBloom; or one part of it.
 //!
 //! Times are those of the server's slow log: the command alone, without waiting and replies. Each
 //! run is of two new servers, which get the same commands; the other module goes first.

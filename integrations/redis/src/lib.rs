@@ -4,9 +4,10 @@
 //! `commands` has the commands, `arguments` their arguments, and `making` the code that creates
 //! filters and adds to them. `register` lists commands for the server, `settings` is the
 //! configuration, and `counters` the section of `INFO`. `data_type` has the callbacks that save,
-//! load and free keys. `slot` is the memory of a key's value, and `filter` the filter in it: an own filter (`own`), one of RedisBloom's
-//! (`redisbloom`) or valkey-bloom's (`valkey`), or one that is being loaded (`loading`). `dump` has
-//! its pieces, `reserve` its options, `outcome` the results of adding, and `scaling` its limits.
+//! load and free keys. `slot` is the memory of a key's value, and `filter` the filter in it: an own
+//! filter (`own`), one of RedisBloom's (`redisbloom`) or valkey-bloom's (`valkey`), or one that is
+//! being loaded (`loading`). `dump` has its pieces, `reserve` its options, `outcome` the results of
+//! adding, and `scaling` its limits.
 //!
 //! No panic leaves the module: commands and callbacks catch it, and reply or log an error.
 

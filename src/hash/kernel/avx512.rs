@@ -80,7 +80,7 @@ unsafe fn ends<const HAS_SHORT: bool, const HAS_LONG: bool>(
             continue;
         }
         // SAFETY: the mask limits the load to one word per hash, and those were written, since
-        // `TO_16` is set.
+        // `HAS_LONG` is set.
         let last = unsafe { _mm512_maskz_loadu_epi64(lanes, last.as_ptr().cast()) };
         let mut found = hash_16(first, last, flips, lengths);
         if HAS_SHORT {

@@ -36,7 +36,8 @@ pub(super) unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64
         let block = unsafe { address(blocks, hash) };
         // SAFETY: `address` returns one of `blocks`, which are borrowed.
         let block = unsafe { &*block };
-        // SAFETY: the caller promises the CPU's features, and `one` requires nothing else.
+        // SAFETY: the caller promises the CPU's features, which are all that `contains_one`
+        // requires.
         return unsafe { contains_one(block, probes, hash) }.into();
     }
     // SAFETY: the caller's promises about CPU, blocks, probes and hashes are passed on unchanged,

@@ -23,7 +23,7 @@ fn a_slot_refuses_its_own_filter_with_another_seed() {
     let expected = KeyHash::default();
     let mismatch = HeaderError::HashMismatch { offset: 11, found: key_hash, expected };
     let error = TableFilterError::Bloom(FormatError::Header(mismatch));
-    assert_eq!(set.offer(&slot, own.clone()), Err(error.clone()));
+    assert_eq!(set.offer(&slot, own.clone()), Err(error));
     let request = set.tick(SECOND).pop().unwrap();
     assert_eq!(set.complete_load_with(request, own), Err(error));
     assert!(!is_resident(&slot));
