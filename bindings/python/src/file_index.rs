@@ -284,13 +284,17 @@ impl FileIndexWriter {
         Ok(self.parts()?.0.values())
     }
 
-    /// Completes the file and moves it to the index's path.
+    /// Completes the file, verifies it, and moves it to the index's path.
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         self.parts()?;
         let Some((builder, mut new)) = self.parts.take() else { return Ok(()) };
         let rest = py.detach(|| builder.finish()).map_err(error)?;
-        let written = py.detach(|| new.file.write_all(&rest).and_then(|()| new.commit()));
-        self.written(written)
+        let read = py.detach(|| new.file.write_all(&rest).and_then(|()| new.read()));
+        let bytes = self.written(read)?;
+        // Before it replaces a good index.
+        py.detach(|| FileIndex::from_bytes(bytes)).map_err(error)?;
+        let moved = py.detach(|| new.commit());
+        self.written(moved)
     }
 }
 

@@ -173,6 +173,12 @@ impl Replacement {
         Ok(new)
     }
 
+    /// Reads the bytes written so far.
+    pub(crate) fn read(&mut self) -> io::Result<Vec<u8>> {
+        self.file.flush()?;
+        fs::read(self.temporary.as_ref().unwrap_or(&self.path))
+    }
+
     pub(crate) fn commit(mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.sync_all()?;

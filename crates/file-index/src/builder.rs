@@ -353,7 +353,8 @@ impl FileIndexBuilder {
     /// # Errors
     ///
     /// [`FileIndexError::Alloc`], [`FileIndexError::TooMany`], or that of an
-    /// [`end_row_group`](FileBuilder::end_row_group) which failed before.
+    /// [`end_row_group`](FileBuilder::end_row_group) which failed before. A manifest that could not
+    /// be opened again is one too.
     pub fn finish(mut self) -> Result<Vec<u8>, FileIndexError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -387,6 +388,8 @@ impl FileIndexBuilder {
         }
         let checksum = KeyHasher::default().hash(&manifest);
         let trailer = Trailer { offset: self.written, length, checksum };
+        // Before the caller replaces a good index.
+        Manifest::parse(&manifest, trailer)?;
         extend(&mut out, &manifest)?;
         extend(&mut out, &trailer.write())?;
         Ok(out)
@@ -553,6 +556,13 @@ impl Drop for FileBuilder<'_> {
     fn drop(&mut self) {
         for column in &mut self.builder.columns {
             column.hashes.get_or_insert_default().clear();
+        }
+        let is_begun = |column: &Listed| column.is_indexed && column.is_ended;
+        if !self.is_complete && self.columns.iter().any(is_begun) {
+            // Rows of some columns of the present row group are in the planes.
+            let others = self.columns.iter_mut().filter(|c| c.is_indexed && !c.is_ended);
+            others.for_each(|column| put_number(&mut column.bytes, 0));
+            self.ended = self.ended.saturating_add(1);
         }
         if self.ended == 0 && !self.is_complete {
             return;

@@ -1,6 +1,11 @@
 //! Identities of files.
 
-use alloc::format;
+/// Nanoseconds.
+const SECOND: i64 = 1_000_000_000;
+
+fn is_strong(etag: &str) -> bool {
+    !etag.is_empty() && !etag.starts_with("W/")
+}
 
 /// A version of a file, as a listing reports it: name, length, and etag, version or time.
 ///
@@ -84,16 +89,33 @@ impl<'a> FileIdentity<'a> {
     /// ```
     pub fn settle_time(&self) -> Option<i64> {
         let modified = self.modified?;
-        // As `object_store` makes it: inode, microseconds, bytes.
-        let (micros, length) = (modified.max(0) / 1000, self.length);
-        let has_time = |etag: &str| etag.ends_with(&format!("-{micros:x}-{length:x}"));
-        let is_strong = |etag: &str| !etag.is_empty() && !etag.starts_with("W/");
-        if self.version.is_some() || self.etag.is_some_and(|e| is_strong(e) && !has_time(e)) {
+        if self.version.is_some() || self.has_content_etag() {
             return None;
         }
         // FAT has even seconds, object stores whole ones; others the ticks of a kernel.
-        let is_whole = modified % 1_000_000_000 == 0;
-        Some(modified.saturating_add(if is_whole { 3_000_000_000 } else { 50_000_000 }))
+        let is_whole = modified % SECOND == 0;
+        Some(modified.saturating_add(if is_whole { 3 * SECOND } else { SECOND / 20 }))
+    }
+
+    /// Whether the etag is strong and made of the contents. `object_store` makes that of a local
+    /// file of inode, microseconds and length, nginx of seconds and length: numbers in hex.
+    fn has_content_etag(&self) -> bool {
+        let Some(etag) = self.etag.filter(|etag| is_strong(etag)) else { return false };
+        let numbers = || etag.trim_matches('"').split('-').map(|n| u64::from_str_radix(n, 16));
+        let seconds = (self.modified.unwrap_or_default().max(0) / SECOND) as u64;
+        let units = [1, 1_000, 1_000_000, SECOND as u64];
+        let has_time = numbers().flatten().any(|n| units.iter().any(|unit| n / unit == seconds));
+        let has_length = numbers().flatten().any(|n| n == self.length);
+        !has_time || !has_length && etag.contains('-')
+    }
+
+    /// Whether a time in a listing is that of this file. Some requests report whole seconds, others
+    /// of the same store fractions. A file with whole seconds was read after they had settled.
+    fn has_time(&self, listed: i64) -> Option<bool> {
+        let modified = self.modified?;
+        let is_in_second =
+            || modified % SECOND == 0 && listed.div_euclid(SECOND) == modified / SECOND;
+        Some(modified == listed || is_in_second())
     }
 
     /// Whether a listed file of this name is the one that was indexed.
@@ -111,10 +133,10 @@ impl<'a> FileIdentity<'a> {
         // Those that both sides know.
         let version = self.version.zip(listed.version).map(|(a, b)| a == b);
         // Equal weak etags do not promise equal bytes; different ones are those of other bytes.
-        let is_strong = |etag: &str| !etag.is_empty() && !etag.starts_with("W/");
         let etag = self.etag.zip(listed.etag);
         let etag = etag.filter(|&(a, b)| a != b || is_strong(a)).map(|(a, b)| a == b);
-        let modified = self.modified.zip(listed.modified).map(|(a, b)| a == b);
+        let decides = etag == Some(true) && self.has_content_etag();
+        let modified = listed.modified.filter(|_| !decides).and_then(|time| self.has_time(time));
         match (version, etag, modified) {
             (Some(false), ..) | (_, Some(false), _) => Err(UnknownReason::OtherTag),
             (.., Some(false)) => Err(UnknownReason::OtherTime),
@@ -135,8 +157,10 @@ impl<'a> FileIdentity<'a> {
 #[non_exhaustive]
 pub enum SameFile {
     /// An equal version, or an equal etag that is not weak (`W/`), known on both sides. Of version,
-    /// etag and time, none that both sides know may differ. An etag that is made of length and
-    /// time, as that of files on a local disk, sees no more than these.
+    /// etag and time, none that both sides know may differ, with two exceptions. An equal etag that
+    /// is made of the contents decides alone. A time stored in whole seconds equals each time within
+    /// its second. An etag that is made of length and time, as that of files on a local disk, sees
+    /// no more than these.
     #[default]
     Tag,
     /// An equal time of the last change suffices too. This does not see a file that was overwritten

@@ -175,7 +175,7 @@ impl Manifest {
         Manifest::parse(bytes, trailer)
     }
 
-    fn parse(bytes: &[u8], trailer: Trailer) -> Result<Self, FileIndexError> {
+    pub(crate) fn parse(bytes: &[u8], trailer: Trailer) -> Result<Self, FileIndexError> {
         let mut reader = Reader::new(bytes);
         let most = MAX_COLUMNS as u64;
         let mut columns: Vec<Indexed> = Vec::new();

@@ -40,7 +40,6 @@ pub const RULE_NAME: &str = "bloom_join";
 ///
 /// The rule must run before the engine's rules, which move predicates into scans and split
 /// shuffles. [`with_bloom_filters`] registers it there.
-/// [`with_bloom_filters`] puts it there.
 ///
 /// [`with_bloom_filters`]: crate::with_bloom_filters
 #[derive(Debug, Default)]

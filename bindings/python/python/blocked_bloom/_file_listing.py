@@ -5,6 +5,7 @@
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -19,6 +20,8 @@ _PARQUET = (".parquet", ".parq", ".pq")
 _LOGS = ("_delta_log",)
 #: Files of this name have a footer and no rows.
 _FOOTERS = ("_metadata", "_common_metadata")
+#: The folders of columns with which a path ends.
+_HIVE = re.compile(r"(/[^/]*=[^/]*)+$")
 
 
 def fixed_data(data: Data) -> Data:
@@ -33,6 +36,22 @@ def fixed_data(data: Data) -> Data:
     if any(isinstance(path, bytes) for path in paths):
         raise TypeError("paths of bytes: give str, as os.fsdecode returns it")
     return list(dict.fromkeys(paths))
+
+
+def relisted(data: Data) -> Data:
+    """A dataset of the files that its folder has now. Other data are listed at each lookup."""
+    import pyarrow.dataset as dataset
+
+    if not isinstance(data, dataset.FileSystemDataset) or not data.files:
+        return data
+    folders = [_HIVE.sub("", path.rpartition("/")[0]).split("/") for path in data.files]
+    handler = getattr(data.filesystem, "handler", None)
+    if hasattr(getattr(handler, "fs", None), "invalidate_cache"):
+        handler.fs.invalidate_cache()
+    return dataset.dataset(
+        "/".join(os.path.commonprefix(folders)), data.schema, data.format, data.filesystem,
+        getattr(data, "partitioning", None),
+    )
 
 
 def hive_columns(path: str) -> frozenset[str]:
@@ -52,7 +71,7 @@ class Listing:
 
         self.schema = None
         self.filesystem: Any = fs.LocalFileSystem()
-        self._prefix = ""
+        self._is_url = False
         #: Files that the listing of a folder has reported, with their details.
         self._listed: dict[str, Any] = {}
         #: The folder or pattern without files.
@@ -115,12 +134,15 @@ class Listing:
             }
             if not self._listed:
                 self.missing = path
-            return sorted(self._listed) or [inner]
+                is_file = not (glob.has_magic(inner) or self._fsspec.isdir(inner))
+                return [inner] if is_file else []
+            return sorted(self._listed)
         path = _local(path)
         if os.path.isdir(path):
             found = sorted(_files_below(path, path, frozenset()))
         elif not os.path.exists(path) and glob.has_magic(path):
-            found = sorted(p for p in glob.glob(path, recursive=True) if not os.path.isdir(p))
+            matches = glob.glob(path, recursive=True, include_hidden=True)
+            found = sorted(match for match in matches if not os.path.isdir(match))
         else:
             found = [path]
         if not found or found == [path] and not os.path.exists(path):
@@ -130,19 +152,21 @@ class Listing:
     def _open_store(self, url: str) -> None:
         import pyarrow.fs as fs
 
+        if "::" in url:
+            raise ValueError(f"{url}: a chain of stores: give the URL of the last one")
         try:
             from fsspec.core import url_to_fs
         except ImportError:
             raise ImportError(f"{url}: install fsspec, or give a dataset of pyarrow") from None
         self._fsspec, _ = url_to_fs(url)
         self.filesystem = fs.PyFileSystem(fs.FSSpecHandler(self._fsspec))
-        self._prefix = urlsplit(url).scheme + "://"
+        self._is_url = True
 
     def shown(self, path: str) -> str:
         """The path as a reader opens it."""
-        if not self._prefix:
+        if not self._is_url or "://" in path:
             return path
-        return self._prefix + (path.lstrip("/") if self._prefix == "memory://" else path)
+        return self._fsspec.unstrip_protocol(path)
 
     def _name(self, path: str) -> str:
         root = self.root.rstrip("/")
@@ -195,9 +219,8 @@ class Listing:
         if self._fsspec is not None:
             if not self._listed:
                 self._fsspec.invalidate_cache()
-                for folder in self._folders():
-                    infos = self._fsspec.ls(folder, detail=True)
-                    self._listed |= {info["name"]: info for info in infos}
+                for folder, depth in self._folders():
+                    self._listed |= self._fsspec.find(folder, maxdepth=depth, detail=True)
             return [
                 self._from_fsspec(path, self._listed[path])
                 if path in self._listed else self.identity(path)
@@ -206,20 +229,27 @@ class Listing:
         found: dict[str, Any] = {}
         import pyarrow.fs as fs
 
-        for folder in self._folders():
-            selector = fs.FileSelector(folder, allow_not_found=True)
+        for folder, depth in self._folders():
+            selector = fs.FileSelector(folder, allow_not_found=True, recursive=depth is None)
             found |= {info.path: info for info in self.filesystem.get_file_info(selector)}
         rest = [path for path in self.paths if path not in found]
         found |= dict(zip(rest, self.filesystem.get_file_info(rest) if rest else []))
         return [self._from_arrow(path, found[path]) for path in self.paths]
 
-    def _folders(self) -> list[str]:
-        """Folders with several of the files: one request lists them all."""
-        counts: dict[str, int] = {}
+    def _folders(self) -> list[tuple[str, int | None]]:
+        """Folders with several of the files, and the depth of their listing: 1, or None for folders
+        of columns (`day=1/`), which are listed with their parent."""
+        tops: dict[str, list[list[str]]] = {}
         for path in self.paths:
             folder = path.rpartition("/")[0]
-            counts[folder] = counts.get(folder, 0) + 1
-        return [folder for folder, count in counts.items() if folder and count > 1]
+            tops.setdefault(_HIVE.sub("", folder), []).append(folder.split("/"))
+        found: list[tuple[str, int | None]] = []
+        for folders in tops.values():
+            common = os.path.commonprefix(folders)
+            if len(folders) > 1 and any(common):
+                depth = 1 if all(folder == common for folder in folders) else None
+                found.append(("/".join(common), depth))
+        return found
 
     def listed(self) -> list[Identity]:
         """The identities, with a name that no index has for files that do not exist."""

@@ -15,7 +15,8 @@ from uuid import UUID
 
 import numpy as np
 
-_LARGEST_EXACT_FLOAT = 1 << 53
+#: As a float, it equals the next integer too.
+_FIRST_INEXACT_FLOAT = 1 << 53
 
 
 def read_values(given: Any, name: str) -> Any:
@@ -32,6 +33,12 @@ def read_values(given: Any, name: str) -> Any:
         return _column(pa.chunked_array(given), name)
     if hasattr(given, "__arrow_c_array__"):
         return _column(pa.array(given), name)
+    # pandas' arrays, and those of its indexes: as numbers of NumPy they would lose digits and NA.
+    array = getattr(given, "array", given) if getattr(given, "nlevels", 1) == 1 else given
+    if hasattr(array, "__arrow_array__") or hasattr(array, "categories"):
+        converted = pa.array(array)
+        if not isinstance(converted.type, pa.BaseExtensionType):
+            return _column(converted, name)
     # pandas' single times have `to_numpy` too, which drops their zone.
     if isinstance(given, np.ndarray) or (hasattr(given, "to_numpy") and hasattr(given, "__len__")):
         array = np.asarray(given if isinstance(given, np.ndarray) else given.to_numpy())
@@ -157,7 +164,7 @@ def _integer(value: Any, data_type: Any) -> int | None:
     if not isinstance(value, int):
         if value != value or value in (float("inf"), float("-inf")) or value != int(value):
             return None
-        if isinstance(value, float) and abs(value) > _LARGEST_EXACT_FLOAT:
+        if isinstance(value, float) and abs(value) >= _FIRST_INEXACT_FLOAT:
             # An engine that compares floats finds several integers equal to it.
             raise TypeError(f"{value!r} is not exact as a float: give an int")
         value = int(value)
@@ -233,7 +240,7 @@ def _natural(value: Any) -> Any:
         return moment.cast(pa.timestamp(moment.type.unit, "UTC"))[0]
     if hasattr(value, "to_timedelta64"):
         value = value.to_timedelta64()
-    if isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in "YMWhm":
+    if isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in "YMWDhm":
         value = value.astype("datetime64[s]")
     if isinstance(value, np.timedelta64) and np.datetime_data(value.dtype)[0] in "WDhm":
         value = value.astype("timedelta64[s]")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 from ._file_keys import key_arrays, keeps_keys, parse_type, type_key
-from ._file_listing import Data, Listing, Path, fixed_data, hive_columns
+from ._file_listing import Data, Listing, Path, fixed_data, hive_columns, relisted
 from ._file_values import as_type, read_values
 from ._native import FileIndexWriter, OpenedFileIndex
 
@@ -325,6 +325,7 @@ class FileIndex:
         self,
         *,
         allow_empty: bool = False,
+        refresh: bool = False,
         memory: int | None = None,
         progress: Callable[[int, int, str], object] | None = None,
     ) -> int:
@@ -334,9 +335,15 @@ class FileIndex:
         If no file exists, a FileNotFoundError keeps the index: the folder may be missing for a
         while. `allow_empty=True` drops all files. `memory` is by default that of `build` or `open`.
 
+        A dataset of pyarrow keeps its files. `refresh=True` lists its folder again, the deepest one
+        with all of its files above folders of columns (`day=1/`). Datasets of a table format's
+        snapshot must not be refreshed: the folder also has the files of other snapshots.
+
         The file of the index is replaced as a whole, if anything changes. Small updates are merged,
         as an LSM tree merges its runs.
         """
+        if refresh:
+            self._data = relisted(self._data)
         listing = Listing(self._data, self._root, self._path)
         listed = [identity for identity in listing.identities if identity is not None]
         if not listed and len(self) and not allow_empty:
@@ -362,7 +369,9 @@ class FileIndex:
         return added
 
     def compact(self) -> None:
-        """Rewrites the index with all updates merged. Files are neither read nor listed."""
+        """Rewrites the index with all updates merged, those of other processes included. Files are
+        neither read nor listed."""
+        self._index = OpenedFileIndex(self._path, self._name_suffices)
         self._finish(
             FileIndexWriter.from_index(self._path, self._index, None, 0, time.time_ns())
         )
@@ -412,7 +421,12 @@ class FileIndex:
         None cannot be looked up, since an index does not know NULL.
 
         Files are not pruned by a column that their path has too (`day=1/`).
+
+        `refresh=True` lists the folder of a dataset again, as `update` does, unless the index has a
+        column of this name.
         """
+        if "refresh" not in self.columns and values.pop("refresh", False):
+            self._data = relisted(self._data)
         listing = Listing(self._data, self._root, self._path)
         in_paths = [hive_columns(path) | listing.in_path for path in listing.paths]
         groups = self._look_up(listing, values, in_paths)

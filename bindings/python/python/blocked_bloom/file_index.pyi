@@ -51,6 +51,7 @@ class FileIndex:
         self,
         *,
         allow_empty: bool = False,
+        refresh: bool = False,
         memory: int | None = None,
         progress: _Progress | None = None,
     ) -> int: ...

@@ -4,6 +4,7 @@ use blocked_bloom::KeyHash;
 use blocked_bloom_file_index::{
     Column, FileIdentity, FileIndex, FileIndexBuilder, FileIndexError, FileIndexOptions,
     MAX_COLUMNS, MAX_ROW_GROUPS,
+    Pruned, SameFile,
 };
 use blocked_bloom_planes::ShapeError;
 
@@ -116,6 +117,58 @@ fn the_limit_of_row_groups_counts_all_of_them() {
     let index = FileIndex::from_bytes(&stored).unwrap();
     check(&mut index.manifest().appender(2), most - 2);
     check(&mut index.merging_appender(2, 1).unwrap().0, most - 2);
+}
+
+/// A file that fails after some columns of a row group have ended, at the first, second or third row
+/// group, leaves no trace but its rows.
+#[test]
+fn a_file_that_fails_between_two_columns_does_not_shift_the_next() {
+    for (ended, begun, with_end) in
+        (0..3).flat_map(|e| (1..4).flat_map(move |b| [false, true].map(|w| (e, b, w))))
+    {
+        let mut random = Random(7);
+        let mut builder = FileIndexOptions::new(columns(3), 1).builder().unwrap();
+        let mut stored = Vec::new();
+        let mut expected = Vec::new();
+        for (name, fails) in [("a", false), ("b", true), ("c", false)] {
+            let types = [Some("Int64"), None, Some("Utf8")];
+            let mut adding = builder.file(FileIdentity::new(name, 1), &types, 3).unwrap();
+            for row_group in 0..3 {
+                for column in 0..3 {
+                    let hashes = random.hashes(20);
+                    adding.insert_hashes(column, &hashes).unwrap();
+                    if fails && row_group == ended && column == begun {
+                        break;
+                    }
+                    stored.extend(adding.end_column(column).unwrap());
+                    if !fails && column != 1 {
+                        expected.push((column, hashes[3], name));
+                    }
+                }
+                if fails && row_group == ended {
+                    break;
+                }
+                stored.extend(adding.end_row_group().unwrap());
+            }
+            match fails && !with_end {
+                true => drop(adding),
+                false => assert_eq!(adding.end().is_err(), fails, "{ended} {begun}"),
+            }
+        }
+        stored.extend(builder.finish().unwrap());
+        let index = FileIndex::from_bytes(stored).unwrap();
+        let manifest = index.manifest();
+        assert_eq!((manifest.files().len(), manifest.row_groups()), (2, 6));
+        for (column, hash, name) in expected {
+            let key_hash = columns(3)[column].key_hash();
+            let lookup = manifest.lookup(column, key_hash, |_| true, [hash]).unwrap();
+            let candidates = index.candidates(&lookup).unwrap();
+            assert_eq!(candidates.count(), 1, "{ended} {begun} {column}");
+            let by_name = index.clone().with_same_file(SameFile::Name);
+            let pruned = by_name.manifest().prune(&candidates, &FileIdentity::new(name, 1));
+            assert!(matches!(pruned, Pruned::RowGroups(_)), "{ended} {begun} {name}");
+        }
+    }
 }
 
 /// However many values come at once, all of them are in: around the sizes at which a builder makes

@@ -126,3 +126,58 @@ fn a_time_settles_after_its_resolution() {
         assert!(file.with_modified(extreme).settle_time() > Some(i64::MIN));
     }
 }
+
+/// Stores report whole seconds for one file, and fractions in a listing.
+#[test]
+fn a_time_in_whole_seconds_is_that_of_a_listing_with_fractions() {
+    use SameFile::{LengthAndTime, Tag};
+    let second = 1_000_000_000_i64;
+    let whole = FileIdentity::new("a", 10).with_modified(1_700_000_000 * second);
+    let [fine, next] = [123_000_000, second].map(|more| whole.modified().unwrap() + more);
+    let other = Pruned::Unknown(UnknownReason::OtherTime);
+    let of_whole = index(&[whole]);
+    assert_eq!(prune(&of_whole, LengthAndTime, whole.with_modified(fine)), Pruned::Empty);
+    assert_eq!(prune(&of_whole, LengthAndTime, whole.with_modified(next)), other);
+    assert_eq!(prune(&of_whole, LengthAndTime, whole.with_modified(next - second - 1)), other);
+    // A fraction settles within its second, in which the file may have changed since.
+    let of_fine = index(&[whole.with_modified(fine)]);
+    assert_eq!(prune(&of_fine, LengthAndTime, whole), other);
+    assert_eq!(prune(&of_fine, LengthAndTime, whole.with_modified(fine + 1)), other);
+    // Before 1970.
+    let early = index(&[whole.with_modified(-second)]);
+    assert_eq!(prune(&early, LengthAndTime, whole.with_modified(-1)), Pruned::Empty);
+    assert_eq!(prune(&early, LengthAndTime, whole.with_modified(1)), other);
+    // Etags of contents decide alone, but not those of a time, weak or empty ones.
+    for (etag, decides) in [
+        ("\"9b74c9897bac770ffc029102a200c5de\"", true),
+        ("\"9b74c9897bac770ffc029102a200c5de-2\"", true),
+        ("\"6553f100-a\"", false),
+        ("2a-60a24181e4000-a", false),
+        ("W/\"9b74\"", false),
+        ("", false),
+    ] {
+        let index = index(&[whole.with_etag(etag).with_modified(fine)]);
+        let expected = if decides { Pruned::Empty } else { other.clone() };
+        for rule in [Tag, LengthAndTime] {
+            assert_eq!(prune(&index, rule, whole.with_etag(etag)), expected, "{etag}");
+            let later = whole.with_etag(etag).with_modified(next);
+            assert_eq!(prune(&index, rule, later), expected, "{etag}");
+            let tag = Pruned::Unknown(UnknownReason::OtherTag);
+            assert_eq!(prune(&index, rule, later.with_etag("\"5-5\"")), tag, "{etag}");
+        }
+    }
+}
+
+/// nginx makes etags of whole seconds and the length, in hex; Apache of the length and microseconds.
+#[test]
+fn etags_of_web_servers_are_made_of_the_time() {
+    let second = 1_000_000_000_i64;
+    let file = FileIdentity::new("a", 0x3e8).with_modified(0x6553_f100 * second);
+    for etag in ["\"6553f100-3e8\"", "6553f100-3e8", "\"3e8-60a24181e4000\"", "\"6553f100\""] {
+        let settled = (0x6553_f100 + 3) * second;
+        assert_eq!(file.with_etag(etag).settle_time(), Some(settled), "{etag}");
+    }
+    for etag in ["\"6553f100-3e9\"", "\"6553f101-3e8\"", "\"9b74c9897bac770ffc02-3e8\""] {
+        assert_eq!(file.with_etag(etag).settle_time(), None, "{etag}");
+    }
+}

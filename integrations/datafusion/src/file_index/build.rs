@@ -238,21 +238,26 @@ async fn build(
     let mut opened = opened.buffered(FOOTERS_AHEAD);
     while let Some((file, opened)) = opened.next().await {
         let before = builder.oversized();
+        let mut reasons = Vec::new();
         let added = match opened {
-            Ok(opened) => opened.add(&file, columns, &mut builder, output).await?,
+            Ok(opened) => {
+                reasons = opened.reasons(columns);
+                opened.add(&file, columns, &mut builder, output).await?
+            }
             Err(error) => Err(error),
         };
         let oversized = builder.oversized() - before;
-        let added = added.and_then(|()| match oversized {
-            0 => Ok(()),
-            _ => exec_err!(
+        match added {
+            Err(error) => reasons = vec![error.to_string()],
+            Ok(()) if oversized > 0 => reasons.push(format!(
                 "{oversized} row groups of columns have more than {} different values: give the \
                  builder more memory",
                 builder.max_values()
-            ),
-        });
-        if let Err(error) = added {
-            report.left_out.push((file.location, error.to_string()));
+            )),
+            Ok(()) => {}
+        }
+        if !reasons.is_empty() {
+            report.left_out.push((file.location, reasons.join("; ")));
         }
         report.files += 1;
         report.values = builder.values();
@@ -314,6 +319,17 @@ impl OpenFile {
         let metadata = ArrowReaderMetadata::load_async(&mut reader, ArrowReaderOptions::new());
         let metadata = metadata.await?;
         Ok(OpenFile { reader, metadata, is_settled })
+    }
+
+    /// Why the file is not indexed in full.
+    fn reasons(&self, columns: &[Column]) -> Vec<String> {
+        let is_missing = |column: &&Column| find_column(self.metadata.schema(), column).is_none();
+        let reason = |column: &Column| {
+            format!("column {:?} is missing, or has values of another type", column.name())
+        };
+        let future = "its time is in the future: it stays unknown until an update";
+        let unsettled = (!self.is_settled).then(|| future.into());
+        columns.iter().filter(is_missing).map(reason).chain(unsettled).collect()
     }
 
     /// Adds the file. Outer errors end the build; inner errors leave this file out.
