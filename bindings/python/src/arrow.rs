@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::c_data::{ArrowArray, ArrowSchema, OwnedArray, OwnedSchema, OwnedStream};
-use crate::columns::{Column, Dictionary, Items, Layout, Owner, Width};
+use crate::columns::{Column, Dictionary, Items, Layout, Numbers, Owner, Width};
 use crate::hash::Hasher;
 use crate::memory;
 
@@ -59,8 +59,8 @@ pub(crate) fn columns(
 
 fn column(schema: &OwnedSchema, array: OwnedArray, hasher: Option<Hasher>) -> PyResult<Column> {
     let owner = |array| Owner::Arrow { _array: array };
-    let Column { layout, offset, len, validity, _owner } = view(&schema.0, &array.0, hasher)?;
-    Ok(Column { layout, offset, len, validity, _owner: owner(array) })
+    let column = view(&schema.0, &array.0, hasher)?;
+    Ok(Column { _owner: owner(array), ..column })
 }
 
 fn format(schema: &ArrowSchema) -> PyResult<&str> {
@@ -88,9 +88,11 @@ fn refuse(schema: &ArrowSchema, hasher: Option<Hasher>) -> PyResult<()> {
             )));
         }
     }
+    // A filter of another system may hold times: the caller reads them by their unit.
+    let is_taken = !format.starts_with('t') || hasher.is_none();
     let advice = match format {
         "n" | "b" | "u" | "U" | "vu" | "z" | "Z" | "vz" => return Ok(()),
-        _ if width_of(format).is_some() || format.starts_with("w:") => return Ok(()),
+        _ if width_of(format).is_some() && is_taken || format.starts_with("w:") => return Ok(()),
         "e" | "f" | "g" => {
             "floats: equal numbers may differ in their last bits; cast them to an integer type \
              (pandas: series.astype('Int64')) or to strings"
@@ -122,11 +124,29 @@ fn width_of(format: &str) -> Option<Width> {
         "C" => Width::U8,
         "s" => Width::I16,
         "S" => Width::U16,
-        "i" => Width::I32,
+        "i" | "tts" | "ttm" => Width::I32,
         "I" => Width::U32,
-        "l" | "L" => Width::W64,
+        "L" => Width::U64,
+        _ if format == "l" || matches!(numbers_of(format), Numbers::Times { .. }) => Width::I64,
         _ => return None,
     })
+}
+
+fn numbers_of(format: &str) -> Numbers {
+    let (name, zone) = format.split_once(':').unwrap_or((format, ""));
+    let unit = match name.as_bytes() {
+        [b't', b's' | b't', unit] => {
+            ["s", "ms", "us", "ns"].into_iter().find(|known| known.as_bytes()[0] == *unit)
+        }
+        _ => None,
+    };
+    let (is_utc, is_clock) = (!zone.is_empty(), name.starts_with("tt"));
+    match unit {
+        Some(unit) => Numbers::Times { unit, is_utc, is_clock },
+        None if format == "b" => Numbers::Booleans,
+        None if format.starts_with(|c: char| c.is_ascii_uppercase()) => Numbers::Unsigned,
+        None => Numbers::Signed,
+    }
 }
 
 /// An array with checked length and offset.
@@ -182,7 +202,9 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Option<Hasher>) -> PyR
         return Err(parts.wrong("too large"));
     };
     (parts.offset, parts.len) = (offset, len);
-    let of = |layout| Column { layout, offset, len, validity: None, _owner: Owner::Parent };
+    let own_numbers = numbers_of(format);
+    let of =
+        |layout| Column { layout, offset, len, validity: None, own_numbers, _owner: Owner::Parent };
     if format == "n" {
         return Ok(of(Layout::Nulls));
     }
@@ -220,7 +242,7 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Option<Hasher>) -> PyR
         }
         (None, "b") => Layout::Bits(parts.needed(1)?),
         (None, "u" | "z") => offsets(&parts, Width::I32)?,
-        (None, "U" | "Z") => offsets(&parts, Width::W64)?,
+        (None, "U" | "Z") => offsets(&parts, Width::I64)?,
         (None, "vu" | "vz") => views(&parts)?,
         (None, _) => {
             let size: usize = format
@@ -252,7 +274,7 @@ fn offsets(parts: &Parts<'_>, width: Width) -> PyResult<Layout> {
     // There are rows, so the buffer is not null.
     unsafe { memory::copy(last, &mut bytes[..width.bytes()]) };
     let bytes = match width {
-        Width::W64 => i64::from_ne_bytes(bytes),
+        Width::I64 => i64::from_ne_bytes(bytes),
         _ => i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).into(),
     };
     match usize::try_from(bytes) {

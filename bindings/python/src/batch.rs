@@ -92,6 +92,15 @@ pub(crate) fn column(
     }
 }
 
+/// Returns the chunks of a column of values for a filter of another system, or `None` for values
+/// such as dates, which are looked up one by one.
+pub(crate) fn column_of_values(keys: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Column>>> {
+    match column(keys, None) {
+        Err(error) if error.is_instance_of::<PyTypeError>(keys.py()) => Ok(None),
+        column => column,
+    }
+}
+
 /// Converts a pandas column to a NumPy array if pyarrow is missing, because pandas then has no
 /// Arrow interface. Types that NumPy lacks become objects, with None for NA. Returns every other
 /// object unchanged.
@@ -135,6 +144,13 @@ fn refuse_parts(items: &[Bound<'_, PyAny>], columns: &[Vec<Column>]) -> PyResult
             return Ok(());
         }
         places.push((place, column.len as isize));
+    }
+    let dimensions = owner.map(|owner| owner.getattr("ndim")?.extract::<usize>()).transpose()?;
+    if let ([_], Some(2..)) = (&places[..], dimensions) {
+        return Err(PyTypeError::new_err(
+            "the column of the list is part of an array of several dimensions: whether a row or a \
+             column is meant does not show; give a copy of the column, [array[:, 0].copy()]",
+        ));
     }
     let [((first, stride), rows), ((second, _), _), ..] = places[..] else { return Ok(()) };
     let distance = |from: *const u8, to: *const u8| to.addr().wrapping_sub(from.addr()) as isize;
@@ -189,8 +205,9 @@ impl<'py> Batch<'py> {
         }
         let (mut items, mut columns) = (Vec::new(), Vec::new());
         for (i, item) in keys.try_iter()?.enumerate() {
-            let item = convert_without_pyarrow(&item?)?;
-            let column = if is_column(&item)? { column(&item, Some(hasher))? } else { None };
+            let item = item?;
+            let given = convert_without_pyarrow(&item)?;
+            let column = if is_column(&given)? { column(&given, Some(hasher))? } else { None };
             let Some(column) = column else {
                 return Err(PyTypeError::new_err(format!(
                     "item {i} of the list is no column of strings, bytes or integers, as its \

@@ -4,7 +4,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::columns::{Column, Items, Layout, Owner, Width};
+use crate::columns::{Column, Items, Layout, Numbers, Owner, Width};
 
 /// Returns the keys of an object with a buffer, or `None` if it has no buffer or a buffer of
 /// objects.
@@ -39,6 +39,11 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
         .trim_start_matches(|c: char| c.is_ascii_digit());
     let integers =
         |signed| Width::from_layout(size, signed).map(|width| Layout::Integers(items(), width));
+    let own_numbers = match kind {
+        "?" => Numbers::Booleans,
+        _ if kind.starts_with(|c: char| c.is_ascii_uppercase()) => Numbers::Unsigned,
+        _ => Numbers::Signed,
+    };
     let layout = match kind {
         "s" => Some(Layout::Padded(Items { swapped: false, ..items() })),
         "w" if size % 4 == 0 => Some(Layout::Utf32(items())),
@@ -65,6 +70,7 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
         offset: 0,
         len,
         validity: None,
+        own_numbers,
         _owner: Owner::Buffer { _buffer: buffer },
     }))
 }

@@ -45,7 +45,8 @@ pub(crate) enum Width {
     U16,
     I32,
     U32,
-    W64,
+    I64,
+    U64,
 }
 
 impl Width {
@@ -54,7 +55,7 @@ impl Width {
             Width::I8 | Width::U8 => 1,
             Width::I16 | Width::U16 => 2,
             Width::I32 | Width::U32 => 4,
-            Width::W64 => 8,
+            Width::I64 | Width::U64 => 8,
         }
     }
 
@@ -66,7 +67,8 @@ impl Width {
             (2, false) => Width::U16,
             (4, true) => Width::I32,
             (4, false) => Width::U32,
-            (8, _) => Width::W64,
+            (8, true) => Width::I64,
+            (8, false) => Width::U64,
             _ => return None,
         })
     }
@@ -136,6 +138,20 @@ pub(crate) enum Owner {
     Parent,
 }
 
+/// What the numbers of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    Booleans,
+    Signed,
+    Unsigned,
+    /// Arrow's timestamps, or times of day if `is_clock`. NumPy's name of the unit.
+    Times {
+        unit: &'static str,
+        is_utc: bool,
+        is_clock: bool,
+    },
+}
+
 /// A column, or a chunk of one.
 #[derive(Debug)]
 pub(crate) struct Column {
@@ -145,6 +161,8 @@ pub(crate) struct Column {
     pub(crate) len: usize,
     /// One bit per row of the layout; 0 means NULL.
     pub(crate) validity: Option<*const u8>,
+    /// Not for a dictionary: see [`numbers`](Self::numbers).
+    pub(crate) own_numbers: Numbers,
     pub(crate) _owner: Owner,
 }
 
@@ -301,7 +319,7 @@ impl Stage {
     ///
     /// See `copy_items`.
     unsafe fn copy_integers(&mut self, items: &Items, width: Width, first: usize, count: usize) {
-        if width == Width::W64 && items.stride == 8 && !items.swapped {
+        if width.bytes() == 8 && items.stride == 8 && !items.swapped {
             let start = self.numbers.len();
             self.numbers.resize(start + count, 0);
             // SAFETY: as the caller promises.
@@ -320,7 +338,7 @@ impl Stage {
             Width::U16 => widen(raw, numbers, |n| u16::from_ne_bytes(n).into()),
             Width::I32 => widen(raw, numbers, |n| i64::from(i32::from_ne_bytes(n)) as u64),
             Width::U32 => widen(raw, numbers, |n| u32::from_ne_bytes(n).into()),
-            Width::W64 => widen(raw, numbers, u64::from_ne_bytes),
+            Width::I64 | Width::U64 => widen(raw, numbers, u64::from_ne_bytes),
         }
     }
 
@@ -366,7 +384,7 @@ impl Column {
         // the copy.
         let mut before = std::mem::take(&mut stage.numbers);
         stage.clear(self.kind(hashes.is_some()));
-        if let Layout::Integers(items, Width::W64) = &self.layout
+        if let Layout::Integers(items, Width::I64 | Width::U64) = &self.layout
             && items.stride == 8
             && !items.swapped
         {
@@ -391,7 +409,7 @@ impl Column {
             (Layout::Offsets { offsets, width, data, bytes }, Some(hasher)) => {
                 let offsets = offsets.wrapping_add(width.bytes() * first);
                 let hash = match width {
-                    Width::W64 => hash_offsets::<8>,
+                    Width::I64 => hash_offsets::<8>,
                     _ => hash_offsets::<4>,
                 };
                 // SAFETY: the rows belong to the column, whose owner lent one more offset than
@@ -426,6 +444,14 @@ impl Column {
                 Some((items.data, items.stride))
             }
             _ => None,
+        }
+    }
+
+    /// Returns what the column's numbers are, if it has numbers.
+    pub(crate) fn numbers(&self) -> Numbers {
+        match &self.layout {
+            Layout::Dictionary { values, .. } => values.values.own_numbers,
+            _ => self.own_numbers,
         }
     }
 
