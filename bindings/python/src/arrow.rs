@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::c_data::{ArrowArray, ArrowSchema, OwnedArray, OwnedSchema, OwnedStream};
-use crate::columns::{Column, Dictionary, Items, Layout, Numbers, Owner, Width};
+use crate::columns::{Column, Dictionary, Items, Layout, Owner, Width};
 use crate::hash::Hasher;
 use crate::memory;
 
@@ -59,8 +59,8 @@ pub(crate) fn columns(
 
 fn column(schema: &OwnedSchema, array: OwnedArray, hasher: Option<Hasher>) -> PyResult<Column> {
     let owner = |array| Owner::Arrow { _array: array };
-    let column = view(&schema.0, &array.0, hasher)?;
-    Ok(Column { _owner: owner(array), ..column })
+    let Column { layout, offset, len, validity, _owner } = view(&schema.0, &array.0, hasher)?;
+    Ok(Column { layout, offset, len, validity, _owner: owner(array) })
 }
 
 fn format(schema: &ArrowSchema) -> PyResult<&str> {
@@ -88,11 +88,9 @@ fn refuse(schema: &ArrowSchema, hasher: Option<Hasher>) -> PyResult<()> {
             )));
         }
     }
-    // A filter of another system may hold times: the caller reads them by their unit.
-    let is_taken = !format.starts_with('t') || hasher.is_none();
     let advice = match format {
         "n" | "b" | "u" | "U" | "vu" | "z" | "Z" | "vz" => return Ok(()),
-        _ if width_of(format).is_some() && is_taken || format.starts_with("w:") => return Ok(()),
+        _ if width_of(format).is_some() || format.starts_with("w:") => return Ok(()),
         "e" | "f" | "g" => {
             "floats: equal numbers may differ in their last bits; cast them to an integer type \
              (pandas: series.astype('Int64')) or to strings"
@@ -124,29 +122,12 @@ fn width_of(format: &str) -> Option<Width> {
         "C" => Width::U8,
         "s" => Width::I16,
         "S" => Width::U16,
-        "i" | "tts" | "ttm" => Width::I32,
+        "i" => Width::I32,
         "I" => Width::U32,
+        "l" => Width::I64,
         "L" => Width::U64,
-        _ if format == "l" || matches!(numbers_of(format), Numbers::Times { .. }) => Width::I64,
         _ => return None,
     })
-}
-
-fn numbers_of(format: &str) -> Numbers {
-    let (name, zone) = format.split_once(':').unwrap_or((format, ""));
-    let unit = match name.as_bytes() {
-        [b't', b's' | b't', unit] => {
-            ["s", "ms", "us", "ns"].into_iter().find(|known| known.as_bytes()[0] == *unit)
-        }
-        _ => None,
-    };
-    let (is_utc, is_clock) = (!zone.is_empty(), name.starts_with("tt"));
-    match unit {
-        Some(unit) => Numbers::Times { unit, is_utc, is_clock },
-        None if format == "b" => Numbers::Booleans,
-        None if format.starts_with(|c: char| c.is_ascii_uppercase()) => Numbers::Unsigned,
-        None => Numbers::Signed,
-    }
 }
 
 /// An array with checked length and offset.
@@ -202,9 +183,7 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Option<Hasher>) -> PyR
         return Err(parts.wrong("too large"));
     };
     (parts.offset, parts.len) = (offset, len);
-    let own_numbers = numbers_of(format);
-    let of =
-        |layout| Column { layout, offset, len, validity: None, own_numbers, _owner: Owner::Parent };
+    let of = |layout| Column { layout, offset, len, validity: None, _owner: Owner::Parent };
     if format == "n" {
         return Ok(of(Layout::Nulls));
     }

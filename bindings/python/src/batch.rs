@@ -92,15 +92,6 @@ pub(crate) fn column(
     }
 }
 
-/// Returns the chunks of a column of values for a filter of another system, or `None` for values
-/// such as dates, which are looked up one by one.
-pub(crate) fn column_of_values(keys: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Column>>> {
-    match column(keys, None) {
-        Err(error) if error.is_instance_of::<PyTypeError>(keys.py()) => Ok(None),
-        column => column,
-    }
-}
-
 /// Converts a pandas column to a NumPy array if pyarrow is missing, because pandas then has no
 /// Arrow interface. Types that NumPy lacks become objects, with None for NA. Returns every other
 /// object unchanged.

@@ -4,7 +4,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::columns::{Column, Items, Layout, Numbers, Owner, Width};
+use crate::columns::{Column, Items, Layout, Owner, Width};
 
 /// Returns the keys of an object with a buffer, or `None` if it has no buffer or a buffer of
 /// objects.
@@ -39,16 +39,12 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
         .trim_start_matches(|c: char| c.is_ascii_digit());
     let integers =
         |signed| Width::from_layout(size, signed).map(|width| Layout::Integers(items(), width));
-    let own_numbers = match kind {
-        "?" => Numbers::Booleans,
-        _ if kind.starts_with(|c: char| c.is_ascii_uppercase()) => Numbers::Unsigned,
-        _ => Numbers::Signed,
-    };
     let layout = match kind {
         "s" => Some(Layout::Padded(Items { swapped: false, ..items() })),
         "w" if size % 4 == 0 => Some(Layout::Utf32(items())),
         "b" | "h" | "i" | "l" | "q" | "n" => integers(true),
-        "B" | "H" | "I" | "L" | "Q" | "N" | "?" => integers(false),
+        "B" | "H" | "I" | "L" | "Q" | "N" => integers(false),
+        "?" => Some(Layout::Integers(items(), Width::Bool)),
         "e" | "f" | "d" | "g" => {
             return Err(PyTypeError::new_err(
                 "keys are floats: equal numbers may differ in their last bits; cast them to an \
@@ -70,7 +66,6 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
         offset: 0,
         len,
         validity: None,
-        own_numbers,
         _owner: Owner::Buffer { _buffer: buffer },
     }))
 }

@@ -36,7 +36,7 @@ impl From<BadKey> for PyErr {
     }
 }
 
-/// The in-memory type of an integer.
+/// The in-memory type of an integer, or of NumPy's booleans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     I8,
@@ -47,12 +47,13 @@ pub(crate) enum Width {
     U32,
     I64,
     U64,
+    Bool,
 }
 
 impl Width {
     pub(crate) fn bytes(self) -> usize {
         match self {
-            Width::I8 | Width::U8 => 1,
+            Width::I8 | Width::U8 | Width::Bool => 1,
             Width::I16 | Width::U16 => 2,
             Width::I32 | Width::U32 => 4,
             Width::I64 | Width::U64 => 8,
@@ -138,20 +139,6 @@ pub(crate) enum Owner {
     Parent,
 }
 
-/// What the numbers of a column are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Numbers {
-    Booleans,
-    Signed,
-    Unsigned,
-    /// Arrow's timestamps, or times of day if `is_clock`. NumPy's name of the unit.
-    Times {
-        unit: &'static str,
-        is_utc: bool,
-        is_clock: bool,
-    },
-}
-
 /// A column, or a chunk of one.
 #[derive(Debug)]
 pub(crate) struct Column {
@@ -161,8 +148,6 @@ pub(crate) struct Column {
     pub(crate) len: usize,
     /// One bit per row of the layout; 0 means NULL.
     pub(crate) validity: Option<*const u8>,
-    /// Not for a dictionary: see [`numbers`](Self::numbers).
-    pub(crate) own_numbers: Numbers,
     pub(crate) _owner: Owner,
 }
 
@@ -333,7 +318,7 @@ impl Stage {
         }
         match width {
             Width::I8 => widen(raw, numbers, |n| i64::from(i8::from_ne_bytes(n)) as u64),
-            Width::U8 => widen(raw, numbers, |n| u8::from_ne_bytes(n).into()),
+            Width::U8 | Width::Bool => widen(raw, numbers, |n| u8::from_ne_bytes(n).into()),
             Width::I16 => widen(raw, numbers, |n| i64::from(i16::from_ne_bytes(n)) as u64),
             Width::U16 => widen(raw, numbers, |n| u16::from_ne_bytes(n).into()),
             Width::I32 => widen(raw, numbers, |n| i64::from(i32::from_ne_bytes(n)) as u64),
@@ -447,11 +432,13 @@ impl Column {
         }
     }
 
-    /// Returns what the column's numbers are, if it has numbers.
-    pub(crate) fn numbers(&self) -> Numbers {
+    /// Returns whether integers have a sign, or `None` for other values.
+    pub(crate) fn is_signed(&self) -> Option<bool> {
         match &self.layout {
-            Layout::Dictionary { values, .. } => values.values.own_numbers,
-            _ => self.own_numbers,
+            Layout::Dictionary { values, .. } => values.values.is_signed(),
+            Layout::Integers(_, Width::U8 | Width::U16 | Width::U32 | Width::U64) => Some(false),
+            Layout::Integers(_, width) if *width != Width::Bool => Some(true),
+            _ => None,
         }
     }
 

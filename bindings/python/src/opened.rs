@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 use crate::batch::{self, Answers, Chunk, Keys, Rows};
-use crate::columns::{CHUNK, Column, Kind, Numbers, Stage};
+use crate::columns::{CHUNK, Column, Kind};
 use crate::error::{Error, FormatError};
 use crate::objects::{self, KeyBatch, Objects, Part};
 use crate::{filter, stored};
@@ -84,10 +84,7 @@ fn is_encoded(values: &ColumnType) -> bool {
 fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<ColumnType>) -> PyResult<Vec<u8>> {
     let name = key.get_type().name()?;
     let key = &match is_time(values) && objects::TIMES.contains(&name.to_cow()?.as_ref()) {
-        true => {
-            let column = key.py().import("pyarrow")?.call_method1("repeat", (key, 1))?;
-            listed(&column, values)?.get_item(0)?
-        }
+        true => listed(key, values)?.get_item(0)?,
         false => objects::plain(key.clone())?,
     };
     if key.is_none() {
@@ -226,45 +223,17 @@ fn is_time(values: Option<ColumnType>) -> bool {
     })
 }
 
-/// Returns a column of Arrow's times as text, with None for NULL: Python's times would lose the
-/// nanoseconds. Returns `None` for other objects.
-fn times<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
-    let (py, texts) = (keys.py(), PyList::empty(keys.py()));
-    let numpy = py.import(pyo3::intern!(py, "numpy"))?;
-    let mut stage = Stage::default();
-    for chunk in batch::column_of_values(keys)?.unwrap_or_default() {
-        let Numbers::Times { unit, is_utc, is_clock } = chunk.numbers() else { return Ok(None) };
-        for row in 0..chunk.len {
-            chunk.stage(row, 1, None, &mut stage)?;
-            if !stage.valid.is_empty() {
-                texts.append(py.None())?;
-                continue;
-            }
-            let moment =
-                numpy.call_method1("datetime64", (stage.numbers[0] as i64, unit))?.str()?;
-            let text = match moment.to_str()?.split_once('T') {
-                Some((_, clock)) if is_clock => clock.to_owned(),
-                _ => format!("{}{}", moment.to_str()?, if is_utc { "Z" } else { "" }),
-            };
-            texts.append(text)?;
-        }
-    }
-    Ok((!texts.is_empty()).then_some(texts))
-}
-
-/// Converts a batch to Python objects. Items of Arrow columns are not Python values.
+/// Converts a batch to Python objects. Items of Arrow columns are not Python values, and Python's
+/// times have no nanoseconds: those of Arrow become text.
 fn listed<'py>(
     keys: &Bound<'py, PyAny>,
     values: Option<ColumnType>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let is_list = keys.is_instance_of::<PyList>() || keys.is_instance_of::<PyTuple>();
-    if is_time(values)
-        && !is_list
-        && let Some(texts) = times(keys)?
-    {
-        return Ok(texts.into_any());
+    let py = keys.py();
+    if is_time(values) {
+        return py.import("blocked_bloom._file_values")?.call_method1("time_texts", (keys,));
     }
-    match keys.getattr_opt(pyo3::intern!(keys.py(), "to_pylist"))? {
+    match keys.getattr_opt(pyo3::intern!(py, "to_pylist"))? {
         Some(to_list) => to_list.call0(),
         None => Ok(keys.clone()),
     }
@@ -303,7 +272,7 @@ impl Lookups<'_> {
     fn look_up(
         &mut self,
         keys: Keys<'_>,
-        numbers: Numbers,
+        is_signed: bool,
         rows: Chunk<'_>,
         words: &mut [u64],
     ) -> Result<(), Error> {
@@ -316,10 +285,7 @@ impl Lookups<'_> {
         };
         let mut bytes = [[0; 8]; CHUNK];
         for (i, (&number, bytes)) in given.iter().zip(&mut bytes).enumerate() {
-            let number = match numbers {
-                Numbers::Unsigned => number.into(),
-                _ => (number as i64).into(),
-            };
+            let number = if is_signed { (number as i64).into() } else { number.into() };
             *bytes = encoded(number, values).ok_or_else(|| {
                 let number = number.to_string();
                 let refused = values.encode(number.as_bytes(), false);
@@ -394,12 +360,15 @@ impl StoredFilter {
         if keys.is_instance_of::<PyList>() || keys.is_instance_of::<PyTuple>() {
             return Ok(None);
         }
-        let column = batch::column_of_values(keys)?;
-        let is_taken = |chunk: &Column| match (chunk.kind(false), chunk.numbers()) {
-            (Kind::Numbers, Numbers::Signed | Numbers::Unsigned) => self.integers().is_some(),
-            // Booleans and times are read one by one.
-            (Kind::Numbers, _) => false,
-            (kind, _) => kind == Kind::Bytes && self.takes_bytes(),
+        let column = match batch::column(keys, None) {
+            // Values such as dates are looked up one by one.
+            Err(error) if error.is_instance_of::<PyTypeError>(keys.py()) => None,
+            column => column?,
+        };
+        let is_taken = |chunk: &Column| match chunk.kind(false) {
+            // Booleans are refused one by one.
+            Kind::Numbers => self.integers().is_some() && chunk.is_signed().is_some(),
+            kind => kind == Kind::Bytes && self.takes_bytes(),
         };
         Ok(column.filter(|column| column.iter().all(is_taken)))
     }
@@ -476,12 +445,12 @@ impl StoredFilter {
         let answers = match self.column(keys)? {
             Some(column) => {
                 let len = batch::rows(&column);
-                let numbers = column.first().map_or(Numbers::Signed, Column::numbers);
+                let is_signed = column.first().and_then(Column::is_signed) != Some(false);
                 let mut answers = Answers::default();
                 Rows::new(&[column], false, None, 0..len).run_detached(
                     py,
                     &mut answers,
-                    |keys, rows, words| lookups.look_up(keys, numbers, rows, words),
+                    |keys, rows, words| lookups.look_up(keys, is_signed, rows, words),
                 )?;
                 answers
             }

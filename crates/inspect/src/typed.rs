@@ -212,14 +212,13 @@ impl ColumnType {
         };
         // A whole number for a date or a time is the stored number, unless it may be a year or a
         // date without hyphens.
-        let is_day = |text: &str| {
-            text.len() == 8
-                && text.is_ascii()
-                && date(&format!("{}-{}-{}", &text[..4], &text[4..6], &text[6..])).is_ok()
+        let is_date = |text: &str| match (text.len(), text.is_ascii()) {
+            (4, true) => date(&format!("{text}-01-01")).is_ok(),
+            (8, true) => date(&format!("{}-{}-{}", &text[..4], &text[4..6], &text[6..])).is_ok(),
+            _ => false,
         };
-        let is_year = |text: &str| text.len() == 4 && text.bytes().all(|c| c.is_ascii_digit());
         let moment = |count: Result<i128, String>| {
-            if !matches!(self.logical_type, Some(L::Time(_))) && (is_year(text) || is_day(text)) {
+            if !matches!(self.logical_type, Some(L::Time(_))) && is_date(text) {
                 return Err(refused(format!(
                     "it may be a year or a date: give a date such as 2026-01-31, or +{text} if \
                      this is the stored number"
