@@ -52,7 +52,7 @@ pub(crate) fn nul_in_line(items: &str) -> String {
 
 /// The problem with a file of keys that should end with NUL bytes: how many keys it has, how many
 /// of these have one byte at most, their line feeds, and whether the last one ends with a NUL.
-pub(crate) fn null_list_problem(
+fn null_list_problem(
     keys: usize,
     short: usize,
     line_feeds: usize,
@@ -71,6 +71,13 @@ pub(crate) fn null_list_problem(
          --null, or --raw if each key is a byte"
             .to_owned()
     })
+}
+
+/// The same for a piece of a file, of which `is_whole` says whether it is all.
+pub(crate) fn null_piece_problem(piece: &[u8], is_whole: bool) -> Option<String> {
+    let keys = piece.strip_suffix(b"\0").unwrap_or(piece).split(|&byte| byte == 0);
+    let short = keys.clone().filter(|key| key.len() < 2).count();
+    null_list_problem(keys.count(), short, memchr_iter(b'\n', piece).count(), !is_whole)
 }
 
 /// The problem with the only line of a file: carriage returns that may end keys.
@@ -438,6 +445,8 @@ impl<'o> KeyReader<'o> {
                 }
             }
             check_start(&self.name, &key.text, null, "keys")?;
+            let problem = null_piece_problem(self.input.buffer(), false).filter(|_| null);
+            problem.map_or(Ok(()), |problem| Err(Failure::for_file(&self.name, problem)))?;
         }
         self.is_terminated = key.text.last() == Some(&terminator);
         if self.is_terminated {

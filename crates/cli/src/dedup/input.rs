@@ -11,7 +11,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 use super::Args;
 use crate::failure::Failure;
 use crate::keys::{
-    self, BYTE_ORDER_MARK, check_start, nul_in_line, null_list_problem, one_line_problem,
+    self, BYTE_ORDER_MARK, check_start, nul_in_line, null_piece_problem, one_line_problem,
 };
 use crate::output::STDIO;
 use crate::stored::stdin;
@@ -155,10 +155,7 @@ impl<'a> Input<'a> {
         let is_whole = self.file.is_none();
         let line = piece.strip_suffix(b"\n").unwrap_or(piece);
         let problem = if is_null {
-            let lines = piece.strip_suffix(b"\0").unwrap_or(piece).split(|&byte| byte == 0);
-            let short = lines.clone().filter(|line| line.len() < 2).count();
-            let feeds = memchr_iter(b'\n', piece).count();
-            null_list_problem(lines.count(), short, feeds, !is_whole)
+            null_piece_problem(piece, is_whole)
         } else {
             one_line_problem(line).filter(|_| is_whole && memchr(b'\n', line).is_none())
         };
