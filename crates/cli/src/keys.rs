@@ -73,7 +73,7 @@ fn null_list_problem(
     })
 }
 
-/// The same for a piece of a file, of which `is_whole` says whether it is all.
+/// The same for a piece of a file, or for all of it if `is_whole`.
 pub(crate) fn null_piece_problem(piece: &[u8], is_whole: bool) -> Option<String> {
     let keys = piece.strip_suffix(b"\0").unwrap_or(piece).split(|&byte| byte == 0);
     let short = keys.clone().filter(|key| key.len() < 2).count();
