@@ -80,7 +80,8 @@ const calls = {
     const sum = {
       maybe: 0, absent: 0, lines: [], answers: '', warnings: new Set(), needed: new Set(), of: 0,
     };
-    let rest = new Uint8Array(0);
+    let rest = new Uint8Array(0),
+      returns = 0;
     const head = new Uint8Array(await keys.slice(0, 4096).arrayBuffer());
     module.buffer(head.length).set(head);
     const begun = module.call('keys_begin');
@@ -99,9 +100,14 @@ const calls = {
         // Lines of Windows end in a carriage return too.
         const piece = bytes.subarray(0, end),
           kept = piece.filter((byte, i) => byte !== 13 || (i + 1 < end && piece[i + 1] !== 10));
+        returns += piece.length - kept.length;
         module.buffer(kept.length).set(kept);
         const answer = module.call('file_lookup');
-        if (answer.error) return answer;
+        if (answer.error) {
+          // Of the piece.
+          const line = number => +number + sum.maybe + sum.absent;
+          return { ...answer, error: answer.error.replace(/(?<=^line )\d+/, line) };
+        }
         for (const one of answer.answers) sum[one === '1' ? 'maybe' : 'absent']++;
         if (sum.answers.length < shown) {
           const count = Math.min(answer.answers.length, shown - sum.answers.length);
@@ -117,6 +123,11 @@ const calls = {
       }
       report({ done: Math.min(at + PIECE, keys.size), total: keys.size });
       if (isLast && !rest.length) break;
+    }
+    if (returns) {
+      sum.warnings.add(
+        `${returns} lines end in a carriage return, which is left out here. The tool keeps it.`,
+      );
     }
     return {
       ...sum, warnings: [...sum.warnings],

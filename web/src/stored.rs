@@ -160,11 +160,14 @@ impl File {
         let answers: String = hits.iter().map(|hit| if hit { '1' } else { '0' }).collect();
         let mut warnings = texts(&lookup.doubts(&keys, &hits));
         if self.is_text_of_own_filter()
-            && hits.count_hits() == 0
             && let Ok(Some((found, name))) = encoding_hint(&lookup, &keys)
         {
+            let few = match hits.count_hits() {
+                0 => "No key is".to_owned(),
+                keys => format!("{keys} are"),
+            };
             warnings.push(format!(
-                "No key is found as text, and {found} of {} as {name}: if the filter was built \
+                "{few} found as text, and {found} of {} as {name}: if the filter was built \
                  from such values, choose {name} under “Keys are”.",
                 keys.len()
             ));

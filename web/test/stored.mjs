@@ -192,6 +192,17 @@ say('a dropped file, a file of keys, one key in its block');
     ),
     `all words of a file are there: ${await page.textContent('.tally')}`,
   );
+  check(
+    (await page.textContent('#answers')).includes(`${count} lines end in a carriage return`),
+    'carriage returns are warned of',
+  );
+  // In the second piece of the file.
+  await drop('#typed', 'bad.txt', `${'word\n'.repeat(900_000)}a\0b\n`);
+  await page.waitForFunction(() => performance.getEntriesByName('looked-up').length);
+  check(
+    (await page.textContent('#typed-problem')).includes('line 900001: a NUL byte'),
+    `the line of the file: ${await page.textContent('#typed-problem')}`,
+  );
   const long = Array.from(
     { length: 3000 },
     (_, at) => `${String(at).padStart(6, '0')}${'x'.repeat(200)}é`,

@@ -124,7 +124,8 @@ fn width_of(format: &str) -> Option<Width> {
         "S" => Width::U16,
         "i" => Width::I32,
         "I" => Width::U32,
-        "l" | "L" => Width::W64,
+        "l" => Width::I64,
+        "L" => Width::U64,
         _ => return None,
     })
 }
@@ -220,7 +221,7 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Option<Hasher>) -> PyR
         }
         (None, "b") => Layout::Bits(parts.needed(1)?),
         (None, "u" | "z") => offsets(&parts, Width::I32)?,
-        (None, "U" | "Z") => offsets(&parts, Width::W64)?,
+        (None, "U" | "Z") => offsets(&parts, Width::I64)?,
         (None, "vu" | "vz") => views(&parts)?,
         (None, _) => {
             let size: usize = format
@@ -252,7 +253,7 @@ fn offsets(parts: &Parts<'_>, width: Width) -> PyResult<Layout> {
     // There are rows, so the buffer is not null.
     unsafe { memory::copy(last, &mut bytes[..width.bytes()]) };
     let bytes = match width {
-        Width::W64 => i64::from_ne_bytes(bytes),
+        Width::I64 => i64::from_ne_bytes(bytes),
         _ => i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).into(),
     };
     match usize::try_from(bytes) {

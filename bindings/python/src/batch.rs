@@ -136,6 +136,13 @@ fn refuse_parts(items: &[Bound<'_, PyAny>], columns: &[Vec<Column>]) -> PyResult
         }
         places.push((place, column.len as isize));
     }
+    let dimensions = owner.map(|owner| owner.getattr("ndim")?.extract::<usize>()).transpose()?;
+    if let ([_], Some(2..)) = (&places[..], dimensions) {
+        return Err(PyTypeError::new_err(
+            "the column of the list is part of an array of several dimensions: whether a row or a \
+             column is meant does not show; give a copy of the column, [array[:, 0].copy()]",
+        ));
+    }
     let [((first, stride), rows), ((second, _), _), ..] = places[..] else { return Ok(()) };
     let distance = |from: *const u8, to: *const u8| to.addr().wrapping_sub(from.addr()) as isize;
     let (step, stride) = (distance(first, second), stride.abs());
@@ -189,8 +196,9 @@ impl<'py> Batch<'py> {
         }
         let (mut items, mut columns) = (Vec::new(), Vec::new());
         for (i, item) in keys.try_iter()?.enumerate() {
-            let item = convert_without_pyarrow(&item?)?;
-            let column = if is_column(&item)? { column(&item, Some(hasher))? } else { None };
+            let item = item?;
+            let given = convert_without_pyarrow(&item)?;
+            let column = if is_column(&given)? { column(&given, Some(hasher))? } else { None };
             let Some(column) = column else {
                 return Err(PyTypeError::new_err(format!(
                     "item {i} of the list is not a column of strings, bytes or integers, but \

@@ -43,7 +43,8 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
         "s" => Some(Layout::Padded(Items { swapped: false, ..items() })),
         "w" if size % 4 == 0 => Some(Layout::Utf32(items())),
         "b" | "h" | "i" | "l" | "q" | "n" => integers(true),
-        "B" | "H" | "I" | "L" | "Q" | "N" | "?" => integers(false),
+        "B" | "H" | "I" | "L" | "Q" | "N" => integers(false),
+        "?" => Some(Layout::Integers(items(), Width::Bool)),
         "e" | "f" | "d" | "g" => {
             return Err(PyTypeError::new_err(
                 "keys are floats: equal numbers may differ in their last bits; cast them to an \

@@ -36,7 +36,7 @@ impl From<BadKey> for PyErr {
     }
 }
 
-/// The in-memory type of an integer.
+/// The in-memory type of an integer, or of NumPy's booleans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     I8,
@@ -45,16 +45,18 @@ pub(crate) enum Width {
     U16,
     I32,
     U32,
-    W64,
+    I64,
+    U64,
+    Bool,
 }
 
 impl Width {
     pub(crate) fn bytes(self) -> usize {
         match self {
-            Width::I8 | Width::U8 => 1,
+            Width::I8 | Width::U8 | Width::Bool => 1,
             Width::I16 | Width::U16 => 2,
             Width::I32 | Width::U32 => 4,
-            Width::W64 => 8,
+            Width::I64 | Width::U64 => 8,
         }
     }
 
@@ -66,7 +68,8 @@ impl Width {
             (2, false) => Width::U16,
             (4, true) => Width::I32,
             (4, false) => Width::U32,
-            (8, _) => Width::W64,
+            (8, true) => Width::I64,
+            (8, false) => Width::U64,
             _ => return None,
         })
     }
@@ -301,7 +304,7 @@ impl Stage {
     ///
     /// See `copy_items`.
     unsafe fn copy_integers(&mut self, items: &Items, width: Width, first: usize, count: usize) {
-        if width == Width::W64 && items.stride == 8 && !items.swapped {
+        if width.bytes() == 8 && items.stride == 8 && !items.swapped {
             let start = self.numbers.len();
             self.numbers.resize(start + count, 0);
             // SAFETY: the integers lie one after another, and the caller promises `count` of them.
@@ -315,12 +318,12 @@ impl Stage {
         }
         match width {
             Width::I8 => widen(raw, numbers, |n| i64::from(i8::from_ne_bytes(n)) as u64),
-            Width::U8 => widen(raw, numbers, |n| u8::from_ne_bytes(n).into()),
+            Width::U8 | Width::Bool => widen(raw, numbers, |n| u8::from_ne_bytes(n).into()),
             Width::I16 => widen(raw, numbers, |n| i64::from(i16::from_ne_bytes(n)) as u64),
             Width::U16 => widen(raw, numbers, |n| u16::from_ne_bytes(n).into()),
             Width::I32 => widen(raw, numbers, |n| i64::from(i32::from_ne_bytes(n)) as u64),
             Width::U32 => widen(raw, numbers, |n| u32::from_ne_bytes(n).into()),
-            Width::W64 => widen(raw, numbers, u64::from_ne_bytes),
+            Width::I64 | Width::U64 => widen(raw, numbers, u64::from_ne_bytes),
         }
     }
 
@@ -366,7 +369,7 @@ impl Column {
         // the copy.
         let mut before = std::mem::take(&mut stage.numbers);
         stage.clear(self.kind(hashes.is_some()));
-        if let Layout::Integers(items, Width::W64) = &self.layout
+        if let Layout::Integers(items, Width::I64 | Width::U64) = &self.layout
             && items.stride == 8
             && !items.swapped
         {
@@ -391,7 +394,7 @@ impl Column {
             (Layout::Offsets { offsets, width, data, bytes }, Some(hasher)) => {
                 let offsets = offsets.wrapping_add(width.bytes() * first);
                 let hash = match width {
-                    Width::W64 => hash_offsets::<8>,
+                    Width::I64 => hash_offsets::<8>,
                     _ => hash_offsets::<4>,
                 };
                 // SAFETY: the rows belong to the column, whose owner lent one more offset than
@@ -425,6 +428,16 @@ impl Column {
             Layout::Integers(items, _) | Layout::Padded(items) | Layout::Utf32(items) => {
                 Some((items.data, items.stride))
             }
+            _ => None,
+        }
+    }
+
+    /// Returns whether integers have a sign, or `None` for other values.
+    pub(crate) fn is_signed(&self) -> Option<bool> {
+        match &self.layout {
+            Layout::Dictionary { values, .. } => values.values.is_signed(),
+            Layout::Integers(_, Width::U8 | Width::U16 | Width::U32 | Width::U64) => Some(false),
+            Layout::Integers(_, width) if *width != Width::Bool => Some(true),
             _ => None,
         }
     }

@@ -85,11 +85,15 @@ pub(crate) fn uuid(object: &Bound<'_, PyAny>) -> PyResult<Option<[u8; 16]>> {
     sized.map(Some)
 }
 
-/// Returns the Python value of a pyarrow scalar, or any other object unchanged.
+/// Classes of pyarrow whose Python values have no nanoseconds.
+pub(crate) const TIMES: [&str; 3] = ["TimestampScalar", "Time32Scalar", "Time64Scalar"];
+
+/// Returns the Python value of a pyarrow scalar, or any other object and [`TIMES`] unchanged.
 pub(crate) fn plain(object: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = object.py();
     if fast(object.as_borrowed()).is_none()
         && object.get_type().module()?.to_cow()?.starts_with("pyarrow")
+        && !TIMES.contains(&object.get_type().name()?.to_cow()?.as_ref())
         && let Some(method) = object.getattr_opt(pyo3::intern!(py, "as_py"))?
     {
         return method.call0();
@@ -166,6 +170,7 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
             "date" | "datetime" | "datetime64" | "Timestamp" => {
                 ": give key.isoformat(), or a number of one unit for all keys"
             }
+            name if TIMES.contains(&name) => ": give key.value, with one unit for all keys",
             "Decimal" => ": give str((key + 0).normalize()), which is the same for 1.5 and 1.50",
             "bytearray" | "memoryview" => ": give bytes(key)",
             "UUID" => ": give key.bytes",

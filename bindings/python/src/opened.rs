@@ -13,7 +13,7 @@ use blocked_bloom_inspect::{
 use memmap2::Mmap;
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 use crate::batch::{self, Answers, Chunk, Keys, Rows};
 use crate::columns::{CHUNK, Column, Kind};
@@ -82,7 +82,11 @@ fn is_encoded(values: &ColumnType) -> bool {
 
 /// Returns the bytes of a key for a filter of this format: text, or [stored bytes](is_encoded).
 fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<ColumnType>) -> PyResult<Vec<u8>> {
-    let key = &objects::plain(key.clone())?;
+    let name = key.get_type().name()?;
+    let key = &match is_time(values) && objects::TIMES.contains(&name.to_cow()?.as_ref()) {
+        true => listed(key, values)?.get_item(0)?,
+        false => objects::plain(key.clone())?,
+    };
     if key.is_none() {
         return Err(PyTypeError::new_err(
             "None cannot be looked up: filters do not contain NULL, leave it out",
@@ -99,14 +103,15 @@ fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<ColumnType>) -> Py
         if is_encoded(&values) && !integers {
             return Ok(bytes.to_vec());
         }
-        if !integers && values.logical_type != Some(LogicalType::Uuid) {
-            return Err(PyTypeError::new_err(format!(
-                "found bytes for a column of {values}: give a number, Decimal or str"
-            )));
-        }
-        match std::str::from_utf8(bytes) {
-            Ok(text) if integers => text.to_owned(),
-            _ => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        match (values.logical_type, std::str::from_utf8(bytes)) {
+            (Some(LogicalType::Uuid), _) => bytes.iter().map(|b| format!("{b:02x}")).collect(),
+            (_, Ok(text)) if integers => text.to_owned(),
+            _ => {
+                return Err(PyTypeError::new_err(format!(
+                    "found bytes for a column of {values}: give {}",
+                    if integers { "an int" } else { "a number, Decimal or str" }
+                )));
+            }
         }
     } else {
         value_text(key, &values)?
@@ -159,16 +164,29 @@ fn value_text(key: &Bound<'_, PyAny>, values: &ColumnType) -> PyResult<String> {
         "date" | "datetime" | "time" | "Timestamp" => {
             key.call_method0(pyo3::intern!(py, "isoformat"))?.str()?
         }
-        "datetime64" | "Decimal" | "UUID" => key.str()?,
+        "datetime64" => {
+            // A year alone looks like a number.
+            let dtype = key.getattr("dtype")?.str()?.to_str()?.to_owned();
+            match ["Y]", "M]", "W]"].iter().any(|unit| dtype.ends_with(unit)) {
+                true => key.call_method1("astype", ("datetime64[D]",))?.str()?,
+                false => key.str()?,
+            }
+        }
+        "Decimal" | "UUID" => key.str()?,
         "timedelta" | "timedelta64" | "Timedelta" => {
             return Err(PyTypeError::new_err(format!(
                 "a {name} is not a value of {values}: give the integer that the column stores"
             )));
         }
-        _ if key.is_instance_of::<PyInt>() => {
-            py.get_type::<PyInt>().call_method1("__repr__", (key,))?.str()?
+        _ => {
+            let text = match key.is_instance_of::<PyInt>() {
+                true => py.get_type::<PyInt>().call_method1("__repr__", (key,))?.extract()?,
+                false => objects::number(key)?,
+            };
+            // With a sign, 2020 is a stored number and not a year.
+            let is_signed = text.starts_with('-') || !is_time(Some(*values));
+            return Ok(if is_signed { text } else { format!("+{text}") });
         }
-        _ => return objects::number(key),
     };
     Ok(text.to_str()?.to_owned())
 }
@@ -179,24 +197,45 @@ fn keys(keys: &Bound<'_, PyAny>, format: Format, values: ColumnType) -> PyResult
         let key = key(&item?, format, Some(values));
         key.map_err(|error| objects::locate_error(keys.py(), error, i))
     };
-    refuse_one_key(keys)?;
-    listed(keys)?.try_iter()?.enumerate().map(of).collect()
+    listed(keys, Some(values))?.try_iter()?.enumerate().map(of).collect()
 }
 
-/// Refuses a single key where a batch is expected.
-fn refuse_one_key(keys: &Bound<'_, PyAny>) -> PyResult<()> {
-    match keys.is_instance_of::<PyString>()
+/// Refuses a single key, a table and a mapping where a batch is expected.
+fn refuse_no_batch(keys: &Bound<'_, PyAny>) -> PyResult<()> {
+    if keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
         || keys.is_instance_of::<PyByteArray>()
     {
-        true => Err(PyTypeError::new_err("one key where many are taken: give a list of keys")),
-        false => Ok(()),
+        return Err(PyTypeError::new_err("one key where many are taken: give a list of keys"));
     }
+    let class = keys.get_type();
+    if keys.cast::<PyMapping>().is_ok() || class.hasattr(pyo3::intern!(keys.py(), "columns"))? {
+        let kind = class.fully_qualified_name()?;
+        return Err(PyTypeError::new_err(format!("a {kind} is not a list of keys: give a column")));
+    }
+    Ok(())
 }
 
-/// Converts a batch to Python objects. Items of Arrow columns are not Python values.
-fn listed<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    match keys.getattr_opt(pyo3::intern!(keys.py(), "to_pylist"))? {
+/// Returns whether the column holds times, as numbers.
+fn is_time(values: Option<ColumnType>) -> bool {
+    use LogicalType::{Date, Time, Timestamp};
+    values.is_some_and(|values| {
+        matches!(values.logical_type, Some(Date | Time(_) | Timestamp { .. }))
+            || values.physical_type == PhysicalType::Int96
+    })
+}
+
+/// Converts a batch to Python objects. Items of Arrow columns are not Python values, and Python's
+/// times have no nanoseconds: those of Arrow become text.
+fn listed<'py>(
+    keys: &Bound<'py, PyAny>,
+    values: Option<ColumnType>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = keys.py();
+    if is_time(values) {
+        return py.import("blocked_bloom._file_values")?.call_method1("time_texts", (keys,));
+    }
+    match keys.getattr_opt(pyo3::intern!(py, "to_pylist"))? {
         Some(to_list) => to_list.call0(),
         None => Ok(keys.clone()),
     }
@@ -218,17 +257,9 @@ fn value_error(message: &Message) -> PyErr {
 }
 
 /// Encodes a number as a value of the filter, or returns `None` if it is out of range. Unsigned
-/// values are stored as signed ones with the same bits. A number from a column may be either.
-fn encoded(number: u64, values: &ColumnType, is_signed: bool) -> Option<[u8; 8]> {
-    let fits_signed = |bits: u8| number as i64 >> (bits - 1) == number as i64 >> 63;
-    let is_negative = is_signed && (number as i64) < 0;
-    let fits_unsigned = |bits: u8| !is_negative && (bits == 64 || number >> bits == 0);
-    let fits = match (values.logical_type, values.integer_bytes()) {
-        (Some(LogicalType::Integer { bits, is_signed: true }), _) => fits_signed(bits),
-        (Some(LogicalType::Integer { bits, .. }), _) => fits_unsigned(bits),
-        (_, width) => width == Some(8) || fits_signed(32) || fits_unsigned(32),
-    };
-    fits.then(|| number.to_le_bytes())
+/// values are stored as signed ones with the same bits.
+fn encoded(number: i128, values: &ColumnType) -> Option<[u8; 8]> {
+    values.integers().contains(&number).then(|| (number as u64).to_le_bytes())
 }
 
 /// Looks up the keys of a batch, chunk by chunk.
@@ -240,18 +271,25 @@ struct Lookups<'o> {
 }
 
 impl Lookups<'_> {
-    fn look_up(&mut self, keys: Keys<'_>, rows: Chunk<'_>, words: &mut [u64]) -> Result<(), Error> {
+    fn look_up(
+        &mut self,
+        keys: Keys<'_>,
+        is_signed: bool,
+        rows: Chunk<'_>,
+        words: &mut [u64],
+    ) -> Result<(), Error> {
         // `column` accepts no hashed column, and numbers only for integers.
-        let (Keys::Numbers(numbers) | Keys::Hashes(numbers), Some((values, width))) =
+        let (Keys::Numbers(given) | Keys::Hashes(given), Some((values, width))) =
             (keys, self.filter.integers())
         else {
             let Keys::Bytes(keys) = keys else { return Ok(()) };
             return self.look_up_bytes(keys, rows, words);
         };
         let mut bytes = [[0; 8]; CHUNK];
-        for (i, (&number, bytes)) in numbers.iter().zip(&mut bytes).enumerate() {
-            *bytes = encoded(number, values, false).ok_or_else(|| {
-                let number = (number as i64).to_string();
+        for (i, (&number, bytes)) in given.iter().zip(&mut bytes).enumerate() {
+            let number = if is_signed { (number as i64).into() } else { number.into() };
+            *bytes = encoded(number, values).ok_or_else(|| {
+                let number = number.to_string();
                 let refused = values.encode(number.as_bytes(), false);
                 let problem = refused.err().map_or_else(String::new, |error| text(&error));
                 Error::Value(format!("key {}: {problem}", rows.row(i)))
@@ -259,7 +297,7 @@ impl Lookups<'_> {
         }
         let mut slices = [[].as_slice(); CHUNK];
         slices.iter_mut().zip(&bytes).for_each(|(slice, bytes)| *slice = &bytes[..width]);
-        self.look_up_bytes(&slices[..numbers.len()], rows, words)
+        self.look_up_bytes(&slices[..given.len()], rows, words)
     }
 
     fn look_up_bytes(
@@ -329,11 +367,12 @@ impl StoredFilter {
             Err(error) if error.is_instance_of::<PyTypeError>(keys.py()) => None,
             column => column?,
         };
-        let is_taken = |kind| match kind {
-            Kind::Numbers => self.integers().is_some(),
-            _ => kind == Kind::Bytes && self.takes_bytes(),
+        let is_taken = |chunk: &Column| match chunk.kind(false) {
+            // Booleans are refused one by one.
+            Kind::Numbers => self.integers().is_some() && chunk.is_signed().is_some(),
+            kind => kind == Kind::Bytes && self.takes_bytes(),
         };
-        Ok(column.filter(|column| column.iter().all(|chunk| is_taken(chunk.kind(false)))))
+        Ok(column.filter(|column| column.iter().all(is_taken)))
     }
 
     /// Looks up keys that are Python objects.
@@ -343,7 +382,8 @@ impl StoredFilter {
         keys: &Bound<'_, PyAny>,
         lookups: &mut Lookups<'_>,
     ) -> PyResult<Answers> {
-        let (mut objects, mut taken) = (Objects::new(&listed(keys)?)?, KeyBatch::default());
+        let (mut objects, mut taken) =
+            (Objects::new(&listed(keys, self.values)?)?, KeyBatch::default());
         let (mut answers, integers) = (Answers::default(), self.integers());
         loop {
             // Ctrl-C can end a long batch.
@@ -360,7 +400,7 @@ impl StoredFilter {
                 slices[kept] = match (objects::fast(object.as_borrowed()), integers) {
                     (Some(Part::Bytes(bytes)), _) if self.takes_bytes() => bytes,
                     (Some(Part::Number(number)), Some((values, width)))
-                        if encoded(number, values, true).is_some() =>
+                        if encoded((number as i64).into(), values).is_some() =>
                     {
                         *room = number.to_le_bytes();
                         &room[..width]
@@ -402,16 +442,17 @@ impl StoredFilter {
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        refuse_one_key(keys)?;
+        refuse_no_batch(keys)?;
         let mut lookups = self.lookups()?;
         let answers = match self.column(keys)? {
             Some(column) => {
                 let len = batch::rows(&column);
+                let is_signed = column.first().and_then(Column::is_signed) != Some(false);
                 let mut answers = Answers::default();
                 Rows::new(&[column], false, None, 0..len).run_detached(
                     py,
                     &mut answers,
-                    |keys, rows, words| lookups.look_up(keys, rows, words),
+                    |keys, rows, words| lookups.look_up(keys, is_signed, rows, words),
                 )?;
                 answers
             }
@@ -523,10 +564,10 @@ pub(crate) fn open(
 /// or its text for UUIDs; str and bytes; and str for all of these types. An int for a date or a
 /// time is the number stored in the column. A value that the column cannot hold exactly raises
 /// ValueError, and so does None, because filters hold no NULL. A returned row group may still lack
-/// the value.
+/// the value. An iterator raises TypeError, because it would be empty for the next file.
 ///
-/// If the file does not have the column, all row groups are returned with a `UserWarning`. A row
-/// group with a damaged filter is returned with a warning.
+/// If the file does not have the column, or has it twice or with several types, all row groups are
+/// returned with a `UserWarning`. A row group with a damaged filter is returned with a warning.
 #[pyfunction]
 #[pyo3(signature = (path, column, values))]
 pub(crate) fn parquet_row_groups(
@@ -535,6 +576,12 @@ pub(crate) fn parquet_row_groups(
     column: &str,
     values: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<usize>> {
+    refuse_no_batch(values)?;
+    if values.try_iter().is_ok_and(|iterator| iterator.is(values)) {
+        return Err(PyTypeError::new_err(
+            "the values are an iterator, which the next file would find empty: give a list",
+        ));
+    }
     let map = map(&path)?;
     let format = recognised(&path, &map)?;
     let file = opened(&path, format, None, map)?;
@@ -550,8 +597,16 @@ pub(crate) fn parquet_row_groups(
         }
         return Ok((0..row_groups).collect());
     }
-    let filters = file.column(column, &[]);
-    let filters = filters.map_err(|error| format_error(&path, text(&error.message())))?;
+    let filters = match file.column(column, &[]) {
+        Ok(filters) => filters,
+        // Among many files, this one must be read.
+        Err(error) if format == Format::PARQUET => {
+            let problem = text(&error.message());
+            warn(&format_args!("{problem} (all row groups must be read)"))?;
+            return Ok((0..file.row_groups()).collect());
+        }
+        Err(error) => return Err(format_error(&path, text(&error.message()))),
+    };
     for group in filters.row_groups() {
         if let Err(error) = &group.filter {
             warn(&format_args!("column {column:?}, row group {}: {error}", group.row_group))?;

@@ -6,12 +6,14 @@ import datetime
 import decimal
 import subprocess
 import sys
+import types
 import uuid
 import weakref
 
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -261,3 +263,152 @@ def test_weak_references():
         assert reference() is filter
         del filter
         assert reference() is None
+
+
+NANOSECONDS = 1_700_000_000_123_456_789
+
+
+@pytest.mark.parametrize("type", ["timestamp", "instant", "time"])
+def test_nanoseconds_of_columns_and_scalars_are_kept(type, tmp_path):
+    count = NANOSECONDS % 86_400_000_000_000 if type == "time" else NANOSECONDS
+    kinds = {"timestamp": (pa.timestamp("ns"), pl.Datetime("ns")),
+             "instant": (pa.timestamp("ns", "UTC"), pl.Datetime("ns", "UTC")),
+             "time": (pa.time64("ns"), pl.Time)}
+    arrow, polars = kinds[type]
+    stored = pa.array([count], arrow)
+    micros = pa.timestamp("us", "UTC") if type == "instant" else pa.timestamp("us")
+    exact, cut = tmp_path / "ns.parquet", tmp_path / "us.parquet"
+    write(exact, stored)
+    write(cut, stored.cast(pa.time64("us") if type == "time" else micros, safe=False))
+    given = [stored, pa.chunked_array([stored]), pl.Series([count]).cast(polars),
+             pd.Series(pd.arrays.ArrowExtensionArray(stored)), [stored[0]], list(stored),
+             pd.Series(pd.arrays.ArrowExtensionArray(stored)).astype("category"),
+             stored.dictionary_encode()]
+    if type != "time":
+        given += [pd.Series([pd.Timestamp(count, tz="UTC" if type == "instant" else None)])]
+    filter = blocked_bloom.open(exact, column="c")
+    for values in given:
+        assert parquet_row_groups(exact, "c", values) == [0], values
+        assert list(map(str, filter.contains(values))) == ["True"], values
+        with pytest.raises(ValueError, match="more than 6 digits"):
+            parquet_row_groups(cut, "c", values)
+    assert stored[0] in filter and filter.contains(stored).to_pylist() == [True]
+    nulls = pa.concat_arrays([stored, pa.nulls(1, arrow), pa.array([count + 1], arrow)])
+    assert filter.contains(nulls).to_pylist() == [True, None, False]
+    # Times are no keys of other columns.
+    write(cut, pa.array(["a"]))
+    with pytest.raises(TypeError):
+        parquet_row_groups(cut, "c", stored)
+
+
+def test_numbers_of_columns_keep_their_sign(tmp_path):
+    path = tmp_path / "t.parquet"
+    for stored, right, wrong in (
+        (pa.array([-7]), np.array([-7]), np.array([2**64 - 7], np.uint64)),
+        (pa.array([2**64 - 7], pa.uint64()), np.array([2**64 - 7], np.uint64), np.array([-7])),
+        (pa.array([2**32 - 7], pa.uint32()), np.array([2**32 - 7]), np.array([-7], np.int32)),
+    ):
+        write(path, stored)
+        filter = blocked_bloom.open(path, column="c")
+        for make in (np.array, pa.array, pl.Series, lambda a: pa.array(a).dictionary_encode()):
+            assert list(map(str, filter.contains(make(right)))) == ["True"]
+            with pytest.raises(ValueError, match=f"key 0: found '{wrong[0]}'"):
+                filter.contains(make(wrong))
+        with pytest.raises(ValueError, match=f"found '{wrong[0]}'"):
+            parquet_row_groups(path, "c", wrong)
+
+
+@pytest.mark.parametrize("make", [np.array, pa.array, pl.Series, pd.Series, list])
+def test_booleans_are_no_integers(make, tmp_path):
+    path = tmp_path / "t.parquet"
+    write(path, pa.array([0, 1]))
+    filter = blocked_bloom.open(path, column="c")
+    for look_up in (filter.contains, lambda keys: parquet_row_groups(path, "c", keys)):
+        with pytest.raises(ValueError, match="found 'true', expected a whole number"):
+            look_up(make([True, False]))
+
+
+def test_tables_mappings_and_iterators_are_no_values(tmp_path):
+    path, other = tmp_path / "t.parquet", tmp_path / "other.parquet"
+    write(path, pa.array(["c", "a"]))
+    pq.write_table(pa.table({"d": [1]}), other)
+    filter = blocked_bloom.open(path, column="c")
+    for table in (pd.DataFrame({"c": [1]}), pl.DataFrame({"c": [1]}), pa.table({"c": [1]}),
+                  {"c": 1}, types.MappingProxyType({"c": 1})):
+        for look_up in (filter.contains, lambda keys: parquet_row_groups(path, "c", keys)):
+            with pytest.raises(TypeError, match="is not a list of keys: give a column"):
+                look_up(table)
+    for iterator in (iter(["a"]), (key for key in ["a"]), map(str, ["a"])):
+        for file in (path, other):
+            with pytest.raises(TypeError, match="iterator.*give a list"):
+                parquet_row_groups(file, "c", iterator)
+        assert list(filter.contains(iterator)) == [True]
+    assert parquet_row_groups(path, "c", {"a"}) == parquet_row_groups(path, "c", ["a"]) == [0]
+
+
+def test_bytes_of_integers_are_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    for type in (pa.int32(), pa.int64(), pa.uint8(), pa.int16()):
+        write(path, pa.array([7], type))
+        for key in (b"\x80", (7).to_bytes(4, "little") + b"\xff", bytes(3) + b"\x99"):
+            with pytest.raises(TypeError, match="give an int"):
+                parquet_row_groups(path, "c", [key])
+
+
+def test_one_row_of_an_array_is_not_a_column():
+    seen = BloomFilter(100, 1e-6)
+    for make in (lambda: np.zeros((1, 3), int), lambda: np.array([["a", "b"]]),
+                 lambda: np.zeros((2, 3), int)):
+        with pytest.raises(TypeError, match="array of several dimensions.*give a copy"):
+            seen.update(list(make())[:1])
+    with pytest.raises(TypeError, match="array of several dimensions"):
+        seen.update([np.array([[1, 2], [3, 4]])[:, 0]])
+    assert len(seen) == 0
+    seen.update([np.arange(10)[2:4]])
+    seen.update([np.array([[1, 2], [3, 4]])[:, 1].copy()])
+    assert (2,) in seen and (4,) in seen
+
+
+COLUMNS_WITHOUT_PYARROW = """
+import sys
+sys.modules["pyarrow"] = None
+import pandas as pd
+from blocked_bloom import BloomFilter
+frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]})
+seen = BloomFilter(100, 1e-6)
+seen.update([frame["a"], frame["b"]])
+seen.update([frame["a"]])
+assert (1, 3) in seen and (2, 4) in seen and (1,) in seen and (1, 2) not in seen
+"""
+
+
+def test_columns_of_a_frame_without_pyarrow():
+    subprocess.run([sys.executable, "-c", COLUMNS_WITHOUT_PYARROW], check=True)
+
+
+def test_years_and_days_without_hyphens_are_no_stored_numbers(tmp_path):
+    path = tmp_path / "t.parquet"
+    first = datetime.date(2020, 1, 1)
+    for type in (pa.date32(), pa.timestamp("us")):
+        write(path, pa.array([first]).cast(type))
+        for key in (np.datetime64("2020", "Y"), np.datetime64("2020-01", "M"),
+                    np.datetime64("2020-01-01", "D")):
+            assert parquet_row_groups(path, "c", [key]) == [0], key
+            assert parquet_row_groups(path, "c", np.array([key])) == [0], key
+        for key in ("2020", "20200101"):
+            with pytest.raises(ValueError, match=rf"2026-01-31, or \+{key} if this is the stored"):
+                parquet_row_groups(path, "c", [key])
+    wednesday = datetime.date(2020, 1, 2)
+    write(path, pa.array([wednesday, datetime.date(1975, 7, 14)]))
+    # The stored number of a day.
+    for key in (np.datetime64(wednesday, "W"), 2020, "+2020", np.int64(2020), 18_263):
+        assert parquet_row_groups(path, "c", [key]) == [0], key
+    assert parquet_row_groups(path, "c", [20_200_101]) == []
+
+
+def test_a_file_that_cannot_be_searched_must_be_read(tmp_path):
+    path = tmp_path / "t.parquet"
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["c", "c"])
+    pq.write_table(twice, path)
+    with pytest.warns(UserWarning, match='more than one column "c".*all row groups must be read'):
+        assert parquet_row_groups(path, "c", [1]) == [0]

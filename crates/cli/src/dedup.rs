@@ -42,7 +42,8 @@ const WRITTEN: usize = 256 << 10;
 /// to 50%; a higher rate is an error unless --overfull is given.
 ///
 /// A line is its bytes without the line feed, which the last line of a file need not have; it is
-/// printed with one. A carriage return is part of the line, and NUL bytes are.
+/// printed with one. A carriage return is part of the line. NUL bytes are part of it only
+/// with --raw.
 ///
 /// Exit status: 0, or 2 after an error; then --state is as it was before.
 #[derive(clap::Args)]

@@ -52,22 +52,42 @@ pub(crate) fn nul_in_line(items: &str) -> String {
 
 /// The problem with a file of keys that should end with NUL bytes: how many keys it has, how many
 /// of these have one byte at most, their line feeds, and whether the last one ends with a NUL.
-pub(crate) fn null_list_problem(
+fn null_list_problem(
     keys: usize,
     short: usize,
     line_feeds: usize,
     is_terminated: bool,
 ) -> Option<String> {
-    if keys == 1 && line_feeds > 1 && !is_terminated {
+    if keys == 1 && line_feeds > 0 && !is_terminated {
         return Some(format!(
-            "no NUL byte and {line_feeds} line feeds: leave out --null, or give --raw if all of it \
-             is one key"
+            "no NUL byte and {line_feeds} line feed{}: leave out --null, or give --raw if all of \
+             it is one key",
+            if line_feeds == 1 { "" } else { "s" }
         ));
     }
-    (keys > 3 && short == keys && line_feeds > 0).then(|| {
+    // A few keys of UTF-16 are longer: characters without a NUL byte.
+    (keys > 3 && short >= keys - keys / 4 && line_feeds > 0).then(|| {
         "looks like UTF-16 text: give `iconv -f UTF-16LE -t UTF-8` (or UTF-16BE) of it without \
          --null, or --raw if each key is a byte"
             .to_owned()
+    })
+}
+
+/// The same for a piece of a file, or for all of it if `is_whole`.
+pub(crate) fn null_piece_problem(piece: &[u8], is_whole: bool) -> Option<String> {
+    let keys = piece.strip_suffix(b"\0").unwrap_or(piece).split(|&byte| byte == 0);
+    let short = keys.clone().filter(|key| key.len() < 2).count();
+    null_list_problem(keys.count(), short, memchr_iter(b'\n', piece).count(), !is_whole)
+}
+
+/// The problem with the only line of a file: carriage returns that may end keys.
+pub(crate) fn one_line_problem(line: &[u8]) -> Option<String> {
+    let returns = memchr_iter(b'\r', line.strip_suffix(b"\r").unwrap_or(line)).count();
+    (returns > 0).then(|| {
+        format!(
+            "one line with {returns} carriage returns in it: if these end lines, give \
+             `tr '\\r' '\\n'` of the file, or --raw if they are part of the line"
+        )
     })
 }
 
@@ -106,7 +126,7 @@ impl KeyFormat {
         KeyFormat { encoding, ..self }
     }
 
-    fn encoding(self) -> KeyEncoding {
+    pub(crate) fn encoding(self) -> KeyEncoding {
         if self.hex { KeyEncoding::Hex } else { self.encoding }
     }
 
@@ -266,6 +286,8 @@ pub(crate) struct KeyReader<'o> {
     line_feeds: usize,
     short_keys: u64,
     is_terminated: bool,
+    /// The problem with the first line if it is the only one.
+    alone: Option<String>,
     /// Warnings about keys that were read.
     doubts: Vec<String>,
     /// Takes the bytes of every key as they were read, with the terminator.
@@ -298,6 +320,7 @@ impl<'o> KeyReader<'o> {
             line_feeds: 0,
             short_keys: 0,
             is_terminated: true,
+            alone: None,
             doubts: Vec::new(),
             observe: None,
         };
@@ -354,12 +377,16 @@ impl<'o> KeyReader<'o> {
         }
     }
 
-    /// An error if a file of keys that end with NUL bytes is one of lines, or of UTF-16.
+    /// An error if a file of keys that end with NUL bytes is one of lines, or of UTF-16, or if
+    /// carriage returns end its lines.
     fn check_end(&self) -> Result<(), Failure> {
         let KeyReader { keys, line_feeds, short_keys, format, .. } = self;
         let (keys, short) = (*keys as usize, *short_keys as usize);
-        let problem = null_list_problem(keys, short, *line_feeds, self.is_terminated);
-        match problem.filter(|_| format.null && !format.raw) {
+        let problem = match format.null {
+            true => null_list_problem(keys, short, *line_feeds, self.is_terminated),
+            false => self.alone.clone().filter(|_| keys == 1),
+        };
+        match problem.filter(|_| !format.raw) {
             Some(problem) => Err(Failure::for_file(&self.name, problem)),
             None => Ok(()),
         }
@@ -419,6 +446,8 @@ impl<'o> KeyReader<'o> {
                 }
             }
             check_start(&self.name, &key.text, null, "keys")?;
+            let problem = null_piece_problem(self.input.buffer(), false).filter(|_| null);
+            problem.map_or(Ok(()), |problem| Err(Failure::for_file(&self.name, problem)))?;
         }
         self.is_terminated = key.text.last() == Some(&terminator);
         if self.is_terminated {
@@ -430,11 +459,13 @@ impl<'o> KeyReader<'o> {
         if null {
             self.line_feeds += memchr_iter(b'\n', &key.text).count();
             self.short_keys += u64::from(key.text.len() < 2);
-            if !self.is_terminated {
-                self.check_end()?;
-            }
         } else if !raw && memchr(0, &key.text).is_some() {
             return Err(self.bad_last_key(nul_in_line("keys")));
+        } else if self.keys == 1 {
+            self.alone = one_line_problem(&key.text);
+        }
+        if !self.is_terminated {
+            self.check_end()?;
         }
         self.returns += u64::from(key.text.last() == Some(&b'\r'));
         let encoding = self.format.encoding();

@@ -33,7 +33,7 @@ pub(crate) struct LookupArgs {
     /// Type of the values, if they were not hashed as text. For this project's filters: int8,
     /// int16, int32 or int64 (the little-endian bytes of an integer; Python hashes all integers as
     /// int64), int8-be to int64-be (big-endian), or uuid. For a Parquet filter alone, the physical
-    /// type of its column: int32, int64, int96 (with --hex), float, double, byte-array,
+    /// type of its column: int32, int64, int96 (by --hex, or a time in UTC), float, double, byte-array,
     /// fixed-len-byte-array or uuid. For a Spark filter, int32 or int64. With another type than
     /// was hashed, values are absent whatever the filter holds
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
@@ -50,9 +50,13 @@ impl LookupArgs {
         options.prefix = self.prefix.clone();
         options.column = self.column.clone();
         options.row_groups = self.row_groups.clone();
-        options.encoded = self.key_format.is_hex();
         let (physical, key_format) = typed(self.value_type, self.key_format, format.name())?;
         options.value_type = physical;
+        // The keys of a column of UUIDs are its bytes.
+        options.encoded = match key_format.encoding() {
+            KeyEncoding::Uuid => physical.is_some(),
+            encoding => encoding == KeyEncoding::Hex,
+        };
         Ok((options, key_format))
     }
 }

@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut batch: Vec<Key> = Vec::new();
     batch.resize_with(BATCH, Key::default);
-    let (mut selected, mut before) = (0_u64, 0_u64);
+    let (mut selected, mut before, mut found) = (0_u64, 0_u64, 0);
     loop {
         let (mut len, mut failure) = fill(&mut reader, &mut batch);
         // Keys before a bad one are answered.
@@ -141,12 +141,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 shown.push(option);
             }
         }
-        if may_be_typed {
-            // Of the first batch alone; any key that is found is proof that they are text.
-            may_be_typed = hits.count_hits() == 0;
-            if may_be_typed && typed.is_none() {
-                typed = encoding_hint(&lookup, keys).ok().flatten().map(|hint| (hint, len));
-            }
+        found += hits.count_hits();
+        if std::mem::take(&mut may_be_typed) {
+            // Of the first batch alone.
+            typed = encoding_hint(&lookup, keys).ok().flatten().map(|hint| (hint, len, found));
         }
         let mut indices = (0..len).filter(|&i| hits.get(i) == Some(!args.absent));
         if args.count {
@@ -181,10 +179,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     reader.warn_of_doubtful_keys();
-    if let Some(((found, name), of)) = typed.filter(|_| may_be_typed) {
+    // Later keys that are found as text may be more than chance.
+    if let Some(((typed, name), of, by_text)) = typed.filter(|_| 2 * found as u64 <= before) {
+        let few = if by_text == 0 { "no key is".to_owned() } else { format!("{by_text} are") };
         warn(format!(
-            "{}: no key is found as text, and {found} of the first {of} as {name}: give --type \
-             {name} if the filter was built from such values",
+            "{}: {few} found as text, and {typed} of the first {of} as {name}: give --type {name} \
+             if the filter was built from such values",
             stored.name
         ));
     }

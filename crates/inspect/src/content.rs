@@ -56,7 +56,7 @@ const SECOND_BYTES: &[(&[u8], &[&[u8]])] = &[
     (b"BZh", &[b"1AY&SY", b"\x17\x72\x45\x38\x50\x90"]),
     (b"PAR1", &[b"\x15"]),
     (b"PARE", &[b"\x15", b"\x18", b"\x1c", b"\x2c"]),
-    (b"ORC", &[b"\x08", b"\x0a", b"\x12", b"\x1a"]),
+    (b"ORC", &[b"\x08", b"\x12", b"\x1a"]),
     (b"REDIS0", &[b"0"]),
     (b"GIF8", &[b"7a", b"9a"]),
 ];

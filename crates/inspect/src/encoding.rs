@@ -7,6 +7,7 @@ use blocked_bloom::Bitmask;
 use crate::error::BadKey;
 use crate::message::Message;
 use crate::opened::Lookup;
+use crate::typed::uuid;
 
 /// How the text of a key is converted to bytes, for filters that hash bytes.
 ///
@@ -30,14 +31,16 @@ pub enum KeyEncoding {
     Integer {
         /// Bytes per key.
         bytes: usize,
+        /// Whether negative numbers are refused.
+        is_unsigned: bool,
         /// Whether the most significant byte is first.
         is_big_endian: bool,
     },
-    /// A UUID in hex digits, with or without hyphens: its 16 bytes.
+    /// A UUID in hex digits, with or without hyphens, braces and `urn:uuid:`: its 16 bytes.
     Uuid,
 }
 
-/// The names that [`KeyEncoding`] parses; `uint64` is another name for `int64`, and so on.
+/// The names that [`KeyEncoding`] parses. Those of integers with a `u` in front are unsigned.
 const NAMES: [(&str, KeyEncoding); 12] = [
     ("text", KeyEncoding::Text),
     ("byte-array", KeyEncoding::Text),
@@ -54,7 +57,7 @@ const NAMES: [(&str, KeyEncoding); 12] = [
 ];
 
 const fn integer(bytes: usize, is_big_endian: bool) -> KeyEncoding {
-    KeyEncoding::Integer { bytes, is_big_endian }
+    KeyEncoding::Integer { bytes, is_unsigned: false, is_big_endian }
 }
 
 impl FromStr for KeyEncoding {
@@ -62,10 +65,16 @@ impl FromStr for KeyEncoding {
 
     fn from_str(text: &str) -> Result<Self, Message> {
         let name = text.to_ascii_lowercase().replace('_', "-");
-        let name = if name.starts_with("uint") { &name[1..] } else { &name };
-        let found = NAMES.iter().find(|known| known.0 == name);
-        found.map(|known| known.1).ok_or_else(|| {
+        let signed = name.strip_prefix('u').filter(|rest| rest.starts_with("int"));
+        let found = NAMES.into_iter().find(|known| known.0 == signed.unwrap_or(&name));
+        let (_, found) = found.ok_or_else(|| {
             Message::new(format_args!("unknown key type {text:?} (supported: {})", Self::names()))
+        })?;
+        Ok(match found {
+            KeyEncoding::Integer { bytes, is_big_endian, .. } => {
+                KeyEncoding::Integer { bytes, is_unsigned: signed.is_some(), is_big_endian }
+            }
+            other => other,
         })
     }
 }
@@ -91,18 +100,17 @@ impl KeyEncoding {
             KeyEncoding::Text => key.extend_from_slice(text),
             KeyEncoding::Hex => decode_hex(text, key).map_err(Message::new)?,
             KeyEncoding::Uuid => {
-                let digits = text.trim_ascii().iter().copied().filter(|&byte| byte != b'-');
-                let digits: Vec<u8> = digits.collect();
-                if digits.len() != 32 || decode_hex(&digits, key).is_err() {
-                    return Err(expected(text, "a UUID of 32 hex digits".to_owned()));
-                }
+                let digits = str::from_utf8(text).ok().and_then(|text| uuid(text.trim()));
+                *key =
+                    digits.ok_or_else(|| expected(text, "a UUID of 32 hex digits".to_owned()))?;
             }
-            KeyEncoding::Integer { bytes, is_big_endian } => {
+            KeyEncoding::Integer { bytes, is_unsigned, is_big_endian } => {
                 let bits = 8 * bytes;
                 let number = str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
-                let range = -(1_i128 << (bits - 1))..1 << bits;
+                let range = if is_unsigned { 0 } else { -(1_i128 << (bits - 1)) }..1 << bits;
                 let Some(number) = number.filter(|number| range.contains(number)) else {
-                    return Err(expected(text, format!("a whole number of {bits} bits")));
+                    let sign = if is_unsigned { " without a sign" } else { "" };
+                    return Err(expected(text, format!("a whole number of {bits} bits{sign}")));
                 };
                 match is_big_endian {
                     true => key.extend_from_slice(&number.to_be_bytes()[16 - bytes..]),
@@ -135,8 +143,9 @@ fn decode_hex(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the number of keys found with the best other encoding, and its name. Tries other
-/// encodings only if no key is found as text and all keys are integers or all are UUIDs.
+/// Returns the number of keys found with the best other encoding, and its name, if it finds at
+/// least half of the keys and twice as many as text does: a filter finds some keys by chance. Tries
+/// other encodings only if all keys are integers or all are UUIDs.
 ///
 /// # Errors
 ///
@@ -160,9 +169,7 @@ pub fn encoding_hint<K: AsRef<[u8]>>(
 ) -> Result<Option<(usize, &'static str)>, BadKey> {
     let mut hits = Bitmask::new();
     lookup.contains_batch(texts, &mut hits)?;
-    if texts.is_empty() || hits.count_hits() > 0 {
-        return Ok(None);
-    }
+    let by_text = hits.count_hits();
     let mut best = (0, "");
     for (name, encoding) in NAMES.into_iter().filter(|known| is_value(known.1)) {
         let encode = |text: &K| {
@@ -176,7 +183,7 @@ pub fn encoding_hint<K: AsRef<[u8]>>(
             }
         }
     }
-    Ok((best.0 > 0).then_some(best))
+    Ok((best.0 > 0 && best.0 >= texts.len().div_ceil(2).max(2 * by_text)).then_some(best))
 }
 
 fn is_value(encoding: KeyEncoding) -> bool {

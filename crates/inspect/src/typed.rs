@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
+use std::ops::RangeInclusive;
 
 use blocked_bloom_formats::parquet::{Column, LogicalType, ParquetError, PhysicalType};
 use blocked_bloom_split::hash_value;
@@ -144,21 +145,28 @@ impl ColumnType {
         matches!(self.logical_type, Some(LogicalType::Interval | LogicalType::Unknown))
     }
 
-    /// Returns the smallest and the largest integer that the column can hold.
-    fn integers(&self) -> (i128, i128) {
+    /// Returns the integers that a column of [integers](Self::integer_bytes) can hold. Without a
+    /// logical type, they may be signed or unsigned.
+    ///
+    /// ```
+    /// use blocked_bloom_inspect::{ColumnType, PhysicalType};
+    /// let column = ColumnType::from(PhysicalType::Int32);
+    /// assert_eq!(column.integers(), -(1 << 31)..=(1 << 32) - 1);
+    /// ```
+    pub fn integers(&self) -> RangeInclusive<i128> {
         let width = if self.physical_type == PhysicalType::Int32 { 32 } else { 64 };
         match self.logical_type {
-            None => (-1 << (width - 1), (1 << width) - 1),
-            Some(LogicalType::Integer { bits, is_signed: false }) => (0, (1 << bits) - 1),
-            Some(LogicalType::Integer { bits, .. }) => (-1 << (bits - 1), (1 << (bits - 1)) - 1),
-            Some(_) => (-1 << (width - 1), (1 << (width - 1)) - 1),
+            None => -1 << (width - 1)..=(1 << width) - 1,
+            Some(LogicalType::Integer { bits, is_signed: false }) => 0..=(1 << bits) - 1,
+            Some(LogicalType::Integer { bits, .. }) => -1 << (bits - 1)..=(1 << (bits - 1)) - 1,
+            Some(_) => -1 << (width - 1)..=(1 << (width - 1)) - 1,
         }
     }
 
     /// Returns the stored bytes of the value that a key stands for. Keys are plain-encoded bytes if
     /// `is_encoded`, otherwise text: decimal numbers, dates and times as in ISO 8601, UUIDs in
     /// hexadecimal digits, and strings unchanged. A whole number for a column of dates or times is
-    /// the stored number.
+    /// the stored number; for dates, `2026` and `20260131` need a sign, because they may be dates.
     ///
     /// # Errors
     ///
@@ -202,8 +210,20 @@ impl ColumnType {
         let by_bytes = |expected: &str, after: &str| {
             Message::naming(found() + expected, LookupOption::Encoded, after)
         };
-        // A whole number for a date or a time is the stored number.
+        // A whole number for a date or a time is the stored number, unless it may be a year or a
+        // date without hyphens.
+        let is_date = |text: &str| match (text.len(), text.is_ascii()) {
+            (4, true) => date(&format!("{text}-01-01")).is_ok(),
+            (8, true) => date(&format!("{}-{}-{}", &text[..4], &text[4..6], &text[6..])).is_ok(),
+            _ => false,
+        };
         let moment = |count: Result<i128, String>| {
+            if !matches!(self.logical_type, Some(L::Time(_))) && is_date(text) {
+                return Err(refused(format!(
+                    "it may be a year or a date: give a date such as 2026-01-31, or +{text} if \
+                     this is the stored number"
+                )));
+            }
             let count = text.parse().or(count).map_err(refused)?;
             self.integer(count).ok_or_else(|| refused("out of range".to_owned()))
         };
@@ -232,14 +252,15 @@ impl ColumnType {
                     let value = digits.iter().fold(0, |all, &digit| 10 * all + i128::from(digit));
                     self.integer(if is_negative { -value } else { value })
                 });
-                value.ok_or_else(|| match (self.logical_type, self.integers()) {
-                    (Some(_), (low, high)) => {
+                value.ok_or_else(|| match self.logical_type {
+                    Some(_) => {
+                        let (low, high) = self.integers().into_inner();
                         Message::new(format!("{}a whole number from {low} to {high}", found()))
                     }
-                    (None, _) if self.physical_type == P::Int32 => {
+                    None if self.physical_type == P::Int32 => {
                         Message::new(found() + "a whole number of 32 bits")
                     }
-                    (None, _) => Message::new(found() + "a whole number of 64 bits"),
+                    None => Message::new(found() + "a whole number of 64 bits"),
                 })
             }
             (Some(L::Float16), _) | (_, P::Float | P::Double) => {
@@ -268,12 +289,11 @@ impl ColumnType {
 
     /// Encodes an integer; `None` if the column cannot hold it.
     fn integer(&self, value: i128) -> Option<Encoded<'static>> {
-        let (low, high) = self.integers();
         let bytes = match self.physical_type {
             PhysicalType::Int32 => (value as i32).to_le_bytes().to_vec(),
             _ => (value as i64).to_le_bytes().to_vec(),
         };
-        (low..=high).contains(&value).then(|| bytes.into())
+        self.integers().contains(&value).then(|| bytes.into())
     }
 
     /// Encodes a decimal. Writers should use the fewest bytes for a column of variable length, and
@@ -344,7 +364,7 @@ impl From<Vec<u8>> for Encoded<'_> {
 }
 
 /// Parses a UUID in hexadecimal digits, with or without hyphens, braces and `urn:uuid:`.
-fn uuid(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn uuid(text: &str) -> Option<Vec<u8>> {
     let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
     let text = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
     let groups: Vec<usize> = text.split('-').map(str::len).collect();

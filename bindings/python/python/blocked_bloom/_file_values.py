@@ -293,3 +293,43 @@ def _kind_of_time(data_type: Any) -> str:
     if types.is_time(data_type):
         return "time"
     return "duration" if types.is_duration(data_type) else str(data_type)
+
+
+def time_texts(keys: Any) -> Any:
+    """Times of Arrow and Polars as text with all of their digits, None for NULL. Their Python
+    values have no nanoseconds. Returns other keys as a list or unchanged."""
+    if type(keys).__module__.startswith("polars"):
+        kind, dtype = str(getattr(keys, "dtype", "")), getattr(keys, "dtype", None)
+        if not kind.startswith(("Datetime", "Time")):
+            return keys
+        counts = keys.to_physical().to_list()
+        unit, zone = getattr(dtype, "time_unit", "ns"), getattr(dtype, "time_zone", None)
+        is_clock = kind == "Time"
+    elif hasattr(keys, "__arrow_c_array__") or hasattr(keys, "__arrow_c_stream__") or (
+        type(keys).__module__.startswith("pyarrow") and hasattr(keys, "as_py")
+    ):
+        import pyarrow as pa
+        import pyarrow.types as types
+
+        if isinstance(keys, pa.Scalar):
+            keys = pa.repeat(keys, 1)
+        elif not isinstance(keys, (pa.Array, pa.ChunkedArray)):
+            has_stream = hasattr(keys, "__arrow_c_stream__")
+            keys = pa.chunked_array(keys) if has_stream else pa.array(keys)
+        if types.is_dictionary(keys.type):
+            keys = keys.cast(keys.type.value_type)
+        is_clock = types.is_time(keys.type)
+        if not is_clock and not types.is_timestamp(keys.type):
+            return keys.to_pylist()
+        unit, zone = keys.type.unit, getattr(keys.type, "tz", None)
+        counts = keys.cast(f"int{keys.type.bit_width}").to_pylist()
+    else:
+        return keys
+
+    def text(count: Any) -> str | None:
+        if count is None:
+            return None
+        found = str(np.datetime64(count, unit))
+        return found.partition("T")[2] if is_clock else found + ("Z" if zone else "")
+
+    return [text(count) for count in counts]

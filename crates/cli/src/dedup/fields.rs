@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memchr2};
 
 /// A field of a line that ends at delimiters; `None` if the line does not have it.
 pub(super) fn field(line: &[u8], number: u32, delimiter: u8) -> Option<&[u8]> {
@@ -17,15 +17,21 @@ pub(super) fn field(line: &[u8], number: u32, delimiter: u8) -> Option<&[u8]> {
 /// The problem with the quotes of a line that is divided at every delimiter: one of its fields up
 /// to this one is quoted, or a quoted field goes on in the next line.
 pub(super) fn quote_problem(line: &[u8], number: u32, delimiter: u8) -> Option<String> {
-    memchr(b'"', line)?;
+    memchr2(b'"', b'\'', line)?;
     let mut fields = (1..).zip(line.split(|&byte| byte == delimiter));
-    let (found, field) = fields.find(|(_, field)| field.trim_ascii_start().starts_with(b"\""))?;
+    let is_cut = |&(at, field): &(u32, &[u8])| match field.trim_ascii() {
+        [b'"', ..] => true,
+        // A quoted field that ends at a delimiter.
+        [b'\'', rest @ ..] => at <= number && rest.last() != Some(&b'\''),
+        _ => false,
+    };
+    let (found, field) = fields.find(is_cut)?;
     let is_open = memchr_iter(b'"', line).count() % 2 == 1;
     (found <= number || is_open).then(|| {
         let start = String::from_utf8_lossy(&field[..field.len().min(20)]).into_owned();
         format!(
-            "field {found} begins with a quote ({start}): give --csv if quotes enclose fields, or \
-             --raw to take them as they are"
+            "field {found} begins with a quote ({start}): give --csv if quotes enclose fields (double \
+             ones), or --raw to take them as they are"
         )
     })
 }
@@ -138,6 +144,8 @@ mod tests {
     fn quotes_that_matter_are_a_problem() {
         let problem = |line: &str, number| quote_problem(line.as_bytes(), number, b',').is_some();
         assert!(problem("1,\"Smith, John\"", 2) && problem("\"Smith, John\",1", 2));
+        assert!(problem("1,'Smith, John'", 2) && problem("'Smith, John',1", 2));
+        assert!(!problem("1,'Smith'", 2) && !problem("1,2,'s", 2) && problem("'", 1));
         assert!(problem("1, \"Smith, John\"", 2) && problem("1,2,\"two", 1));
         assert!(!problem("1,2,\"Smith, John\"", 1) && problem("1,5\" pipe,\"", 5));
         assert!(!problem("1,5\" pipe", 2));

@@ -10,7 +10,9 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::Args;
 use crate::failure::Failure;
-use crate::keys::{self, BYTE_ORDER_MARK, check_start, nul_in_line, null_list_problem};
+use crate::keys::{
+    self, BYTE_ORDER_MARK, check_start, nul_in_line, null_piece_problem, one_line_problem,
+};
 use crate::output::STDIO;
 use crate::stored::stdin;
 use crate::terminal::{printable, progress_bar, stream_progress};
@@ -150,15 +152,15 @@ impl<'a> Input<'a> {
     fn check_start(&self) -> Result<usize, Failure> {
         let (piece, is_null) = (&self.buffer[..self.given], self.terminator == 0);
         check_start(&self.name, piece, is_null, "lines")?;
-        if is_null {
-            let lines = piece.strip_suffix(b"\0").unwrap_or(piece).split(|&byte| byte == 0);
-            let short = lines.clone().filter(|line| line.len() < 2).count();
-            let feeds = memchr_iter(b'\n', piece).count();
-            let is_whole = self.file.is_none();
-            let problem = null_list_problem(lines.count(), short, feeds, !is_whole);
-            if let Some(problem) = problem {
-                return Err(Failure::for_file(&self.name, problem));
-            }
+        let is_whole = self.file.is_none();
+        let line = piece.strip_suffix(b"\n").unwrap_or(piece);
+        let problem = if is_null {
+            null_piece_problem(piece, is_whole)
+        } else {
+            one_line_problem(line).filter(|_| is_whole && memchr(b'\n', line).is_none())
+        };
+        if let Some(problem) = problem {
+            return Err(Failure::for_file(&self.name, problem));
         }
         Ok(if piece.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 })
     }
@@ -201,6 +203,7 @@ impl<'a> Input<'a> {
     pub(super) fn line_too_long(&self, before: u64, found: usize) -> Failure {
         let limit = self.max_line_bytes;
         let (end, other) = match self.terminator {
+            _ if self.unit == "record" => ("end of the record", "close its quote, or give"),
             0 => ("NUL", "leave out --null if line feeds end the lines, or give"),
             _ => ("end of the line", "give --null if NUL bytes end the lines, or"),
         };

@@ -113,7 +113,8 @@ pub(crate) fn unindexed(
     };
     let state = layout.text_state(&load(at.start, at.end - at.start)?);
     let state = state.map_err(|error| Failure::for_file(&keys::name(index), error))?;
-    if metadata.len() == state.bytes && modified == state.modified {
+    // Time 0 is unknown, or was set by a tool.
+    if metadata.len() == state.bytes && modified == state.modified && modified != 0 {
         return Ok(UNCHANGED);
     }
     let mut text = BufReader::with_capacity(1 << 18, file);

@@ -751,3 +751,26 @@ fn no_more_memory_is_taken_than_was_stated() {
     assert_eq!(output.status.code(), Some(2));
     assert_parts(&stderr(&output), &["standard input: line 1: 16777217 bytes"]);
 }
+
+#[test]
+fn apostrophes_that_enclose_fields_are_refused() {
+    let dir = Dir::new();
+    let args = "dedup -q --field 2 --delimiter ,";
+    for input in ["1,'Smith, John'\n2,'Smith, Anna'\n", "'Smith, John',1\n'Smith, Anna',1\n"] {
+        let message = dir.fails_with(args, input);
+        assert_parts(&message, &["line 1: field", "begins with a quote ('Smith)", "--raw"]);
+        assert_eq!(dir.run_with(&format!("{args} --raw"), input).status.code(), Some(0));
+    }
+    for input in ["1,'Smith'\n2,'Jones'\n", "1,x,'s\n2,y,'t\n", "1,it's\n2,o'clock\n"] {
+        assert_eq!(text(dir.ok_with(args, input)), input);
+    }
+}
+
+#[test]
+fn a_record_that_is_too_long_may_have_an_open_quote() {
+    let dir = Dir::new();
+    let input = format!("1,\"{}", "a,\n".repeat(1 << 20));
+    let message = dir.fails_with("dedup -q --csv --field 1 --max-line-bytes 1MiB", input);
+    assert_parts(&message, &["no end of the record yet", "close its quote, or give a larger"]);
+    assert!(!message.contains("--null"), "{message}");
+}

@@ -350,3 +350,32 @@ fn large_csv_is_divided_as_it_should_be() {
     let message = dir.fails_with("dedup -q --field 2 --csv --max-line-bytes 600K", &long);
     assert_parts(&message, &["record 1: ", "--max-line-bytes"]);
 }
+
+#[test]
+fn lines_that_end_in_carriage_returns_are_refused() {
+    let parts = ["one line with 2 carriage returns in it", r"`tr '\r' '\n'`", "--raw"];
+    is_refused(b"apple\rbanana\rcherry\r", "", &parts);
+    is_refused(b"apple\rbanana\rcherry", "", &parts);
+}
+
+#[test]
+fn one_line_is_refused_with_the_option_null() {
+    for file in [&b"apple\n"[..], b"apple\nbanana"] {
+        is_refused(file, "--null", &["no NUL byte and 1 line feed:", "leave out --null"]);
+    }
+}
+
+#[test]
+fn utf_16_of_more_than_ascii_is_refused_with_the_option_null() {
+    let units = "apple 5€\nbanana\n".encode_utf16();
+    let file: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+    is_refused(&file, "--null", &["looks like UTF-16 text", "iconv -f UTF-16LE"]);
+}
+
+#[test]
+fn words_that_begin_other_formats_are_keys() {
+    let dir = Dir::new();
+    let keys = "ORC\napple\n";
+    dir.ok_with("build - -o f -q", keys);
+    assert_eq!(text(dir.ok_with("query f", keys)), keys);
+}

@@ -398,3 +398,40 @@ fn pipes_are_recognised_by_their_first_bytes() {
     assert_eq!(endless.status.code(), Some(2));
     assert_parts(&stderr(&endless), &["expected 47", "followed by other bytes"]);
 }
+
+#[test]
+fn values_of_logical_types_are_found() {
+    let dir = Dir::new();
+    let name = file("typed/logical");
+    let uuid = format!("{:032x}\n", 7 * 0x0123_4567_89ab_cdef_0011_u128);
+    let absent = "00112233-4455-6677-8899-aabbccddeeff\n";
+    for option in ["", " --type uuid", " --type fixed-len-byte-array"] {
+        let found =
+            dir.ok_with(&format!("query {name} --column id{option}"), uuid.clone() + absent);
+        assert_eq!(text(found), uuid, "{option}");
+    }
+    let fixed = "07".repeat(16) + "\n";
+    assert_eq!(
+        text(dir.ok_with(&format!("query {name} --column fixed --type uuid"), &fixed)),
+        fixed
+    );
+    let message = dir.fails_with(&format!("query {name} --column price --type uuid"), absent);
+    assert_parts(&message, &["INT32"]);
+    let info = text(dir.ok(&format!("info {name}")));
+    assert_parts(&info, &["FIXED_LEN_BYTE_ARRAY UUID", "INT32 DECIMAL(9,2)"]);
+}
+
+/// If schema and columns disagree, a number may be a decimal.
+#[test]
+fn numbers_without_a_known_meaning_are_refused() {
+    let dir = Dir::new();
+    let mut bytes = fs::read(file("typed/logical")).unwrap();
+    // The physical type of the leaf, OPTIONAL, and its name.
+    let leaf = b"\x15\x02\x25\x02\x18\x05price";
+    let at = bytes.windows(leaf.len()).position(|found| found == leaf).unwrap();
+    bytes[at + 1] = 4;
+    dir.write("odd", &bytes);
+    let message = dir.fails_with("query odd --column price", "5\n");
+    assert_parts(&message, &["line 1: found '5', expected a value of an unknown logical type"]);
+    assert_eq!(text(dir.ok_with("query odd --column price --hex", "05000000\n")), "05000000\n");
+}

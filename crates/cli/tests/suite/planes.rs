@@ -432,3 +432,19 @@ fn an_index_that_is_older_than_its_text_is_warned_of() {
     age(&dir, "old.log", 2_000);
     assert_eq!(stderr(&dir.run("planes query old.log.planes word")), "");
 }
+
+#[test]
+fn a_text_of_the_time_0_may_have_changed() {
+    let (dir, log) = (Dir::new(), lines("id", 100));
+    let write = |text: &str| {
+        dir.write("app.log", text);
+        let file = std::fs::File::options().write(true).open(dir.path("app.log")).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    };
+    write(&log);
+    dir.ok("planes build -q --lines 10 app.log");
+    assert_eq!(dir.run("planes query app.log.planes id7").status.code(), Some(0));
+    write(&log.replace("id7\n", "xy7\n"));
+    let message = dir.fails("planes query app.log.planes id7");
+    assert_parts(&message, &["lines that were indexed have changed"]);
+}

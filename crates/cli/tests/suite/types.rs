@@ -175,3 +175,43 @@ fn completions_and_manual_pages_are_printed() {
     assert_parts(&text(dir.ok("man query")), &[".TH blocked-bloom-query 1", "\\-\\-absent"]);
     assert_parts(&dir.fails("man quary"), &["man quary: no such command", "build, query"]);
 }
+
+#[test]
+fn a_hint_is_given_if_text_is_found_by_chance() {
+    let dir = Dir::new();
+    let numbers = lines("", 4_096);
+    dir.write("ids", filter((0..100_000_u64).map(u64::to_le_bytes)));
+    let output = dir.run_with("query ids", &numbers);
+    assert!(!output.stdout.is_empty(), "no false positive among 4,096 keys");
+    assert_parts(&stderr(&output), &["are found as text, and ", "give --type int64 if"]);
+    // No hint for keys of text, some of which are found as numbers by chance.
+    dir.ok_with("build - -o text -q", lines("", 100_000));
+    for keys in [numbers, (200_000..204_096).map(|i| format!("{i}\n")).collect()] {
+        assert_eq!(stderr(&dir.run_with("query text", keys)), "");
+    }
+}
+
+#[test]
+fn a_uuid_has_16_bytes_and_an_unsigned_number_no_sign() {
+    let dir = Dir::new();
+    let short = format!("0x{}\n", "12".repeat(15));
+    let message = dir.fails_with("build - -o f --type uuid", &short);
+    assert_parts(&message, &["line 1: found '0x12", "a UUID of 32 hex digits"]);
+    let same =
+        "{00112233-4455-6677-8899-AABBCCDDEEFF}\nurn:uuid:00112233445566778899aabbccddeeff\n";
+    dir.ok_with("build - -o f -q --type uuid", same);
+    assert_eq!(text(dir.ok_with("query f --type uuid", same)), same);
+    dir.ok_with("build - -o signed -q --type int8", "-5\n");
+    for name in ["uint8", "UINT64", "uint16-be"] {
+        let message = dir.fails_with(&format!("build - -o f --type {name}"), "5\n-5\n");
+        assert_parts(&message, &["line 2: found '-5'", "bits without a sign"]);
+    }
+}
+
+#[test]
+fn carriage_returns_are_no_part_of_integers() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f -q --type int64", "5\r\n");
+    let output = dir.run_with("query f --type int64", "5\r\n");
+    assert_eq!((text(output.stdout.clone()), stderr(&output)), ("5\r\n".into(), String::new()));
+}

@@ -3,8 +3,7 @@
 use blocked_bloom::KeyHash;
 use blocked_bloom_file_index::{
     Column, FileIdentity, FileIndex, FileIndexBuilder, FileIndexError, FileIndexOptions,
-    MAX_COLUMNS, MAX_ROW_GROUPS,
-    Pruned, SameFile,
+    MAX_COLUMNS, MAX_ROW_GROUPS, Pruned, SameFile,
 };
 use blocked_bloom_planes::ShapeError;
 

@@ -290,7 +290,8 @@ impl<'a> Column<'a> {
     }
 
     /// Returns the logical type of the values, from the schema. Returns `None` if the schema has no
-    /// supported logical type for the column, or has other columns than the row group.
+    /// logical type for the column, and [`LogicalType::Unknown`] if it has other columns than the
+    /// row group.
     pub fn logical_type(&self) -> Option<LogicalType> {
         self.logical_type
     }
@@ -373,15 +374,16 @@ fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, Parqu
 }
 
 /// Sets the lengths and logical types of values. The schema's leaves and a row group's columns have
-/// the same order. If their numbers or types differ, neither is set. Cost: one step per column, for
-/// any length of a hostile schema.
+/// the same order. If their numbers or types differ, the logical types are unknown. Cost: one step
+/// per column, for any length of a hostile schema.
 fn set_types(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
     let fits = |(column, leaf): (&Column<'_>, &SchemaElement)| {
         let physical_type = leaf.physical_type.and_then(PhysicalType::from_number);
         column.physical_type.is_none() || column.physical_type == physical_type
     };
     if leaves.len() != columns.len() || !columns.iter().zip(leaves).all(fits) {
-        return;
+        let unknown = Some(LogicalType::Unknown);
+        return columns.iter_mut().for_each(|column| column.logical_type = unknown);
     }
     for (column, leaf) in columns.iter_mut().zip(leaves) {
         if column.physical_type == Some(PhysicalType::FixedLenByteArray) {

@@ -469,7 +469,10 @@ fn cells(row_group: usize, column: &Column<'_>, filter: &ChunkFilter<'_>) -> Vec
     };
     vec![
         column.name(),
-        column.physical_type().map_or_else(dash, |physical_type| physical_type.to_string()),
+        match (column.physical_type(), column.logical_type()) {
+            (Some(physical), Some(logical)) => format!("{physical} {logical}"),
+            (physical, _) => physical.map_or_else(dash, |physical| physical.to_string()),
+        },
         row_group.to_string(),
         column.filter_offset().map_or_else(dash, |offset| offset.to_string()),
         found.map_or_else(dash, |filter| (32 * filter.blocks().len()).to_string()),

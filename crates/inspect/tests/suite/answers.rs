@@ -244,3 +244,33 @@ fn an_opened_filter_can_be_shared_and_sent() {
     shared(&opened);
     shared(&opened.lookup(&LookupOptions::default()).unwrap());
 }
+
+/// A year and a date without hyphens are no numbers of days.
+#[test]
+fn numbers_that_may_be_dates_need_a_sign() {
+    use blocked_bloom_inspect::{ColumnType, LogicalType, PhysicalType, TimeUnit};
+    let timestamp = LogicalType::Timestamp { unit: TimeUnit::Micros, is_utc: false };
+    for (physical, logical) in
+        [(PhysicalType::Int32, LogicalType::Date), (PhysicalType::Int64, timestamp)]
+    {
+        let mut column = ColumnType::from(physical);
+        column.logical_type = Some(logical);
+        for text in ["2020", "20200131", "20240229"] {
+            let message = column.encode(text.as_bytes(), false).unwrap_err().to_string();
+            assert!(
+                message.ends_with(&format!("+{text} if this is the stored number")),
+                "{message}"
+            );
+        }
+        for text in
+            ["+2020", "-2020", "+20200131", "20200231", "20201301", "0", "18262", "123456789"]
+        {
+            let number: i64 = text.parse().unwrap();
+            let stored = column.encode(text.as_bytes(), false).unwrap().bytes;
+            assert_eq!(*stored, number.to_le_bytes()[..stored.len()], "{text}");
+        }
+    }
+    let mut column = ColumnType::from(PhysicalType::Int32);
+    column.logical_type = Some(LogicalType::Time(TimeUnit::Millis));
+    assert!(column.encode(b"2020", false).is_ok());
+}
