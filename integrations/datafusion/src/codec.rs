@@ -43,8 +43,8 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // There is no substitute for the operator that builds a filter: its output is the state of an
-        // aggregate. If another release encoded it differently, the stage fails.
+        // There is no substitute for the operator that builds a filter: its output is the state of
+        // an aggregate. If another release encoded it differently, the stage fails.
         if let Some(bytes) = bytes.strip_prefix(BloomBuildExec::MAGIC) {
             return Ok(Arc::new(BloomBuildExec::decode(bytes, inputs)?));
         }

@@ -118,8 +118,8 @@ fn the_limit_of_row_groups_counts_all_of_them() {
     check(&mut index.merging_appender(2, 1).unwrap().0, most - 2);
 }
 
-/// A file that fails after some columns of a row group have ended, at the first, second or third row
-/// group, leaves no trace but its rows.
+/// A file that fails after some columns of a row group have ended, at the first, second or third
+/// row group, leaves no trace but its rows.
 #[test]
 fn a_file_that_fails_between_two_columns_does_not_shift_the_next() {
     for (ended, begun, with_end) in

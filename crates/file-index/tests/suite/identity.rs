@@ -168,7 +168,8 @@ fn a_time_in_whole_seconds_is_that_of_a_listing_with_fractions() {
     }
 }
 
-/// nginx makes etags of whole seconds and the length, in hex; Apache of the length and microseconds.
+/// nginx makes etags of whole seconds and the length, in hex; Apache of the length and
+/// microseconds.
 #[test]
 fn etags_of_web_servers_are_made_of_the_time() {
     let second = 1_000_000_000_i64;
