@@ -142,10 +142,11 @@ impl BloomFilterBuilder {
     }
 
     /// Returns the memory of the builder in bytes: the list of hashes and, after the limit is
-    /// reached, the filter.
+    /// reached, the filter and a sample of hashes of at most 128 KiB.
     pub fn memory_bytes(&self) -> u64 {
         let list = self.chunks.capacity() * size_of::<Vec<u64>>();
-        let filter = self.filling.as_ref().map_or(0, |filling| filling.filter.memory_bytes());
+        let filter = |e: &EagerFilter| e.filter.memory_bytes() + 8 * e.sample.capacity() as u64;
+        let filter = self.filling.as_ref().map_or(0, filter);
         self.hash_bytes() + list as u64 + filter
     }
 

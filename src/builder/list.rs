@@ -91,7 +91,9 @@ impl BloomFilterBuilder {
         insert(&mut filling.filter, &mut self.chunks, threads)?;
         let found = verify::look_up_all(&filling.filter, &self.chunks, threads);
         filling.found = filling.found.add(found);
-        filling.sample.extend(self.chunks.iter().flatten().step_by(filling.stride));
+        if matches!(self.options.key_hash(), crate::hash::KeyHash::Caller { .. }) {
+            filling.sample.extend(self.chunks.iter().flatten().step_by(filling.stride));
+        }
         while filling.sample.len() > 8_192 {
             filling.sample = filling.sample.iter().copied().step_by(2).collect();
             filling.stride *= 2;

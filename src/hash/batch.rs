@@ -65,11 +65,9 @@ impl KeyHasher {
         check_length(keys.len(), hashes)?;
         let kernel = Kernel::default();
         let (bytes, memory) = (keys.as_flattened(), overwritten(hashes));
-        let is_hashed = match N {
-            4 => Vectors(kernel).integers::<4>(bytes, self.seed, memory),
-            8 => Vectors(kernel).integers::<8>(bytes, self.seed, memory),
-            _ => false,
-        };
+        let vectors = Vectors(kernel);
+        let is_hashed = N == 4 && vectors.integers::<4>(bytes, self.seed, memory)
+            || N == 8 && vectors.integers::<8>(bytes, self.seed, memory);
         if !is_hashed {
             self.hash_by(kernel, keys, hashes);
         }

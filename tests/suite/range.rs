@@ -324,7 +324,7 @@ fn any_string(random: &mut Random) -> Vec<u8> {
 }
 
 /// A bound near a key: the key, its start, or the key and some bytes.
-fn near(key: &[u8], random: &mut Random) -> Vec<u8> {
+fn change(key: &[u8], random: &mut Random) -> Vec<u8> {
     match random.next() % 4 {
         0 => key.to_vec(),
         1 => key[..random.next() as usize % (key.len() + 1)].to_vec(),
@@ -359,7 +359,7 @@ fn no_filter_rules_out_a_range_that_contains_a_key() {
             let asked = if assume { rule.clone().assume_keys_have_prefix() } else { rule.clone() };
             for _ in 0..200 {
                 let some = keys.iter().nth(random.next() as usize % keys.len().max(1));
-                let [one, other] = [0; 2].map(|_| near(some.unwrap_or(&&[][..]), &mut random));
+                let [one, other] = [0; 2].map(|_| change(some.unwrap_or(&&[][..]), &mut random));
                 let (low, high) = if random.next().is_multiple_of(8) {
                     (other, one)
                 } else if one < other {

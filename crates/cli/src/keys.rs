@@ -81,7 +81,7 @@ pub(crate) fn null_piece_problem(piece: &[u8], is_whole: bool) -> Option<String>
 }
 
 /// The problem with the only line of a file: carriage returns that may end keys.
-pub(crate) fn one_line_problem(line: &[u8]) -> Option<String> {
+pub(crate) fn single_line_problem(line: &[u8]) -> Option<String> {
     let returns = memchr_iter(b'\r', line.strip_suffix(b"\r").unwrap_or(line)).count();
     (returns > 0).then(|| {
         format!(
@@ -462,7 +462,7 @@ impl<'o> KeyReader<'o> {
         } else if !raw && memchr(0, &key.text).is_some() {
             return Err(self.bad_last_key(nul_in_line("keys")));
         } else if self.keys == 1 {
-            self.alone = one_line_problem(&key.text);
+            self.alone = single_line_problem(&key.text);
         }
         if !self.is_terminated {
             self.check_end()?;

@@ -33,9 +33,9 @@ pub(crate) struct LookupArgs {
     /// Type of the values, if they were not hashed as text. For this project's filters: int8,
     /// int16, int32 or int64 (the little-endian bytes of an integer; Python hashes all integers as
     /// int64), int8-be to int64-be (big-endian), or uuid. For a Parquet filter alone, the physical
-    /// type of its column: int32, int64, int96 (by --hex, or a time in UTC), float, double, byte-array,
-    /// fixed-len-byte-array or uuid. For a Spark filter, int32 or int64. With another type than
-    /// was hashed, values are absent whatever the filter holds
+    /// type of its column: int32, int64, int96 (by --hex, or a time in UTC), float, double,
+    /// byte-array, fixed-len-byte-array or uuid. For a Spark filter, int32 or int64. With another
+    /// type than was hashed, values are absent whatever the filter holds
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     pub(crate) value_type: Option<KeyType>,
 

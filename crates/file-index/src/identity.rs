@@ -158,9 +158,9 @@ impl<'a> FileIdentity<'a> {
 pub enum SameFile {
     /// An equal version, or an equal etag that is not weak (`W/`), known on both sides. Of version,
     /// etag and time, none that both sides know may differ, with two exceptions. An equal etag that
-    /// is made of the contents decides alone. A time stored in whole seconds equals each time within
-    /// its second. An etag that is made of length and time, as that of files on a local disk, sees
-    /// no more than these.
+    /// is made of the contents decides alone. A time stored in whole seconds equals each time
+    /// within its second. An etag that is made of length and time, as that of files on a local
+    /// disk, sees no more than these.
     #[default]
     Tag,
     /// An equal time of the last change suffices too. This does not see a file that was overwritten

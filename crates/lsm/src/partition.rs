@@ -123,7 +123,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// [`open`](Self::open) fails. Cost: two binary searches.
     ///
     /// ```
-    /// use std::ops::Bound::{Excluded, Included};
+    /// use std::ops::Bound::Included;
     /// use blocked_bloom::{BloomFilter, FilterOptions, PrefixExtractor, Sizing};
     /// use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
     /// let rule = PrefixExtractor::fixed(3);
@@ -139,13 +139,13 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     ///
     /// let contains = |from: u32, to: u32| {
     ///     let (from, to) = (from.to_be_bytes(), to.to_be_bytes());
-    ///     let (lower, upper) = (Included(&from[..]), Excluded(&to[..]));
+    ///     let (lower, upper) = (Included(&from[..]), Included(&to[..]));
     ///     index.locate_range(lower, upper).any(|at| {
     ///         partitions[at.partition].contains_range(&rule, lower, upper) // after loading it
     ///     })
     /// };
-    /// assert!(contains(0x0400, 0x0501));
-    /// assert!(!contains(0x0500, 0x0600) && !contains(0x0d10, 0x0d20));
+    /// assert!(contains(0x0400, 0x0500));
+    /// assert!(!contains(0x0500, 0x05ff) && !contains(0x0d10, 0x0d20));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn locate_range(

@@ -33,7 +33,7 @@ impl PrefixExtractor for Slash {
 struct Random(u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    fn next_below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -44,11 +44,11 @@ impl Random {
     /// Few letters, among them the lowest and the highest byte, and a slash and its neighbours.
     fn string(&mut self) -> Vec<u8> {
         let letters = [0, b'.', b'/', b'0', 254, 255];
-        (0..self.below(6)).map(|_| letters[self.below(letters.len())]).collect()
+        (0..self.next_below(6)).map(|_| letters[self.next_below(letters.len())]).collect()
     }
 
     fn bound(&mut self, bytes: Vec<u8>) -> Bound<Vec<u8>> {
-        match self.below(8) {
+        match self.next_below(8) {
             0 => Bound::Unbounded,
             1..4 => Bound::Excluded(bytes),
             _ => Bound::Included(bytes),
@@ -58,7 +58,7 @@ impl Random {
     /// A range of all keys with a prefix, from a string to a longer one, or between any two.
     fn range(&mut self) -> Range {
         let (low, high) = (self.string(), self.string());
-        let high = match (self.below(4), low.iter().rposition(|&byte| byte != 255)) {
+        let high = match (self.next_below(4), low.iter().rposition(|&byte| byte != 255)) {
             (0, Some(last)) => {
                 let mut next = low[..=last].to_vec();
                 next[last] += 1;

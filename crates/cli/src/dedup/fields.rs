@@ -30,8 +30,8 @@ pub(super) fn quote_problem(line: &[u8], number: u32, delimiter: u8) -> Option<S
     (found <= number || is_open).then(|| {
         let start = String::from_utf8_lossy(&field[..field.len().min(20)]).into_owned();
         format!(
-            "field {found} begins with a quote ({start}): give --csv if quotes enclose fields (double \
-             ones), or --raw to take them as they are"
+            "field {found} begins with a quote ({start}): give --csv if quotes enclose fields \
+             (double ones), or --raw to take them as they are"
         )
     })
 }

@@ -11,7 +11,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 use super::Args;
 use crate::failure::Failure;
 use crate::keys::{
-    self, BYTE_ORDER_MARK, check_start, nul_in_line, null_piece_problem, one_line_problem,
+    self, BYTE_ORDER_MARK, check_start, nul_in_line, null_piece_problem, single_line_problem,
 };
 use crate::output::STDIO;
 use crate::stored::stdin;
@@ -157,7 +157,7 @@ impl<'a> Input<'a> {
         let problem = if is_null {
             null_piece_problem(piece, is_whole)
         } else {
-            one_line_problem(line).filter(|_| is_whole && memchr(b'\n', line).is_none())
+            single_line_problem(line).filter(|_| is_whole && memchr(b'\n', line).is_none())
         };
         if let Some(problem) = problem {
             return Err(Failure::for_file(&self.name, problem));

@@ -32,15 +32,15 @@ impl Parts {
         let mut stored = file.end_row_group().unwrap();
         file.end().unwrap();
         stored.extend(builder.finish().unwrap());
-        Parts::of(&stored)
+        Parts::read(&stored)
     }
 
     /// Two columns and nothing else.
     fn empty() -> Parts {
-        Parts::of(&build(&FileIndexOptions::new(columns(2), 1), &[]))
+        Parts::read(&build(&FileIndexOptions::new(columns(2), 1), &[]))
     }
 
-    fn of(stored: &[u8]) -> Parts {
+    fn read(stored: &[u8]) -> Parts {
         let located = Manifest::locate_tail(stored, stored.len() as u64).unwrap();
         let (offset, end) = (located.start as usize, stored.len() - RECORD);
         let part = |from: usize, to: usize| stored[from..to].to_vec();

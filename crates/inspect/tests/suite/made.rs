@@ -20,7 +20,7 @@ const DOUBLE: i64 = 5;
 /// A column of a row group: its path, its type, and the hashes in its filter.
 type Chunk<'c> = (&'c [&'c str], i64, &'c [u64]);
 
-/// A Parquet file without data.
+/// A Parquet file without data, with the schema of its first row group.
 fn parquet(row_groups: &[&[Chunk<'_>]]) -> Vec<u8> {
     let mut bytes = b"PAR1".to_vec();
     let mut groups = Vec::new();
@@ -42,7 +42,10 @@ fn parquet(row_groups: &[&[Chunk<'_>]]) -> Vec<u8> {
         }
         groups.push(structure(&[(1, LIST, list(STRUCT, &columns)), (3, I64, number(10))]));
     }
-    let footer = structure(&[(4, LIST, list(STRUCT, &groups))]);
+    let leaf = |(_, kind, _): &Chunk<'_>| structure(&[(1, I32, number(*kind))]);
+    let root = structure(&[(5, I32, number(row_groups[0].len() as i64))]);
+    let schema: Vec<Vec<u8>> = [root].into_iter().chain(row_groups[0].iter().map(leaf)).collect();
+    let footer = structure(&[(2, LIST, list(STRUCT, &schema)), (4, LIST, list(STRUCT, &groups))]);
     let length = (footer.len() as u32).to_le_bytes();
     [&bytes[..], &footer, &length, b"PAR1"].concat()
 }
