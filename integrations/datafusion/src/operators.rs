@@ -14,7 +14,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{
-    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode, SortMergeJoinExec,
+    CrossJoinExec, HashJoinExec, JoinOnRef, NestedLoopJoinExec, PartitionMode, SortMergeJoinExec,
 };
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -160,7 +160,7 @@ pub(crate) fn is_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// A hash join or sort-merge join.
 pub(crate) struct Join<'a> {
     pub(crate) join_type: JoinType,
-    pub(crate) on: &'a [(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)],
+    pub(crate) on: JoinOnRef<'a>,
     pub(crate) null_equality: NullEquality,
     pub(crate) is_null_aware: bool,
     /// Whether the plan already broadcasts the left side.

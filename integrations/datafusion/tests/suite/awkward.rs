@@ -52,8 +52,8 @@ fn tables(context: &SessionContext, to: &DataType) {
 /// Returns a table or a subquery with the columns `k`, `j`, `a` and `id`, and with a predicate if
 /// `selective`.
 fn relation(random: &mut Random, depth: usize) -> String {
-    let table = random.one(&["t0", "t1", "t2"]);
-    let predicate = random.one(&[
+    let table = random.choose(&["t0", "t1", "t2"]);
+    let predicate = random.choose(&[
         "a < 3",
         "a < 3",
         "a = 7 OR a = 2",
@@ -63,7 +63,7 @@ fn relation(random: &mut Random, depth: usize) -> String {
         "k IS NOT NULL",
     ]);
     let selected = format!("SELECT id, k, j, a FROM {table} WHERE {predicate}");
-    match random.below(if depth > 0 { 8 } else { 6 }) {
+    match random.number_below(if depth > 0 { 8 } else { 6 }) {
         0 => table.to_string(),
         1 => format!(
             "(SELECT count(*) AS id, k, min(j) AS j, sum(a) AS a FROM {table} WHERE {predicate} GROUP BY k)"
@@ -75,15 +75,15 @@ fn relation(random: &mut Random, depth: usize) -> String {
         4 => format!("(SELECT DISTINCT id, k, j, a FROM {table} WHERE {predicate})"),
         6 => {
             let (left, right) = (relation(random, depth - 1), relation(random, depth - 1));
-            let join = random.one(&["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
-            let from = random.one(&["l", "r"]);
+            let join = random.choose(&["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
+            let from = random.choose(&["l", "r"]);
             format!(
                 "(SELECT {from}.id, {from}.k, r.j, l.a FROM {left} l {join} {right} r ON l.k = r.k AND l.a <> r.a)"
             )
         }
         7 => {
             let (left, right) = (relation(random, depth - 1), relation(random, depth - 1));
-            let not = random.one(&["", "NOT "]);
+            let not = random.choose(&["", "NOT "]);
             format!(
                 "(SELECT * FROM {left} l WHERE {not}EXISTS (SELECT 1 FROM {right} r WHERE r.j = l.j AND r.a > l.a))"
             )
@@ -95,15 +95,15 @@ fn relation(random: &mut Random, depth: usize) -> String {
 fn query(random: &mut Random) -> String {
     let (x, y) = (relation(random, 2), relation(random, 2));
     let mut sql = String::new();
-    let (x, y) = match random.below(4) {
+    let (x, y) = match random.number_below(4) {
         // The same relation is joined twice.
         0 => {
             write!(sql, "WITH x AS (SELECT * FROM {x} w) ").unwrap();
-            ("x".to_string(), if random.below(2) == 0 { "x".to_string() } else { y })
+            ("x".to_string(), if random.number_below(2) == 0 { "x".to_string() } else { y })
         }
         _ => (x, y),
     };
-    let on = random.one(&[
+    let on = random.choose(&[
         "x.k = y.k",
         "x.k = y.k",
         "x.k = y.k AND x.j = y.j",
@@ -112,13 +112,13 @@ fn query(random: &mut Random) -> String {
         "x.k IS NOT DISTINCT FROM y.k AND x.a = y.a",
     ]);
     let sum = "count(*), sum(x.id), count(x.k), min(x.k), max(x.j), sum(x.a)";
-    match random.below(10) {
+    match random.number_below(10) {
         0..5 => {
-            let join = random.one(&["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
+            let join = random.choose(&["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
             write!(sql, "SELECT {sum}, sum(y.id), count(y.k), max(y.j) FROM {x} x {join} {y} y ON {on}")
         }
         5 => {
-            let join = random.one(&["LEFT SEMI JOIN", "LEFT ANTI JOIN"]);
+            let join = random.choose(&["LEFT SEMI JOIN", "LEFT ANTI JOIN"]);
             write!(sql, "SELECT {sum} FROM {x} x {join} {y} y ON {on}")
         }
         6 => write!(sql, "SELECT {sum} FROM {x} x WHERE x.k NOT IN (SELECT y.k FROM {y} y WHERE y.a > 1)"),

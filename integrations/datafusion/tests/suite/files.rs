@@ -53,7 +53,8 @@ impl Files {
         let mut random = Random(seed);
         let mut traces = Vec::new();
         for file in 0..FILES {
-            let (rows, groups) = (20 + random.below(300) as usize, 1 + random.below(4) as usize);
+            let (rows, groups) =
+                (20 + random.number_below(300) as usize, 1 + random.number_below(4) as usize);
             let batch = spans(&mut random, rows, START + file as i64 * 1_000_000);
             traces.extend(traces_of(&batch, 3));
             write(&files.path(file), &batch, groups, false).unwrap();
@@ -226,12 +227,12 @@ pub(crate) const KINDS: usize = 36;
 
 /// Returns a random query of the given kind over `spans` and `keys`.
 pub(crate) fn query(kind: usize, r: &mut Random, traces: &[String]) -> String {
-    let id = |r: &mut Random| match r.below(3) {
+    let id = |r: &mut Random| match r.number_below(3) {
         0 => r.trace(),
         _ => r.pick(traces).clone(),
     };
-    let user = |r: &mut Random| r.user() + r.below(2) as i64 * 3;
-    let n = 1 + r.below(30);
+    let user = |r: &mut Random| r.user() + r.number_below(2) as i64 * 3;
+    let n = 1 + r.number_below(30);
     let ids =
         |r: &mut Random| (0..n).map(|_| format!("'{}'", id(r))).collect::<Vec<_>>().join(", ");
     let users = |r: &mut Random| (0..n).map(|_| user(r).to_string()).collect::<Vec<_>>().join(", ");
@@ -267,19 +268,22 @@ pub(crate) fn query(kind: usize, r: &mut Random, traces: &[String]) -> String {
         23 => format!("user_id IN (SELECT u FROM keys) AND status = {}", r.pick(&[200, 404])),
         24 => format!("EXISTS (SELECT 1 FROM keys WHERE id = trace_id AND u <= {})", user(r)),
         25 => format!("score = CAST('{}' AS DOUBLE)", r.score()),
-        26 => format!("amount = {}.{:02}", r.below(10_000), r.below(100)),
-        27 => format!("amount IN ({}.5, {})", r.below(10_000), r.below(10_000)),
+        26 => format!("amount = {}.{:02}", r.number_below(10_000), r.number_below(100)),
+        27 => format!("amount IN ({}.5, {})", r.number_below(10_000), r.number_below(10_000)),
         28 => {
-            let ts = START + r.below(FILES as u64 * 1_000_000) as i64;
+            let ts = START + r.number_below(FILES as u64 * 1_000_000) as i64;
             format!("ts = arrow_cast({ts}, 'Timestamp(Microsecond, None)')")
         }
         29 => {
-            format!("day = arrow_cast({}, 'Date32')", START / 86_400_000_000 + r.below(2500) as i64)
+            format!(
+                "day = arrow_cast({}, 'Date32')",
+                START / 86_400_000_000 + r.number_below(2500) as i64
+            )
         }
         30 => format!("trace_id = (SELECT max(id) FROM keys WHERE u < {})", user(r)),
         31 => {
             // The limit applies before the join drops rows.
-            let limit = 1 + r.below(200);
+            let limit = 1 + r.number_below(200);
             return format!(
                 "SELECT count(*), sum(CAST(status AS BIGINT)), max(message) FROM \
                  (SELECT * FROM spans ORDER BY ts, message LIMIT {limit}) s \
@@ -291,7 +295,7 @@ pub(crate) fn query(kind: usize, r: &mut Random, traces: &[String]) -> String {
                 "SELECT trace_id, ts, message FROM spans WHERE trace_id IN ({}) \
                  ORDER BY ts, message LIMIT {}",
                 ids(r),
-                1 + r.below(5)
+                1 + r.number_below(5)
             );
         }
         33 => {
@@ -341,7 +345,8 @@ const CHANGES: [&str; 9] = [
 pub(crate) fn change(files: &mut Files, change: &str, random: &mut Random) {
     let is = |name: &str| change == name || change == "all";
     let mut new = |files: &mut Files, file: usize, types: &[(&str, Option<DataType>)]| {
-        let (rows, groups) = (20 + random.below(300) as usize, 1 + random.below(5) as usize);
+        let (rows, groups) =
+            (20 + random.number_below(300) as usize, 1 + random.number_below(5) as usize);
         let batch = spans(random, rows, START + file as i64 * 1_000_000);
         files.traces.extend(traces_of(&batch, 10));
         write(&files.path(file), &retyped(&batch, types), groups, false).unwrap();
@@ -429,10 +434,10 @@ fn random_setup(random: &mut Random) -> TableSetup {
     ];
     TableSetup {
         schema: random.pick(&schemas).clone(),
-        pushdown: random.below(2) == 0,
-        statistics: random.below(2) == 0,
-        partitioned: random.below(2) == 0,
-        divided: random.below(2) == 0,
+        pushdown: random.number_below(2) == 0,
+        statistics: random.number_below(2) == 0,
+        partitioned: random.number_below(2) == 0,
+        divided: random.number_below(2) == 0,
         partitions: *random.pick(&[1, 2, 4, 7]),
     }
 }
@@ -461,7 +466,7 @@ async fn random_queries_return_the_rows_of_the_plain_engine() {
         let number = asked / per_session;
         let (files, how) = (&sets[number % sets.len()], random_setup(&mut random));
         let (with, plain) = (files.store(), files.store());
-        let in_memory = random.below(2) == 0;
+        let in_memory = random.number_below(2) == 0;
         let index = files.open(&with, in_memory).await;
         let indexed = how.context(&with, Some(index), &files.traces);
         let without = how.context(&plain, None, &files.traces);
