@@ -1,50 +1,16 @@
 //! Builders whose allocations fail: the allocator refuses large requests of one thread.
 
-#![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use blocked_bloom::KeyHash;
 use blocked_bloom_file_index::{
     Column, FileIdentity, FileIndex, FileIndexBuilder, FileIndexError, FileIndexOptions,
 };
 
-struct Bounded;
+#[path = "../../../tests/suite/common/bounded.rs"]
+mod bounded;
 
-std::thread_local! {
-    /// Largest size that is granted.
-    static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-// SAFETY: `System` does the work, or nothing is allocated and the result is null.
-unsafe impl GlobalAlloc for Bounded {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > LIMIT.get() {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Bounded = Bounded;
+use bounded::with_limit;
 
 const KEY_HASH: KeyHash = KeyHash::Caller { tag: 1 };
-
-/// Runs with memory for allocations of at most 4 KiB.
-fn with_little_memory<R>(run: impl FnOnce() -> R) -> R {
-    LIMIT.set(4 << 10);
-    let result = run();
-    LIMIT.set(usize::MAX);
-    result
-}
 
 fn builder() -> FileIndexBuilder {
     let options = FileIndexOptions::new(vec![Column::new("id", KEY_HASH)], 1);
@@ -62,7 +28,7 @@ fn a_row_group_with_a_failed_insertion_is_always_read() {
     let (mut builder, hashes) = (builder(), hashes(3_000));
     let mut file = builder.file(FileIdentity::new("a", 1), &[Some("Int64")], 2).unwrap();
     file.insert_hashes(0, &hashes[..100]).unwrap();
-    let error = with_little_memory(|| file.insert_hashes(0, &hashes[100..]).unwrap_err());
+    let error = with_limit(4 << 10, || file.insert_hashes(0, &hashes[100..]).unwrap_err());
     assert!(matches!(error, FileIndexError::Alloc(_)), "{error}");
     let mut stored = file.end_row_group().unwrap();
     file.insert_hashes(0, &hashes[..1]).unwrap();
@@ -88,7 +54,7 @@ fn a_builder_whose_row_group_failed_does_not_finish() {
         let mut file = builder.file(FileIdentity::new("a", 1), &[Some("Int64")], 1).unwrap();
         // More parts than a chunk has rows, so that its bytes are allocated.
         file.insert_hashes(0, &hashes(16 * 600)).unwrap();
-        let failed = with_little_memory(|| match by_column {
+        let failed = with_limit(4 << 10, || match by_column {
             true => file.end_column(0).unwrap_err(),
             false => file.end_row_group().unwrap_err(),
         });

@@ -1,37 +1,11 @@
 //! Allocation of a group fails: the allocator refuses large requests of one thread.
 
-#![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use blocked_bloom_planes::{PlanesBuilder, PlanesError, PlanesOptions, Shape};
 
-struct Bounded;
+#[path = "../../../tests/suite/common/bounded.rs"]
+mod bounded;
 
-std::thread_local! {
-    /// Largest size that is granted.
-    static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-// SAFETY: `System` does the work, or nothing is allocated and the result is null.
-unsafe impl GlobalAlloc for Bounded {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > LIMIT.get() {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Bounded = Bounded;
+use bounded::with_limit;
 
 type Append<'r> = &'r dyn Fn(&mut PlanesBuilder) -> Option<PlanesError>;
 
@@ -55,9 +29,7 @@ fn reports_a_failed_group_allocation() {
                 &|builder| builder.append_all(&[*row]).err(),
             ];
             for append in appends.into_iter().cycle().take(6) {
-                LIMIT.set(1_000);
-                let error = append(&mut builder);
-                LIMIT.set(usize::MAX);
+                let error = with_limit(1_000, || append(&mut builder));
                 assert!(matches!(error, Some(PlanesError::Alloc(_))), "{error:?}");
                 assert_eq!(builder.rows(), i as u64);
             }

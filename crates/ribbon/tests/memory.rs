@@ -1,45 +1,12 @@
 //! Builders whose allocations fail: the allocator refuses large requests of one thread.
 
-#![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use blocked_bloom::Filter;
 use blocked_bloom_ribbon::{RibbonError, RibbonFilterBuilder, RibbonOptions};
 
-struct Bounded;
+#[path = "../../../tests/suite/common/bounded.rs"]
+mod bounded;
 
-std::thread_local! {
-    /// Largest size that is granted.
-    static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-// SAFETY: `System` does the work, or nothing is allocated and the result is null.
-unsafe impl GlobalAlloc for Bounded {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > LIMIT.get() {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Bounded = Bounded;
-
-fn with_limit<R>(limit: usize, run: impl FnOnce() -> R) -> R {
-    LIMIT.set(limit);
-    let result = run();
-    LIMIT.set(usize::MAX);
-    result
-}
+use bounded::with_limit;
 
 /// A builder that lost a key returns no filter, even with memory again, or one that passes all.
 #[test]

@@ -1,32 +1,12 @@
 //! Allocation of a link fails: the allocator refuses requests above 16 MiB.
 
-#![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-
 use blocked_bloom::{Bitmask, Filter, KeyHasher};
 use blocked_bloom_scalable::{ScalableError, ScalableOptions};
 
-struct Bounded;
+#[path = "../../../tests/suite/common/bounded.rs"]
+mod bounded;
 
-// SAFETY: `System` does the work, or nothing is allocated and the result is null.
-unsafe impl GlobalAlloc for Bounded {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > 16 << 20 {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the promises of this method, which are those of `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Bounded = Bounded;
+use bounded::with_limit;
 
 fn hash(i: u64) -> u64 {
     KeyHasher::default().hash(i.to_le_bytes())
@@ -39,6 +19,10 @@ fn lacks_memory<T>(result: Result<T, ScalableError>) -> bool {
 /// 1.8 GB for a first link, or 30 MB for a second: rejected without any other effect.
 #[test]
 fn reports_a_failed_link_allocation() {
+    with_limit(16 << 20, check_failed_link_allocations);
+}
+
+fn check_failed_link_allocations() {
     let mut filter = ScalableOptions::new(0.01, 1_000_000_000).build().unwrap();
     let empty = filter.clone();
     let mut new = Bitmask::new();

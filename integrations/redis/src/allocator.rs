@@ -272,11 +272,12 @@ fn allocate(layout: Layout, zeros: bool) -> *mut u8 {
     }
 }
 
-// SAFETY: memory comes from the server's allocator, which any thread may use. Where the layout is
-// of a greater alignment than the server's, there are `align` more bytes: the block begins at the
-// next multiple of `align` after the start, at least 8 bytes from it since both are multiples of
-// 8, and the 8 bytes before the block have the start. `dealloc` gets the same layout, and what
-// `is_plain` says of it never changes, so it takes the same branch.
+// If the layout has a greater alignment than the server's, there are `align` more bytes: the block
+// begins at the next multiple of `align` after the start, at least 8 bytes from it since both are
+// multiples of 8, and the 8 bytes before the block have the start.
+//
+// SAFETY: memory comes from the server's allocator, which any thread may use, in the layout above.
+// `dealloc` gets the same layout as `alloc`, for which `is_plain` has the same result.
 unsafe impl GlobalAlloc for ServerMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = allocate(layout, false);

@@ -26,8 +26,8 @@ pub(super) const DEFAULT_RATE: f64 = 0.001;
 const FIRST_KEYS: [u64; 2] = [1_000_000, 64_000_000];
 
 /// Bytes of the input for each line that the first filter is for, which then takes a hundredth of
-/// what is read. For lines of 50 bytes, half of them distinct, that makes two or three filters
-/// instead of four to ten, each of which costs a cache line per line.
+/// what is read. Lines of 50 bytes, half of them distinct, then need two or three filters instead
+/// of four to ten. Each filter costs a cache line per line.
 const BYTES_OF_LINE: u64 = 256;
 
 /// False-positive rates above which the user is warned at once, and above which the tool stops, if
@@ -204,7 +204,7 @@ impl Seen {
             }
             Filter::Growing(_) => "the filter grew beyond its rate".to_owned(),
         };
-        format!("{is_full}: from now on more than {rate} of all new lines are dropped")
+        format!("{is_full}: more than {rate} of all later new lines are dropped")
     }
 
     /// How many lines that were not seen have probably been taken for seen ones since the filter
@@ -351,7 +351,7 @@ const VALUES: u64 = 1 << 32;
 /// block has the same share of the [`VALUES`]. `divide` rounds that share up or down.
 ///
 /// With other numbers, some blocks would have one value more than others, of 16 or fewer, and the
-/// rate would be higher than predicted. With these numbers, 17 of which are above 2^28, the filter
+/// rate would be higher than predicted. 17 of these numbers are above 2^28. With them, the filter
 /// behaves like several filters of at most 16 GiB, selected by the first bits of the hash. The
 /// price is unused memory: a 17th of 17 GiB, up to half of 255 GiB.
 fn split_evenly(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
@@ -384,8 +384,8 @@ fn capacity(params: Params, wanted: &Option<Shape>, args: &Args) -> Option<u64> 
     }
 }
 
-/// In the middle of the numbers of keys for which a filter of this size has as many probes. What it
-/// was made for is not stored.
+/// Estimates the number of keys that the filter was made for, which is not stored: the middle of
+/// the numbers for which a filter of this size has as many probes.
 fn likely_keys(params: Params) -> u64 {
     let [least, most] = [1, 0].map(|more| max_keys(params, params.probes() + more) as f64);
     (least * most).sqrt() as u64
