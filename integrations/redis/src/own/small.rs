@@ -21,6 +21,7 @@ impl Own {
         let is_small = bytes <= MOST_BYTES
             && self.keys <= u16::MAX.into()
             && link.keys_inserted() <= u16::MAX.into()
+            && !link.is_pass_all()
             && link.key_hash() == KeyHash::default()
             && link.contents() == FilterContents::WholeKeys;
         is_small.then_some(FACTS + bytes)
