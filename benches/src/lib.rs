@@ -7,6 +7,8 @@
 pub mod baseline;
 pub mod chart;
 pub mod clock;
+pub mod groups;
+pub mod ops;
 #[cfg(feature = "serde")]
 pub mod results;
 #[cfg(target_arch = "x86_64")]

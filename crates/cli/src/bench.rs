@@ -1,35 +1,20 @@
 //! `blocked-bloom bench`: this machine's times per key, next to those of loops that only load
 //! memory.
 
-mod ops;
 mod rows;
 
 use std::process::ExitCode;
 
+use benches::ops::{self, Op};
 use benches::workload::filled;
 use blocked_bloom_inspect::numbers::{parse_bits, parse_keys};
-use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::rows::Setting;
 use crate::failure::Failure;
 use crate::numbers::DEFAULT_BITS_PER_KEY;
 use crate::output::print;
 
 const SIZES: [u64; 5] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-
-const EXPLANATION: &str = "\
-ns/key  median over the rounds, and in brackets the least; all rows of a block are interleaved. On
-        Linux CPU time of the thread, of several the busiest
-ratio   to the memory-bound baseline of the same keys and batch: the faster of two loops that load
-        one line per key and test nothing, with and without prefetching: a reference, not a bound
-single  contains_hash: each call is timed with what its measuring costs, which is in every row of
-        it, the baseline's too, and alone in that of harness; contains_in_loop: the same lookups
-        inlined in a loop, next to the loops of the baseline
-kernel  one_by_one: a call for each key; early_exit: the scalar probe scheme inlined, stopping at
-        the first bit that is not set; split_block: Parquet's probe scheme in one AVX2 loop, which
-        only counts and accepts some 30 % more absent keys at 10 bits/key; ahead: with prefetching
-";
 
 /// Measure this machine: nanoseconds per key of every kernel, next to loops that only load memory
 ///
@@ -78,27 +63,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Op {
-    /// Batches of hashes, by every kernel, and one by one in a loop
-    Query,
-    /// One hash a call, by every kernel, and inlined in a loop
-    Single,
-    /// Batches of 16-byte keys, of 8-byte keys and of integers: hashed in a loop, hashed as a
-    /// batch, and looked up
-    Keys,
-    /// Inserting batches of hashes, by every kernel, and one by one
-    Insert,
-    /// Batches of hashes in a Parquet filter of the same size, by every kernel, next to the same
-    /// kernel's native filter; not by default
-    Split,
-    /// Whole filters from hashes and from 16-byte keys, by one thread and by all; not by default,
-    /// since 100M keys take a minute and 7 GB
-    Build,
-    /// Batches of 128 and 4,096 hashes with and without recording metrics; not by default
-    Metrics,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sizes: &[u64] = match args {
         Args { keys, .. } if !keys.is_empty() => keys,
@@ -114,14 +78,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let more = [(Op::Build, ops::BUILD_HELP), (Op::Metrics, ops::METRICS_HELP)];
     let more = more.into_iter().filter(|(op, _)| ops.contains(op)).map(|(_, text)| text);
     // If the reader of the rows is gone, the rest is not worth measuring.
-    let mut is_read = args.json || print(&(EXPLANATION.to_owned() + &more.collect::<String>()))?;
+    let mut is_read =
+        args.json || print(&(ops::EXPLANATION.to_owned() + &more.collect::<String>()))?;
     let mut summary = None;
     for &keys in sizes {
         if !is_read {
             break;
         }
-        let setting = Setting::new(keys, args)?;
-        is_read = args.json || print(&setting.head())?;
+        let setting = rows::setting(keys, args)?;
+        is_read = args.json || print(&rows::head(&setting))?;
         let mut all = Vec::new();
         let filter = filled(setting.params, keys).map_err(Failure::new)?;
         for &op in ops {
@@ -130,15 +95,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             }
             progress.set_message(format!("{keys} keys, {op:?}"));
             progress.inc(1);
-            let rows = ops::measure(op, &setting, &filter)?;
-            let lines = rows.iter().map(|row| match args.json {
-                true => row.json(&setting),
+            let measured = ops::measure(op, &setting, &filter).map_err(Failure::new)?;
+            let lines = measured.iter().map(|row| match args.json {
+                true => rows::json(row, &setting),
                 false => row.text(),
             });
             is_read = print(&lines.collect::<String>())?;
-            all.extend(rows);
+            all.extend(measured);
         }
-        summary = rows::summary(&setting, &all);
+        summary = ops::summary(&setting, &all);
     }
     if let Some(summary) = summary.filter(|_| is_read && args.quick && !args.json) {
         print(&summary)?;

@@ -88,6 +88,51 @@ pub(crate) fn push<H>(hashes: &mut Vec<H>, hash: H) -> Result<(), String> {
     Ok(())
 }
 
+/// A builder that collects the hashes of keys, with functions that hash a key and make the filter.
+struct HashList<H, A, F> {
+    hashes: Vec<H>,
+    bytes_per_key: usize,
+    hash: A,
+    finish: F,
+}
+
+impl<H, A, F> Builder for HashList<H, A, F>
+where
+    A: Fn(&Key) -> Result<H, String>,
+    F: FnOnce(Vec<H>, &str) -> Result<Built, Failure>,
+{
+    fn bytes_per_key(&self) -> u64 {
+        self.bytes_per_key as u64
+    }
+
+    fn add(&mut self, key: &Key) -> Result<(), String> {
+        push(&mut self.hashes, (self.hash)(key)?)
+    }
+
+    fn finish(self: Box<Self>, input: &str) -> Result<Built, Failure> {
+        (self.finish)(self.hashes, input)
+    }
+}
+
+/// Returns a builder that collects a hash of each key and makes the filter from this many lists of
+/// all hashes.
+pub(crate) fn hash_list<H: 'static>(
+    lists: usize,
+    hash: impl Fn(&Key) -> Result<H, String> + 'static,
+    finish: impl FnOnce(Vec<H>, &str) -> Result<Built, Failure> + 'static,
+) -> Box<dyn Builder> {
+    Box::new(HashList { hashes: Vec::new(), bytes_per_key: lists * size_of::<H>(), hash, finish })
+}
+
+/// Returns the answers that `look_up` writes, if verification was requested.
+pub(crate) fn answers(verify: bool, look_up: impl FnOnce(&mut Bitmask)) -> Bitmask {
+    let mut answers = Bitmask::new();
+    if verify {
+        look_up(&mut answers);
+    }
+    answers
+}
+
 /// How a filter fits its keys; none if it was sized for them.
 pub(crate) fn fit(
     expected_keys: Option<u64>,

@@ -1,7 +1,5 @@
 //! All errors of the crate except those of shapes. Each carries the value and the limit.
 
-use core::fmt::{self, Display, Formatter};
-
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{AllocError, KeyHash};
 
@@ -127,76 +125,44 @@ impl PlanesError {
     }
 }
 
-impl Display for PlanesError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Shape(error) => error.fmt(f),
-            Self::NoText => f.write_str(
-                "the rows are not lines of a text: give the options the text, or finish without \
-                 its state",
-            ),
-            Self::Alloc(error) => error.fmt(f),
-            Self::Header(error) => error.fmt(f),
-            Self::GroupRowsOutOfRange { group_rows: rows } => write!(
-                f,
-                "groups of {rows} rows: give a multiple of {GROUP_ROWS_STEP} up to {MAX_GROUP_ROWS}"
-            ),
-            Self::RowShape { found, expected } => {
-                write!(f, "shape {found}, expected {expected}: append rows of the planes' shape")
-            }
-            Self::HashMismatch { found, expected } => {
-                write!(
-                    f,
-                    "hash {found}, expected {expected}: append rows built with the planes' hash"
-                )
-            }
-            Self::Incomplete { rows } => {
-                write!(
-                    f,
-                    "the planes end after {rows} rows without a closing record: not finished, or \
-                     cut off"
-                )
-            }
-            Self::OtherRecord { offset } => write!(
-                f,
-                "offset {offset}: the record is damaged, or belongs to another place or other \
-                 planes"
-            ),
-            Self::PlaneChecksum { group, plane, stored, computed } => write!(
-                f,
-                "group {group}, plane {plane}: checksum {stored:016x}, expected {computed:016x}: \
-                 the plane is damaged, or belongs elsewhere"
-            ),
-            Self::PlaneLength { found, expected } => {
-                write!(
-                    f,
-                    "{found} bytes loaded for a plane, expected {expected}: load the located range"
-                )
-            }
-            Self::PlaneCount { found, expected } => {
-                write!(f, "{found} planes loaded, expected {expected}: load every located plane")
-            }
-            Self::PlaneNotLoaded { plane } => {
-                write!(f, "plane {plane} was not loaded: locate and load the planes of this query")
-            }
-            Self::GroupOutOfRange { group, groups } => {
-                write!(
-                    f,
-                    "group {group} does not exist: groups are numbered from 0, and there are \
-                     {groups}"
-                )
-            }
-            Self::RangeOutOfRange { start, end, rows } => {
-                write!(f, "rows {start}..{end}: give a range within 0..{rows}")
-            }
-            Self::RowOutOfRange { row, rows } => {
-                write!(f, "row {row}: give a row within 0..{rows}")
-            }
-            Self::NoLiveness => {
-                write!(f, "rows cannot be deleted: build the planes with `with_liveness`")
-            }
-        }
-    }
-}
-
-blocked_bloom::impl_error!(PlanesError, Shape(ShapeError), Alloc(AllocError), Header(HeaderError));
+blocked_bloom::impl_error!(PlanesError, Shape(ShapeError), Alloc(AllocError), Header(HeaderError);
+    Self::NoText => (
+        "the rows are not lines of a text: give the options the text, or finish without its state"
+    ),
+    Self::GroupRowsOutOfRange { group_rows: rows } => (
+        "groups of {rows} rows: give a multiple of {GROUP_ROWS_STEP} up to {MAX_GROUP_ROWS}"
+    ),
+    Self::RowShape { found, expected } => (
+        "shape {found}, expected {expected}: append rows of the planes' shape"
+    ),
+    Self::HashMismatch { found, expected } => (
+        "hash {found}, expected {expected}: append rows built with the planes' hash"
+    ),
+    Self::Incomplete { rows } => (
+        "the planes end after {rows} rows without a closing record: not finished, or cut off"
+    ),
+    Self::OtherRecord { offset } => (
+        "offset {offset}: the record is damaged, or belongs to another place or other planes"
+    ),
+    Self::PlaneChecksum { group, plane, stored, computed } => (
+        "group {group}, plane {plane}: checksum {stored:016x}, expected {computed:016x}: the plane \
+         is damaged, or belongs elsewhere"
+    ),
+    Self::PlaneLength { found, expected } => (
+        "{found} bytes loaded for a plane, expected {expected}: load the located range"
+    ),
+    Self::PlaneCount { found, expected } => (
+        "{found} planes loaded, expected {expected}: load every located plane"
+    ),
+    Self::PlaneNotLoaded { plane } => (
+        "plane {plane} was not loaded: locate and load the planes of this query"
+    ),
+    Self::GroupOutOfRange { group, groups } => (
+        "group {group} does not exist: groups are numbered from 0, and there are {groups}"
+    ),
+    Self::RangeOutOfRange { start, end, rows } => (
+        "rows {start}..{end}: give a range within 0..{rows}"
+    ),
+    Self::RowOutOfRange { row, rows } => ("row {row}: give a row within 0..{rows}"),
+    Self::NoLiveness => ("rows cannot be deleted: build the planes with `with_liveness`"),
+);

@@ -62,39 +62,24 @@ pub enum ShapeError {
     },
 }
 
-impl Display for ShapeError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::BlockBitsOutOfRange { block_bits } => {
-                write!(f, "blocks of {block_bits} bits: give {MIN_BLOCK_BITS} to {MAX_BLOCK_BITS}")
-            }
-            Self::ProbesOutOfRange { probes } => {
-                write!(f, "{probes} probes: give 1 to {MAX_PROBES}")
-            }
-            Self::PlanesOutOfRange { planes } => {
-                write!(f, "{planes} planes, one per bit of a row: give 1 to {MAX_PLANES}")
-            }
-            Self::BitsPerItemOutOfRange { bits_per_item: bits } => {
-                write!(
-                    f,
-                    "{bits:?} bits per item: give a number above 0 and up to {MAX_BITS_PER_KEY}"
-                )
-            }
-            Self::RateOutOfRange { rate } => {
-                write!(f, "false-positive rate {rate:?}: give a number above 0 and below 1")
-            }
-            Self::RateUnreachable { rate, lowest } => {
-                write!(
-                    f,
-                    "false-positive rate {rate:e} cannot be reached: give a rate clearly above \
-                     {lowest:.3e}"
-                )
-            }
-        }
-    }
-}
-
-impl core::error::Error for ShapeError {}
+blocked_bloom::impl_error!(ShapeError;
+    Self::BlockBitsOutOfRange { block_bits } => (
+        "blocks of {block_bits} bits: give {MIN_BLOCK_BITS} to {MAX_BLOCK_BITS}"
+    ),
+    Self::ProbesOutOfRange { probes } => ("{probes} probes: give 1 to {MAX_PROBES}"),
+    Self::PlanesOutOfRange { planes } => (
+        "{planes} planes, one per bit of a row: give 1 to {MAX_PLANES}"
+    ),
+    Self::BitsPerItemOutOfRange { bits_per_item: bits } => (
+        "{bits:?} bits per item: give a number above 0 and up to {MAX_BITS_PER_KEY}"
+    ),
+    Self::RateOutOfRange { rate } => (
+        "false-positive rate {rate:?}: give a number above 0 and below 1"
+    ),
+    Self::RateUnreachable { rate, lowest } => (
+        "false-positive rate {rate:e} cannot be reached: give a rate clearly above {lowest:.3e}"
+    ),
+);
 
 /// Number of values of the half of the hash that selects an item's bits.
 const HIGH_HASHES: f64 = 4_294_967_296.0;

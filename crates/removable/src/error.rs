@@ -1,6 +1,7 @@
 //! Errors of building filters and of inserting keys.
 
-use core::fmt::{self, Display, Formatter};
+use alloc::format;
+use alloc::string::String;
 
 use blocked_bloom::{AllocError, KeyError};
 
@@ -53,34 +54,18 @@ pub enum RemovableError {
     },
 }
 
-impl Display for RemovableError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::KeysOutOfRange { keys, most } => {
-                write!(
-                    f,
-                    "{keys} keys: give at most {most}, or split the keys among several filters"
-                )
-            }
-            Self::SlackOutOfRange { slack } => write!(f, "slack {slack:?}: give 0 to 0.9"),
-            Self::Alloc(error) => error.fmt(f),
-            Self::Key(error) => error.fmt(f),
-            Self::PassAll => {
-                f.write_str("a pass-all filter has no tags to copy: build a filter from the keys")
-            }
-            Self::Full { inserted, taken, capacity } => {
-                match inserted {
-                    0 => f.write_str("no space for the key")?,
-                    _ => write!(f, "no space for the key at index {inserted} of the batch")?,
-                }
-                write!(
-                    f,
-                    ": both of its lines are full, and {taken} of {capacity} lanes are in use; \
-                     build a larger filter from the keys"
-                )
-            }
+blocked_bloom::impl_error!(RemovableError, Alloc(AllocError), Key(KeyError);
+    Self::KeysOutOfRange { keys, most } => (
+        "{keys} keys: give at most {most}, or split the keys among several filters"
+    ),
+    Self::SlackOutOfRange { slack } => ("slack {slack:?}: give 0 to 0.9"),
+    Self::PassAll => ("a pass-all filter has no tags to copy: build a filter from the keys"),
+    Self::Full { inserted, taken, capacity } => (
+        "no space for the key{}: both of its lines are full, and {taken} of {capacity} lanes are \
+         in use; build a larger filter from the keys",
+        match inserted {
+            0 => String::new(),
+            index => format!(" at index {index} of the batch"),
         }
-    }
-}
-
-blocked_bloom::impl_error!(RemovableError, Alloc(AllocError), Key(KeyError));
+    ),
+);

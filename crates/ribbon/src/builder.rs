@@ -267,7 +267,7 @@ impl RibbonFilterBuilder {
         };
         let bytes = meta.stored_bytes();
         let len = usize::try_from(bytes).map_err(|_| AllocError::new(bytes))?;
-        let mut stored = RibbonBytes::zeroed(len, self.options.huge_pages())?;
+        let mut stored = RibbonBytes::zeroed(len, self.options.huge_pages)?;
         let (header, body) = stored.as_mut().split_at_mut(HEADER_BYTES);
         let (all, _) = body.as_chunks_mut();
         let (mut directory, mut rest): (&mut [Word], &mut [Word]) =

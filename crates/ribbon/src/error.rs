@@ -1,7 +1,5 @@
 //! Errors of building and opening filters. Each carries the value and the limit.
 
-use core::fmt::{self, Display, Formatter};
-
 use blocked_bloom::parts::{HeaderError, UnmixedHashes};
 use blocked_bloom::{AllocError, KeyError};
 
@@ -75,44 +73,6 @@ pub enum RibbonError {
     },
 }
 
-impl Display for RibbonError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Rate { rate } => {
-                write!(f, "false-positive rate {rate:?}: give 2^-32 (2.33e-10) to 0.5")
-            }
-            Self::BitsPerKey { bits_per_key } => {
-                write!(f, "{bits_per_key:?} bits per key: give 0.5 or more, or write no filter")
-            }
-            Self::TooManyKeys { keys, limit } => {
-                write!(
-                    f,
-                    "{keys} keys: give at most {limit}, or split the keys among several filters"
-                )
-            }
-            Self::UnmixedHashes(ref error) => error.fmt(f),
-            Self::NoSeed { shard, hashes } => write!(
-                f,
-                "no seed solves shard {shard} with {hashes} hashes: mix all 64 bits of the hashes"
-            ),
-            Self::Alloc(ref error) => error.fmt(f),
-            Self::Key(ref error) => error.fmt(f),
-            Self::HashesChanged { expected, found } => write!(
-                f,
-                "hashes changed in memory before they were used: sum {found:#018x}, \
-                 expected {expected:#018x}; build the filter again"
-            ),
-            Self::KeysMissing { missing, keys } => {
-                write!(f, "the finished filter lacks {missing} of {keys} keys: build it again")
-            }
-            Self::Header(ref error) => error.fmt(f),
-            Self::Shard { offset, field, found, expected } => {
-                write!(f, "offset {offset}: {field} {found}, expected {expected}")
-            }
-        }
-    }
-}
-
 impl RibbonError {
     /// Returns the byte offset of the error, for errors of stored bytes.
     pub fn offset(&self) -> Option<u64> {
@@ -129,5 +89,25 @@ blocked_bloom::impl_error!(
     UnmixedHashes(UnmixedHashes),
     Alloc(AllocError),
     Key(KeyError),
-    Header(HeaderError)
+    Header(HeaderError);
+    Self::Rate { rate } => ("false-positive rate {rate:?}: give 2^-32 (2.33e-10) to 0.5"),
+    Self::BitsPerKey { bits_per_key } => (
+        "{bits_per_key:?} bits per key: give 0.5 or more, or write no filter"
+    ),
+    Self::TooManyKeys { keys, limit } => (
+        "{keys} keys: give at most {limit}, or split the keys among several filters"
+    ),
+    Self::NoSeed { shard, hashes } => (
+        "no seed solves shard {shard} with {hashes} hashes: mix all 64 bits of the hashes"
+    ),
+    Self::HashesChanged { expected, found } => (
+        "hashes changed in memory before they were used: sum {found:#018x}, expected \
+         {expected:#018x}; build the filter again"
+    ),
+    Self::KeysMissing { missing, keys } => (
+        "the finished filter lacks {missing} of {keys} keys: build it again"
+    ),
+    Self::Shard { offset, field, found, expected } => (
+        "offset {offset}: {field} {found}, expected {expected}"
+    ),
 );

@@ -204,7 +204,7 @@ impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
         if let Some(shards) = self.parts() {
-            kernel::prefetch_64(&shards, hash);
+            kernel::prefetch_equation(&shards, hash);
         }
     }
 

@@ -22,8 +22,10 @@ mod scalar;
 
 use blocked_bloom::{InstructionSet, Kernel};
 
+pub(crate) use self::driver::prefetch_equation;
+
 use crate::scheme::rocksdb::{Segment, Segments, Shape};
-use crate::scheme::{Shards, Word};
+use crate::scheme::{Shards, Source, Word};
 use crate::solve::Rows;
 use crate::solve::rocksdb::Row;
 
@@ -118,12 +120,10 @@ pub(crate) fn contains_64(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    assert_eq!(hits.len(), hashes.len().div_ceil(64));
-    let variant =
-        variant(functions.kernel, size_of_val(shards.words), shards.columns as usize * 16);
-    if look_up_few(hashes, hits, variant > 0, |hash| contains_one_64(functions, shards, hash)) {
+    let contains = |hash| contains_one_64(functions, shards, hash);
+    let Some(variant) = look_up_few(functions.kernel, shards, hashes, hits, contains) else {
         return;
-    }
+    };
     if shards.directory.is_empty() {
         return hits.fill(0);
     }
@@ -145,13 +145,11 @@ pub(crate) fn contains_128(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    assert_eq!(hits.len(), hashes.len().div_ceil(64));
-    let span = segments.shape().columns() as usize * 32;
-    let variant = variant(functions.kernel, size_of_val(segments.segments()), span);
-    if look_up_few(hashes, hits, variant > 0, |hash| contains_one_128(functions, segments, hash)) {
+    let contains = |hash| contains_one_128(functions, segments, hash);
+    let Some(variant) = look_up_few(functions.kernel, segments, hashes, hits, contains) else {
         return;
-    }
-    // The functions read the places that `Shape::place` returns, which are within the shape's
+    };
+    // The functions read the places of equations, which are within the shape's
     // segments for every hash. `Segments::new`, the only constructor, requires at least as many
     // segments as the shape has.
     //
@@ -160,56 +158,49 @@ pub(crate) fn contains_128(
     unsafe { functions.table.contains_128[variant](segments, hashes, hits) }
 }
 
-/// Looks up a few hashes one by one, and returns whether it did: up to 6 hashes, or 2 if `lines`
-/// are prefetched. A batch prepares space for 32 keys. Relative to a batch, single lookups in a
+/// Looks up a few hashes one by one: up to 6 hashes, or 2 if lines are prefetched. For more hashes,
+/// returns the index of the function that looks up the batch. A batch prepares space for 32 keys. Relative to a batch, single lookups in a
 /// filter of 10,000 keys took 0.14x to 0.16x the time for 1 hash, 0.4x for 4, 0.55x to 0.65x for 6
 /// and 0.8x to 1.05x for 8. From memory they took 0.4x for 1 hash, 0.5x to 0.7x for 2, 0.5x to 1.2x
 /// for 3 and 1.5x to 2.5x for 8 (Zen 4, AVX-512).
 #[inline]
-fn look_up_few(
+fn look_up_few<S: Source>(
+    kernel: Kernel,
+    source: &S,
     hashes: &[u64],
     hits: &mut [u64],
-    prefetches: bool,
     contains: impl Fn(u64) -> bool,
-) -> bool {
-    let few = hashes.len() <= if prefetches { 2 } else { 6 };
+) -> Option<usize> {
+    assert_eq!(hits.len(), hashes.len().div_ceil(64));
+    let span = 2 * S::WORD_BYTES * source.columns();
+    let variant = variant(kernel, source.bytes().len(), span);
+    let few = hashes.len() <= if variant > 0 { 2 } else { 6 };
     if let ([word], true) = (hits, few) {
         *word = hashes.iter().rev().fold(0, |word, &hash| word << 1 | u64::from(contains(hash)));
     }
-    few
+    (!few).then_some(variant)
 }
 
 /// Looks up one hash.
 #[inline]
 pub(crate) fn contains_one_64(functions: Functions, shards: &Shards<'_>, hash: u64) -> bool {
-    // SAFETY: the CPU supports the instructions of the table in `Functions`. The function needs no
-    // more, because `Shards::place` returns no place after the last word.
-    unsafe {
-        (functions.table.contains_one_64)(shards.directory, hash, shards.words, shards.columns)
+    let Shards { directory, words, columns } = *shards;
+    // The functions answer "maybe" for an equation without columns, which would be wrong here.
+    if directory.is_empty() {
+        return false;
     }
+    // SAFETY: the CPU supports the instructions of the table in `Functions`. The function needs no
+    // more, because no equation of the shards ends after the last word.
+    unsafe { (functions.table.contains_one_64)(directory, hash, words, columns) }
 }
 
 /// Looks up one hash in a RocksDB block.
 #[inline]
 pub(crate) fn contains_one_128(functions: Functions, segments: &Segments<'_>, hash: u64) -> bool {
     // SAFETY: the CPU supports the instructions of the table in `Functions`. The function needs no
-    // more, because `Shape::place` returns only places within the shape's segments, and
-    // `Segments::new` requires all of these.
+    // more, because every equation is within the shape's segments, and `Segments::new` requires
+    // all of these.
     unsafe { (functions.table.contains_one_128)(segments, hash) }
-}
-
-/// Prefetches the words of the hash's equation. For any contents, only the directory is read.
-#[inline]
-pub(crate) fn prefetch_64(shards: &Shards<'_>, hash: u64) {
-    if !shards.directory.is_empty() {
-        driver::prefetch_equation(shards, hash);
-    }
-}
-
-/// Prefetches the segments of the hash's equation.
-#[inline]
-pub(crate) fn prefetch_128(segments: &Segments<'_>, hash: u64) {
-    driver::prefetch_equation(segments, hash);
 }
 
 /// Writes the solution of the rows: `columns` words for each 64 rows, and one word less for each of

@@ -31,7 +31,8 @@ use crate::sizing;
 pub struct RibbonOptions {
     rate: f64,
     key_hash: KeyHash,
-    huge_pages: bool,
+    /// Whether large filters are advised to use huge pages.
+    pub(crate) huge_pages: bool,
 }
 
 impl RibbonOptions {
@@ -83,11 +84,6 @@ impl RibbonOptions {
     /// [`KeyError::NoHasher`] for caller-supplied hashes.
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
         self.key_hash.hasher()
-    }
-
-    /// Returns whether large filters are advised to use huge pages.
-    pub(crate) fn huge_pages(&self) -> bool {
-        self.huge_pages
     }
 
     /// Returns the stored size of a filter of this many keys. The estimate is accurate to 0.1 % for

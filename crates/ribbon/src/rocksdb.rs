@@ -25,3 +25,4 @@ mod sizing;
 
 pub use block::{KEY_HASH, RibbonBlock};
 pub use build::{BloomReason, BuiltBlock, RibbonBlockOptions};
+pub use sizing::bloom_probes;

@@ -105,65 +105,113 @@ pub(crate) struct Shards<'a> {
     pub(crate) columns: u32,
 }
 
-/// An equation and the place of its columns.
+/// An equation and the place of its bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Placed {
-    /// Index of the word of column 0 in the equation's first block.
-    pub(crate) word: usize,
-    /// Distance in words to the same column of the next block; 0 if the equation is in one block.
+pub(crate) struct Equation<W> {
+    /// Offset of column 0 in the equation's first block. `next` is the distance in bytes to the
+    /// same column of the next block; 0 if the equation is in one block.
+    pub(crate) start: usize,
     pub(crate) next: usize,
-    /// 0 to 32. The equation's words end at `word + next + columns`, at or before the last word.
-    pub(crate) columns: u32,
-    /// The equation's bits in the first block and in the next.
-    pub(crate) left: u64,
-    pub(crate) right: u64,
-    pub(crate) result: u64,
+    /// 0 to 32. Without columns the answer is "maybe".
+    pub(crate) columns: usize,
+    pub(crate) result: u32,
+    /// The bits in the first block and in the next: a word, or a reference to it.
+    pub(crate) left: W,
+    pub(crate) right: W,
 }
 
-impl Shards<'_> {
-    /// Returns the hash's equation. Without shards returns `Err(false)`. If the directory, which
-    /// may be unverified, points after the last word, returns `Err(true)` ("maybe").
+impl<W> Equation<W> {
+    /// Borrows the equation's bits.
     #[inline(always)]
-    pub(crate) fn place(&self, hash: u64) -> Result<Placed, bool> {
+    pub(crate) fn as_ref(&self) -> Equation<&W> {
+        let Equation { start, next, columns, result, ref left, ref right } = *self;
+        Equation { start, next, columns, result, left, right }
+    }
+}
+
+/// The columns of a filter, and the equations of hashes.
+pub(crate) trait Source {
+    /// The type of a column of a block.
+    type Word: Copy + Default;
+
+    /// Size of a column of a block in bytes.
+    const WORD_BYTES: usize;
+
+    /// Returns the hash's equation. All of its bytes, `WORD_BYTES * columns` beginning at `start`
+    /// and as many at `start + next`, are within [`bytes`](Self::bytes).
+    fn equation(&self, hash: u64) -> Equation<Self::Word>;
+
+    fn bytes(&self) -> &[u8];
+
+    /// Returns the maximum number of columns of an equation.
+    fn columns(&self) -> usize;
+
+    /// Returns the parity of the equation in one column.
+    fn parity(&self, equation: &Equation<&Self::Word>, column: usize) -> u32;
+
+    /// Returns whether the equation is satisfied in every column.
+    #[inline(always)]
+    fn holds(&self, equation: &Equation<&Self::Word>) -> bool {
+        let holds = |column| self.parity(equation, column) == equation.result >> column & 1;
+        (0..equation.columns).all(holds)
+    }
+
+    /// Returns whether the hash satisfies its equation in every column: true means "maybe", false
+    /// "certainly absent".
+    #[inline]
+    fn contains(&self, hash: u64) -> bool {
+        self.holds(&self.equation(hash).as_ref())
+    }
+}
+
+impl Source for Shards<'_> {
+    type Word = u64;
+
+    const WORD_BYTES: usize = 8;
+
+    /// Returns an equation without columns if there are no shards, or if the directory, which may
+    /// be unverified, points after the last word.
+    #[inline(always)]
+    fn equation(&self, hash: u64) -> Equation<u64> {
+        let nothing = Equation { start: 0, next: 0, columns: 0, result: 0, left: 0, right: 0 };
         let (shard, rest) = shard(hash, self.directory.len() as u32);
-        let entry = Entry::from_word(*self.directory.get(shard as usize).ok_or(false)?);
+        let Some(&entry) = self.directory.get(shard as usize) else { return nothing };
+        let entry = Entry::from_word(entry);
         let (start, coefficients, result) = equation(rest, entry.seed, entry.starts);
         let (block, bit) = (start / WIDTH, start % WIDTH);
         let short = u32::from(entry.short);
         let columns = self.columns - u32::from(block < short);
         let word = u64::from(entry.offset) + u64::from(block * self.columns - block.min(short));
         let next = if bit == 0 { 0 } else { columns };
-        let end = word + u64::from(next + columns);
-        let left = coefficients << bit;
-        // In two steps, because the distance may be 64.
-        let right = coefficients >> 1 >> (WIDTH - 1 - bit);
-        match end <= self.words.len() as u64 {
-            true => Ok(Placed {
-                word: word as usize,
-                next: next as usize,
-                columns,
-                left,
-                right,
-                result,
-            }),
-            false => Err(true),
+        if word + u64::from(next + columns) > self.words.len() as u64 {
+            return nothing;
+        }
+        Equation {
+            start: 8 * word as usize,
+            next: 8 * next as usize,
+            columns: columns as usize,
+            result: result as u32,
+            left: coefficients << bit,
+            // In two steps, because the distance may be 64.
+            right: coefficients >> 1 >> (WIDTH - 1 - bit),
         }
     }
 
-    /// Returns whether the hash satisfies its equation in every column: true means "maybe", false
-    /// "certainly absent". Returns false without shards.
-    #[inline]
-    pub(crate) fn contains(&self, hash: u64) -> bool {
-        let placed = match self.place(hash) {
-            Ok(placed) => placed,
-            Err(answer) => return answer,
-        };
-        let Placed { word: first, next, columns, left, right, result } = placed;
-        (0..columns).all(|column| {
-            let at = first + column as usize;
-            let word = |at: usize| u64::from_le_bytes(self.words[at]);
-            let sum = (word(at) & left) ^ (word(at + next) & right);
-            (u64::from(sum.count_ones()) ^ result >> column) & 1 == 0
-        })
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        self.words.as_flattened()
+    }
+
+    #[inline(always)]
+    fn columns(&self) -> usize {
+        self.columns as usize
+    }
+
+    #[inline(always)]
+    fn parity(&self, equation: &Equation<&u64>, column: usize) -> u32 {
+        let at = equation.start / 8 + column;
+        let word = |at: usize| u64::from_le_bytes(self.words[at]);
+        let next = word(at + equation.next / 8);
+        ((word(at) & equation.left) ^ (next & equation.right)).count_ones() & 1
     }
 }

@@ -1,7 +1,5 @@
 //! Errors of building growing filters, inserting into them and merging them.
 
-use core::fmt::{self, Display, Formatter};
-
 use blocked_bloom::{AllocError, KeyError, KeyHash, ParamsError};
 
 /// Why a growing filter could not be built, inserted into or merged. Its keys are all still
@@ -42,23 +40,12 @@ pub enum ScalableError {
     },
 }
 
-impl Display for ScalableError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Params(error) => error.fmt(f),
-            Self::Alloc(error) => error.fmt(f),
-            Self::Key(error) => error.fmt(f),
-            Self::GrowthOutOfRange { growth } => {
-                write!(f, "growth factor {growth}: give 2 to 16")
-            }
-            Self::TighteningOutOfRange { tightening } => {
-                write!(f, "tightening ratio {tightening:?}: give 0.05 to 0.95")
-            }
-            Self::HashMismatch { left, right } => {
-                write!(f, "cannot merge filters with different hashes: {left} and {right}")
-            }
-        }
-    }
-}
-
-blocked_bloom::impl_error!(ScalableError, Params(ParamsError), Alloc(AllocError), Key(KeyError));
+blocked_bloom::impl_error!(ScalableError, Params(ParamsError), Alloc(AllocError), Key(KeyError);
+    Self::GrowthOutOfRange { growth } => ("growth factor {growth}: give 2 to 16"),
+    Self::TighteningOutOfRange { tightening } => (
+        "tightening ratio {tightening:?}: give 0.05 to 0.95"
+    ),
+    Self::HashMismatch { left, right } => (
+        "cannot merge filters with different hashes: {left} and {right}"
+    ),
+);

@@ -1,7 +1,5 @@
 //! Errors of split-block filters. Each carries the value found and the expected value.
 
-use core::fmt::{self, Display, Formatter};
-
 use blocked_bloom::AllocError;
 
 use crate::thrift::ThriftError;
@@ -76,53 +74,30 @@ pub enum SplitBlockError {
     Alloc(AllocError),
 }
 
-impl Display for SplitBlockError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Thrift(error) => error.fmt(f),
-            Self::Unsupported { offset, field, found } => {
-                write!(
-                    f,
-                    "{field} {found} at byte {offset}: only 1 is supported; read the row group"
-                )
-            }
-            Self::BitsetLength { found } => {
-                write!(
-                    f,
-                    "a bitset of {found} bytes: give a multiple of 32, up to {MAX_STORED_BYTES}"
-                )
-            }
-            Self::Length { found, expected } if found < expected => {
-                write!(f, "{found} bytes, expected {expected}: truncated")
-            }
-            Self::Length { found, expected } => {
-                write!(f, "{found} bytes, expected {expected}: followed by other bytes")
-            }
-            Self::RateOutOfRange { rate } => {
-                write!(f, "false-positive rate {rate:?}: give a number above 0 and below 1")
-            }
-            Self::NotAPowerOfTwo { blocks } => {
-                write!(
-                    f,
-                    "{blocks} blocks: give a power of two, because some readers open no others"
-                )
-            }
-            Self::NotAMultiple { found, expected } => {
-                write!(
-                    f,
-                    "cannot merge {found} blocks into {expected}: give a multiple of {expected} \
-                     blocks"
-                )
-            }
-            Self::TooManyRows { rows } => {
-                write!(f, "{rows} rows: give at most {}, and select the rest later", 1_u64 << 32)
-            }
-            Self::Alloc(error) => error.fmt(f),
-        }
-    }
-}
-
-blocked_bloom::impl_error!(SplitBlockError, Thrift(ThriftError), Alloc(AllocError));
+blocked_bloom::impl_error!(SplitBlockError, Thrift(ThriftError), Alloc(AllocError);
+    Self::Unsupported { offset, field, found } => (
+        "{field} {found} at byte {offset}: only 1 is supported; read the row group"
+    ),
+    Self::BitsetLength { found } => (
+        "a bitset of {found} bytes: give a multiple of 32, up to {MAX_STORED_BYTES}"
+    ),
+    Self::Length { found, expected } => (
+        "{found} bytes, expected {expected}: {}",
+        if found < expected { "truncated" } else { "followed by other bytes" }
+    ),
+    Self::RateOutOfRange { rate } => (
+        "false-positive rate {rate:?}: give a number above 0 and below 1"
+    ),
+    Self::NotAPowerOfTwo { blocks } => (
+        "{blocks} blocks: give a power of two, because some readers open no others"
+    ),
+    Self::NotAMultiple { found, expected } => (
+        "cannot merge {found} blocks into {expected}: give a multiple of {expected} blocks"
+    ),
+    Self::TooManyRows { rows } => (
+        "{rows} rows: give at most {}, and select the rest later", 1_u64 << 32
+    ),
+);
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use blocked_bloom::{AllocError, Block, Kernel, Stored};
 
 use crate::error::{MAX_BITSET_BYTES, SplitBlockError};
 use crate::hash::hash_value;
-use crate::header::{self, EncodedHeader};
+use crate::header;
 use crate::kernel::{self, Functions};
 use crate::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
 
@@ -243,7 +243,7 @@ impl SplitBlockFilter {
     /// Returns the header and the bitset, as all writers write them. In a Parquet file,
     /// `bloom_filter_offset` points to them and `bloom_filter_length` is their length.
     pub fn to_bytes(&self) -> Vec<u8> {
-        [self.header().bytes(), self.blocks().as_flattened()].concat()
+        [&self.header()[..], self.blocks().as_flattened()].concat()
     }
 
     /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy, and returns their number.
@@ -254,13 +254,13 @@ impl SplitBlockFilter {
     #[cfg(feature = "std")]
     pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
         let (header, bitset) = (self.header(), self.blocks().as_flattened());
-        writer.write_all(header.bytes())?;
+        writer.write_all(&header)?;
         writer.write_all(bitset)?;
-        Ok((header.bytes().len() + bitset.len()) as u64)
+        Ok((header.len() + bitset.len()) as u64)
     }
 
-    fn header(&self) -> EncodedHeader {
-        EncodedHeader::new((self.data.len * SPLIT_BLOCK_BYTES) as u32)
+    fn header(&self) -> Vec<u8> {
+        header::encode((self.data.len * SPLIT_BLOCK_BYTES) as u32)
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! Parquet defines one algorithm, one hash and one compression. Any other is an error.
 
+use alloc::vec::Vec;
+
 use crate::error::{MAX_STORED_BYTES, SplitBlockError};
 use crate::split_block::SPLIT_BLOCK_BYTES;
 use crate::thrift::{I32, Reader, STRUCT, ThriftError};
@@ -105,42 +107,19 @@ pub(crate) fn bitset_length(found: i64) -> Result<u32, SplitBlockError> {
     }
 }
 
-/// Maximum length of a written header: three unions of four bytes, a number of up to five bytes
-/// with its field head, and the end.
-const MAX_LENGTH: usize = 19;
-
-/// The header of a bitset of this many bytes, byte for byte as other writers write it.
-pub(crate) struct EncodedHeader {
-    bytes: [u8; MAX_LENGTH],
-    length: usize,
-}
-
-impl EncodedHeader {
-    pub(crate) fn new(bitset: u32) -> Self {
-        let mut header = EncodedHeader { bytes: [0; MAX_LENGTH], length: 0 };
-        header.push(0x10 | I32);
-        let mut zigzag = u64::from(bitset) << 1;
-        while zigzag >= 0x80 {
-            header.push(zigzag as u8 | 0x80);
-            zigzag >>= 7;
-        }
-        header.push(zigzag as u8);
-        for _ in 0..3 {
-            // The next field (a union), its first variant (a structure), and the ends of both.
-            for byte in [0x10 | STRUCT, 0x10 | STRUCT, 0, 0] {
-                header.push(byte);
-            }
-        }
-        header.push(0);
-        header
+/// Returns the header of a bitset of this many bytes, byte for byte as other writers write it.
+pub(crate) fn encode(bitset: u32) -> Vec<u8> {
+    let mut header = Vec::from([0x10 | I32]);
+    let mut zigzag = u64::from(bitset) << 1;
+    while zigzag >= 0x80 {
+        header.push(zigzag as u8 | 0x80);
+        zigzag >>= 7;
     }
-
-    fn push(&mut self, byte: u8) {
-        self.bytes[self.length] = byte;
-        self.length += 1;
+    header.push(zigzag as u8);
+    for _ in 0..3 {
+        // The next field (a union), its first variant (a structure), and the ends of both.
+        header.extend([0x10 | STRUCT, 0x10 | STRUCT, 0, 0]);
     }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
+    header.push(0);
+    header
 }

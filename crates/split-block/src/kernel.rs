@@ -279,6 +279,21 @@ fn for_each_word<const KEYS: usize, const LINES: usize>(
     }
 }
 
+/// Like [`for_each_word`], for kernels that test the last hashes padded to `KEYS` hashes.
+#[inline(always)]
+fn for_each_group<const KEYS: usize, const LINES: usize>(
+    blocks: &[SplitBlock],
+    hashes: &[u64],
+    hits: &mut [u64],
+    test: impl Fn(&[u64; KEYS]) -> u64,
+) {
+    for_each_word::<KEYS, LINES>(blocks, hashes, hits, &test, |rest| {
+        let mut keys = [rest[0]; KEYS];
+        keys[..rest.len()].copy_from_slice(rest);
+        test(&keys)
+    });
+}
+
 /// Calls `set` with the block of every hash and the hash. Prefetches the blocks of later hashes,
 /// `LINES` cache lines per block. The blocks are cells, because they are written while the prefetch
 /// closure borrows them.
@@ -352,22 +367,6 @@ unsafe fn address(blocks: &[SplitBlock], hash: u64) -> *const SplitBlock {
     let index = block_index(hash, blocks.len() as u32) as usize;
     // SAFETY: `index = hi * len / 2^32 < len`, since `hi < 2^32` and `0 < len < 2^32`.
     unsafe { blocks.as_ptr().add(index) }
-}
-
-/// Returns the hashes (at least one), padded with the first to `KEYS` hashes.
-#[cfg_attr(
-    not(any(
-        target_arch = "x86",
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_endian = "little")
-    )),
-    expect(dead_code, reason = "for the SIMD kernels")
-)]
-#[inline]
-fn padded<const KEYS: usize>(rest: &[u64]) -> [u64; KEYS] {
-    let mut keys = [rest[0]; KEYS];
-    keys[..rest.len()].copy_from_slice(rest);
-    keys
 }
 
 #[cfg(test)]

@@ -195,37 +195,21 @@ pub trait AsPlain {
     fn hash_plain(&self) -> u64;
 }
 
-macro_rules! numbers {
-    ($($number:ty)*) => {$(
-        impl AsPlain for $number {
+macro_rules! plain {
+    ($value:ident => $plain:expr; $($type:ty)*) => {$(
+        impl AsPlain for $type {
             #[inline]
             fn hash_plain(&self) -> u64 {
-                hash_value(self.to_le_bytes())
+                let $value = self;
+                hash_value($plain)
             }
         }
     )*};
 }
 
-macro_rules! bytes {
-    ($($bytes:ty)*) => {$(
-        impl AsPlain for $bytes {
-            #[inline]
-            fn hash_plain(&self) -> u64 {
-                hash_value(self)
-            }
-        }
-    )*};
-}
-
-numbers! { i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 }
-bytes! { [u8] Vec<u8> str &str String }
-
-impl AsPlain for bool {
-    #[inline]
-    fn hash_plain(&self) -> u64 {
-        u8::from(*self).hash_plain()
-    }
-}
+plain! { number => number.to_le_bytes(); i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 }
+plain! { bytes => bytes; [u8] Vec<u8> str &str String }
+plain! { value => [u8::from(*value)]; bool }
 
 impl<const N: usize> AsPlain for [u8; N] {
     #[inline]

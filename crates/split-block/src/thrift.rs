@@ -21,8 +21,6 @@
 //!
 //! Source: `doc/specs/thrift-compact-protocol.md` of Apache Thrift.
 
-use core::fmt::{self, Display, Formatter};
-
 /// The type of a boolean that is true, which has no further bytes.
 pub const TRUE: u8 = 1;
 /// The type of a single byte.
@@ -88,29 +86,14 @@ pub enum ThriftError {
     },
 }
 
-impl Display for ThriftError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Truncated { offset } => {
-                write!(f, "truncated: the bytes end at {offset}, within the metadata")
-            }
-            Self::Malformed { offset, problem } => {
-                write!(f, "damaged metadata at byte {offset}: {problem}")
-            }
-            Self::FieldType { offset, field, found, expected } => {
-                write!(
-                    f,
-                    "field {field} at byte {offset} has Thrift type {found}, expected {expected}"
-                )
-            }
-            Self::MissingField { offset, field } => {
-                write!(f, "field {field} is missing before byte {offset}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for ThriftError {}
+blocked_bloom::impl_error!(ThriftError;
+    Self::Truncated { offset } => ("truncated: the bytes end at {offset}, within the metadata"),
+    Self::Malformed { offset, problem } => ("damaged metadata at byte {offset}: {problem}"),
+    Self::FieldType { offset, field, found, expected } => (
+        "field {field} at byte {offset} has Thrift type {found}, expected {expected}"
+    ),
+    Self::MissingField { offset, field } => ("field {field} is missing before byte {offset}"),
+);
 
 /// Maximum nesting of unknown structures. Parquet's own structures are nested seven deep.
 const MAX_DEPTH: u32 = 32;

@@ -1,13 +1,13 @@
 //! Parquet's split-block filters.
 
-use blocked_bloom::{Bitmask, Filter as _};
+use blocked_bloom::Filter as _;
 use blocked_bloom_formats::parquet::PhysicalType;
 use blocked_bloom_inspect::ColumnType;
 use blocked_bloom_inspect::numbers::percent;
 use blocked_bloom_split::{MAX_BITSET_BYTES, SplitBlockFilter};
 use indicatif::BinaryBytes;
 
-use crate::builder::{BuildFormat, BuildOptions, Builder, Built, fit, push};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, answers, fit, hash_list};
 use crate::failure::{Failure, warn};
 use crate::keys::Key;
 use crate::wording;
@@ -41,74 +41,38 @@ fn warn_of_cap(filter: &SplitBlockFilter, values: u64, rate: f64) {
 
 /// Collects the hashes of a column's values. The filter is sized for the expected number of values,
 /// or for the distinct ones, as Arrow sizes it.
-struct Values {
-    /// None if the user did not give it.
-    physical_type: Option<PhysicalType>,
-    is_hex: bool,
-    expected_values: Option<u64>,
-    rate: f64,
-    oversized: bool,
-    verify: bool,
-    hashes: Vec<u64>,
-}
-
-impl Values {
-    fn physical_type(&self) -> PhysicalType {
-        self.physical_type.unwrap_or(PhysicalType::ByteArray)
-    }
-}
-
 fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     let rate = options.false_positive_rate.unwrap_or(0.01);
     // A rate out of its range is an error before the values are read.
     SplitBlockFilter::new(0, rate).map_err(Failure::new)?;
-    Ok(Box::new(Values {
-        physical_type: options.value_type,
-        is_hex: options.is_hex,
-        expected_values: options.expected_keys,
-        rate,
-        oversized: options.oversized,
-        verify: options.verify,
-        hashes: Vec::new(),
-    }))
-}
-
-impl Builder for Values {
-    fn add(&mut self, key: &Key) -> Result<(), String> {
-        let value = ColumnType::from(self.physical_type()).encode(key.as_ref(), self.is_hex);
-        let value = value.map_err(|problem| wording::text(&problem))?;
-        push(&mut self.hashes, value.hash())
-    }
-
-    fn finish(mut self: Box<Self>, _: &str) -> Result<Built, Failure> {
-        self.hashes.sort_unstable();
-        self.hashes.dedup();
-        let distinct = self.hashes.len() as u64;
-        let values = self.expected_values.unwrap_or(distinct);
-        let mut filter = SplitBlockFilter::new(values, self.rate).map_err(Failure::new)?;
-        warn_of_cap(&filter, values, self.rate);
-        filter.insert_hashes(&self.hashes);
-        if !self.oversized {
-            filter.shrink_to_false_positive_rate(self.rate);
+    let (expected_values, verify, is_hex) = (options.expected_keys, options.verify, options.is_hex);
+    let oversized = options.oversized;
+    let physical_type = options.value_type.unwrap_or(PhysicalType::ByteArray);
+    let default = if options.value_type.is_none() { " (no --type given)" } else { "" };
+    let hash = move |key: &Key| {
+        let value = ColumnType::from(physical_type).encode(key.as_ref(), is_hex);
+        value.map(|value| value.hash()).map_err(|problem| wording::text(&problem))
+    };
+    let finish = move |mut hashes: Vec<u64>, _: &str| {
+        hashes.sort_unstable();
+        hashes.dedup();
+        let distinct = hashes.len() as u64;
+        let values = expected_values.unwrap_or(distinct);
+        let mut filter = SplitBlockFilter::new(values, rate).map_err(Failure::new)?;
+        warn_of_cap(&filter, values, rate);
+        filter.insert_hashes(&hashes);
+        if !oversized {
+            filter.shrink_to_false_positive_rate(rate);
         }
-        let mut hits = Bitmask::new();
-        if self.verify {
-            filter.contains_hashes(&self.hashes, &mut hits);
-        }
-        let (physical_type, blocks) = (self.physical_type(), filter.blocks().len());
-        let default = if self.physical_type.is_none() { " (no --type given)" } else { "" };
-        let bytes = filter.to_bytes();
+        let answers = answers(verify, |hits| filter.contains_hashes(&hashes, hits));
         let stored = |filter: &SplitBlockFilter| filter.to_bytes().len() as u64;
-        let needed = SplitBlockFilter::new(distinct, self.rate).ok().map(|of| stored(&of));
-        let rate = filter.estimated_false_positive_rate();
-        let fit = fit(self.expected_values, distinct, stored(&filter), needed, rate);
-        Ok(Built {
-            bytes,
-            fit,
-            answers: hits,
-            summary: format!(
-                "{distinct} distinct values of {physical_type}{default}, {blocks} blocks"
-            ),
-        })
-    }
+        let needed = SplitBlockFilter::new(distinct, rate).ok().map(|of| stored(&of));
+        let reached = filter.estimated_false_positive_rate();
+        let fit = fit(expected_values, distinct, stored(&filter), needed, reached);
+        let blocks = filter.blocks().len();
+        let summary =
+            format!("{distinct} distinct values of {physical_type}{default}, {blocks} blocks");
+        Ok(Built { bytes: filter.to_bytes(), fit, answers, summary })
+    };
+    Ok(hash_list(1, hash, finish))
 }

@@ -1,11 +1,10 @@
 //! The removable filter of `blocked-bloom-removable`.
 
-use blocked_bloom::{Bitmask, Filter as _};
+use blocked_bloom::Filter as _;
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 
-use crate::builder::{BuildFormat, BuildOptions, Builder, Built, push};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, answers, hash_list};
 use crate::failure::Failure;
-use crate::keys::Key;
 use crate::numbers::counted;
 
 pub(super) static REMOVABLE: BuildFormat = BuildFormat {
@@ -17,25 +16,12 @@ pub(super) static REMOVABLE: BuildFormat = BuildFormat {
 };
 
 /// Collects the hashes of keys.
-struct Hashes {
-    options: RemovableOptions,
-    verify: bool,
-    hashes: Vec<u64>,
-}
-
 fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
-    let keys = RemovableOptions::new(options.expected_keys.unwrap_or(0));
-    Ok(Box::new(Hashes { options: keys, verify: options.verify, hashes: Vec::new() }))
-}
-
-impl Builder for Hashes {
-    fn add(&mut self, key: &Key) -> Result<(), String> {
-        let hasher = self.options.hasher().map_err(|error| error.to_string())?;
-        push(&mut self.hashes, hasher.hash(key))
-    }
-
-    fn finish(self: Box<Self>, input: &str) -> Result<Built, Failure> {
-        let filter = RemovableFilter::from_hashes(&self.options, &self.hashes);
+    let (verify, keys) =
+        (options.verify, RemovableOptions::new(options.expected_keys.unwrap_or(0)));
+    let hasher = keys.hasher().map_err(Failure::new)?;
+    let finish = move |hashes: Vec<u64>, input: &str| {
+        let filter = RemovableFilter::from_hashes(&keys, &hashes);
         let filter = filter.map_err(|error| match error {
             RemovableError::Full { inserted, taken, capacity } => {
                 let key = inserted + 1;
@@ -48,13 +34,11 @@ impl Builder for Hashes {
             }
             error => Failure::for_file(input, error),
         })?;
-        let mut hits = Bitmask::new();
-        if self.verify {
-            filter.contains_hashes(&self.hashes, &mut hits);
-        }
+        let answers = answers(verify, |hits| filter.contains_hashes(&hashes, hits));
         let (lines, load) = (filter.lines().len(), filter.load() * 100.0);
         let (keys, lines) = (counted(filter.keys_inserted(), "key"), counted(lines as u64, "line"));
         let summary = format!("{keys}, {lines}, load {load:.1} %");
-        Ok(Built { fit: None, answers: hits, summary, bytes: filter.to_bytes() })
-    }
+        Ok(Built { fit: None, answers, summary, bytes: filter.to_bytes() })
+    };
+    Ok(hash_list(1, move |key| Ok(hasher.hash(key)), finish))
 }

@@ -1,11 +1,11 @@
 //! This project's own static filter, sharded Ribbon.
 
 use blocked_bloom::parts::fill_with_hits;
-use blocked_bloom::{Bitmask, FilterOptions, KeyHash, Sizing};
+use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 use blocked_bloom_inspect::numbers::percent;
 use blocked_bloom_ribbon::{RibbonFilterBuilder, RibbonOptions};
 
-use crate::builder::{BuildFormat, BuildOptions, Builder, Built};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, answers};
 use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::counted;
@@ -45,12 +45,10 @@ impl Builder for Keys {
 
     fn finish(self: Box<Self>, _: &str) -> Result<Built, Failure> {
         let keys = self.builder.len();
-        let mut answers = Bitmask::new();
-        if self.verify {
+        let answers = answers(self.verify, |hits| {
             // Otherwise it would be an error below.
-            let keys = keys as usize;
-            answers.write(keys, |words| fill_with_hits(words, keys));
-        }
+            hits.write(keys as usize, |words| fill_with_hits(words, keys as usize));
+        });
         let filter = match self.verify {
             true => self.builder.finish_verified(),
             false => threads::pool(self.threads)?.install(|| self.builder.par_finish()),

@@ -1,11 +1,11 @@
 //! RocksDB's filter blocks.
 
-use blocked_bloom::{Bitmask, Filter as _, Sizing};
+use blocked_bloom::{Filter as _, Sizing};
 use blocked_bloom_formats::rocksdb::{
     FilterBlock, FilterBlockBuilder, FilterKind, RibbonBlockBuilder, hash_key,
 };
 
-use crate::builder::{BuildFormat, BuildOptions, Builder, Built, push};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, answers, push};
 use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::counted;
@@ -90,10 +90,7 @@ impl Builder for Keys {
         };
         let bytes = bytes.map_err(Failure::new)?;
         let block = FilterBlock::from_bytes(&bytes).map_err(Failure::new)?;
-        let mut hits = Bitmask::new();
-        if self.verify {
-            block.contains_hashes(&self.hashes, &mut hits);
-        }
+        let answers = answers(self.verify, |hits| block.contains_hashes(&self.hashes, hits));
         let shape = match block.kind() {
             FilterKind::FastLocalBloom { probes, blocks } => {
                 format!("{}, {probes} probes", counted(blocks, "line"))
@@ -102,6 +99,6 @@ impl Builder for Keys {
             kind => format!("{kind:?}"),
         };
         let summary = format!("{}, {shape}", counted(keys as u64, "key"));
-        Ok(Built { fit: None, answers: hits, summary, bytes })
+        Ok(Built { fit: None, answers, summary, bytes })
     }
 }

@@ -1,8 +1,6 @@
 //! Errors of determining the layout of a file, and of serializing a key.
 
 use alloc::string::String;
-use core::fmt::{self, Display, Formatter};
-
 /// Why the layout of a `Filter.db` cannot be determined from its name or version, or a key cannot
 /// be serialized. Invalid bytes are a [`ClassicalError`](crate::ClassicalError).
 ///
@@ -34,28 +32,16 @@ pub enum CassandraError {
     },
 }
 
-impl Display for CassandraError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Version { found } => write!(
-                f,
-                "version {found:?} is unknown (known: \"ic\" to \"oa\", and \"da\" of bti): \
-                 name the layout"
-            ),
-            Self::FileName { found } => write!(
-                f,
-                "{found:?} is not the name of a filter: expected a name such as \
-                 \"nb-1-big-Filter.db\" or \"Keyspace-table-jb-1-Filter.db\""
-            ),
-            Self::ComponentTooLong { index, bytes } => {
-                write!(
-                    f,
-                    "component {index} of the key has {bytes} bytes: give at most {}",
-                    u16::MAX
-                )
-            }
-        }
-    }
-}
-
-impl core::error::Error for CassandraError {}
+blocked_bloom::impl_error!(CassandraError;
+    Self::Version { found } => (
+        "version {found:?} is unknown (known: \"ic\" to \"oa\", and \"da\" of bti): name the \
+         layout"
+    ),
+    Self::FileName { found } => (
+        "{found:?} is not the name of a filter: expected a name such as \"nb-1-big-Filter.db\" or \
+         \"Keyspace-table-jb-1-Filter.db\""
+    ),
+    Self::ComponentTooLong { index, bytes } => (
+        "component {index} of the key has {bytes} bytes: give at most {}", u16::MAX
+    ),
+);

@@ -1,7 +1,8 @@
 //! Errors of reading, sizing and merging classical filters, and the range checks of a header's
 //! numbers.
 
-use core::fmt::{self, Display, Formatter};
+use alloc::format;
+use alloc::string::String;
 
 use blocked_bloom::AllocError;
 
@@ -69,37 +70,24 @@ pub enum ClassicalError {
     Alloc(AllocError),
 }
 
-impl Display for ClassicalError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Truncated { offset } => {
-                write!(f, "byte {offset}: the bytes end within the header: truncated")
-            }
-            Self::OutOfRange { offset, field, found, least, most } => {
-                if let Some(offset) = offset {
-                    write!(f, "byte {offset}: ")?;
-                }
-                write!(f, "{field} {found}, expected {least} to {most}")
-            }
-            Self::Length { found, expected } => {
-                let what = if found < expected { "truncated" } else { "followed by other bytes" };
-                write!(f, "{found} bytes in all, expected {expected}: the filter is {what}")
-            }
-            Self::RateOutOfRange { rate } => {
-                write!(f, "false-positive rate {rate:?}: give a number above 0 and below 1")
-            }
-            Self::RateTooLow { rate, least } => {
-                write!(f, "false-positive rate {rate:e}: give at least {least:e}")
-            }
-            Self::Mismatch { field, found, expected } => {
-                write!(f, "{field} {found} of the filter to merge, expected {expected}")
-            }
-            Self::Alloc(error) => error.fmt(f),
-        }
-    }
-}
-
-blocked_bloom::impl_error!(ClassicalError, Alloc(AllocError));
+blocked_bloom::impl_error!(ClassicalError, Alloc(AllocError);
+    Self::Truncated { offset } => ("byte {offset}: the bytes end within the header: truncated"),
+    Self::OutOfRange { offset, field, found, least, most } => (
+        "{}{field} {found}, expected {least} to {most}",
+        offset.map_or_else(String::new, |offset| format!("byte {offset}: "))
+    ),
+    Self::Length { found, expected } => (
+        "{found} bytes in all, expected {expected}: the filter is {}",
+        if found < expected { "truncated" } else { "followed by other bytes" }
+    ),
+    Self::RateOutOfRange { rate } => (
+        "false-positive rate {rate:?}: give a number above 0 and below 1"
+    ),
+    Self::RateTooLow { rate, least } => ("false-positive rate {rate:e}: give at least {least:e}"),
+    Self::Mismatch { field, found, expected } => (
+        "{field} {found} of the filter to merge, expected {expected}"
+    ),
+);
 
 /// Checks that a rate is above 0 and below 1.
 #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]

@@ -1,6 +1,7 @@
 //! Errors of loading dumps of RedisBloom, and of creating filters and inserting into them.
 
-use core::fmt::{self, Display, Formatter};
+use alloc::format;
+use alloc::string::{String, ToString};
 
 use blocked_bloom::AllocError;
 
@@ -86,16 +87,14 @@ pub enum RedisError {
     Alloc(AllocError),
 }
 
-/// The offset of a number in the header; displays nothing for an argument.
-struct Place(Option<u64>);
+/// Returns the offset of a number in the header as text; nothing for an argument.
+fn place(offset: Option<u64>) -> String {
+    offset.map_or_else(String::new, |offset| format!("byte {offset} of the header: "))
+}
 
-impl Display for Place {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            None => Ok(()),
-            Some(offset) => write!(f, "byte {offset} of the header: "),
-        }
-    }
+/// Returns a range as text; the number alone if there is only one.
+fn range(least: u64, most: u64) -> String {
+    if least == most { least.to_string() } else { format!("{least} to {most}") }
 }
 
 /// Checks that a number is from `least` to `most`.
@@ -112,59 +111,30 @@ pub(super) fn check_range(
     }
 }
 
-impl Display for RedisError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Truncated { offset, expected } => {
-                write!(f, "the bytes end at {offset}, expected {expected} or more: truncated")
-            }
-            Self::Trailing { offset, expected } => {
-                write!(f, "the bytes end at {offset}, expected {expected}: other bytes follow")
-            }
-            Self::OutOfRange { offset, field, found, least, most } if least == most => {
-                write!(f, "{}{field} {found}, expected {least}", Place(*offset))
-            }
-            Self::OutOfRange { offset, field, found, least, most } => {
-                write!(f, "{}{field} {found}, expected {least} to {most}", Place(*offset))
-            }
-            Self::Rate { offset, field, found } => write!(
-                f,
-                "{}{field} {found:?}, expected a number above 0 and below {}",
-                Place(*offset),
-                if *field == "error" { "1" } else { "1552" }
-            ),
-            Self::Order { iterator, expected } => {
-                write!(
-                    f,
-                    "a reply of iterator {iterator}, expected {expected}: missing or out of order"
-                )
-            }
-            Self::SpansLinks { iterator, found, most } => {
-                write!(
-                    f,
-                    "the reply of iterator {iterator} has {found} bytes, but its link needs only \
-                     {most}"
-                )
-            }
-            Self::Missing { found, expected } => {
-                write!(f, "{found} bytes of bits, expected {expected}: replies are missing")
-            }
-            Self::Full { capacity } => {
-                write!(
-                    f,
-                    "the filter is full with {capacity} keys and does not scale: reserve a larger \
-                     one"
-                )
-            }
-            Self::Alloc(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for RedisError {}
-
-impl From<AllocError> for RedisError {
-    fn from(error: AllocError) -> Self {
-        RedisError::Alloc(error)
-    }
-}
+blocked_bloom::impl_error!(RedisError, Alloc(AllocError);
+    Self::Truncated { offset, expected } => (
+        "the bytes end at {offset}, expected {expected} or more: truncated"
+    ),
+    Self::Trailing { offset, expected } => (
+        "the bytes end at {offset}, expected {expected}: other bytes follow"
+    ),
+    Self::OutOfRange { offset, field, found, least, most } => (
+        "{}{field} {found}, expected {}", place(*offset), range(*least, *most)
+    ),
+    Self::Rate { offset, field, found } => (
+        "{}{field} {found:?}, expected a number above 0 and below {}",
+        place(*offset), if *field == "error" { "1" } else { "1552" }
+    ),
+    Self::Order { iterator, expected } => (
+        "a reply of iterator {iterator}, expected {expected}: missing or out of order"
+    ),
+    Self::SpansLinks { iterator, found, most } => (
+        "the reply of iterator {iterator} has {found} bytes, but its link needs only {most}"
+    ),
+    Self::Missing { found, expected } => (
+        "{found} bytes of bits, expected {expected}: replies are missing"
+    ),
+    Self::Full { capacity } => (
+        "the filter is full with {capacity} keys and does not scale: reserve a larger one"
+    ),
+);

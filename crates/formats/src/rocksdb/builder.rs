@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 
 use blocked_bloom::probe::BLOCK_BYTES;
 use blocked_bloom::{AllocError, BloomFilter};
+use blocked_bloom_ribbon::rocksdb::bloom_probes;
 
 use super::block::TRAILER_BYTES;
 use super::error::RocksdbError;
@@ -184,7 +185,7 @@ impl FilterBlockBuilder {
         const MAX_BITS: u128 = 0xffff_ffc0;
         let bits = self.hashes.len() as u128 * u128::from(self.millibits_per_key);
         let lines = bits.div_ceil(8_000).min(MAX_BITS).div_ceil(BLOCK_BYTES as u128) as u64;
-        let probes = probes(self.millibits_per_key);
+        let probes = bloom_probes(self.millibits_per_key);
         let mut block = zeroed(lines * BLOCK_BYTES as u64)?;
         if !self.hashes.is_empty() {
             let (blocks, _) = block.as_chunks_mut();
@@ -223,23 +224,10 @@ fn zeroed(bytes: u64) -> Result<Vec<u8>, AllocError> {
     Ok(zeros)
 }
 
-/// `FastLocalBloomImpl::ChooseNumProbes`.
-fn probes(millibits_per_key: u32) -> u32 {
-    const MAX_MILLIBITS: [u32; 12] =
-        [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
-    match MAX_MILLIBITS.iter().position(|&most| millibits_per_key <= most) {
-        Some(index) => index as u32 + 1,
-        None if millibits_per_key > 50_000 => 24,
-        None => (millibits_per_key - 1) / 2_000 - 1,
-    }
-}
-
 /// Inserts all keys.
 impl<K: AsRef<[u8]>> Extend<K> for FilterBlockBuilder {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.insert(key);
-        }
+        keys.into_iter().for_each(|key| self.insert(key));
     }
 }
 

@@ -1,8 +1,6 @@
 //! Errors of reading and writing RocksDB filters and SST files. Each carries the value found, its
 //! place and the expected value.
 
-use core::fmt::{self, Display, Formatter};
-
 use blocked_bloom::AllocError;
 
 use super::checksum::ChecksumKind;
@@ -150,83 +148,60 @@ pub enum RocksdbError {
     },
 }
 
-impl Display for RocksdbError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoKeys { found } => write!(
-                f,
-                "a filter block of {found} bytes, expected 6 or more: it is truncated, or was \
-                 written without keys"
-            ),
-            Self::NoLine { found } => {
-                write!(f, "{found} bytes of bits in a filter block, expected 64 or more")
-            }
-            Self::BlockTooLong { found } => {
-                write!(f, "a filter block of {found} bytes, expected at most {}", u32::MAX)
-            }
-            Self::BitsPerKey { bits_per_key } => {
-                write!(f, "{bits_per_key:?} bits per key: give 0.5 or more, or write no filter")
-            }
-            Self::Alloc(error) => error.fmt(f),
-            Self::KeysMissing { missing, keys } => {
-                write!(f, "the finished block lacks {missing} of {keys} keys: build it again")
-            }
-            Self::FileTooShort { found } => {
-                write!(f, "a file of {found} bytes, expected a footer of 53 at its end")
-            }
-            Self::Magic { offset, found } => write!(
-                f,
-                "offset {offset}: found {found:016x}, expected 88e241b785f4cff7: this is not a \
-                 block-based SST file, or it is truncated"
-            ),
-            Self::FormatVersion { offset, found } => write!(
-                f,
-                "offset {offset}: found format_version {found}, expected 2 to 7: compact the \
-                 table with a current RocksDB"
-            ),
-            Self::ChecksumKind { offset, found } => {
-                write!(f, "offset {offset}: found checksum kind {found}, expected 0 to 4")
-            }
-            Self::Footer { offset, found, expected } => write!(
-                f,
-                "offset {offset}: found {found:#x} in the footer, expected {expected:#x}: a later \
-                 release wrote it, or it is damaged"
-            ),
-            Self::FooterChecksum { offset, found, expected, kind } => write!(
-                f,
-                "offset {offset}: found {found:08x}, expected {expected:08x} by {kind}: the \
-                 footer is damaged"
-            ),
-            Self::Handle { block, offset, size, first, end } => write!(
-                f,
-                "the {block} has {size} bytes and a trailer of 5 at offset {offset}, \
-                 expected them within {first} to {end}"
-            ),
-            Self::BlockChecksum { block, offset, found, expected, kind } => write!(
-                f,
-                "offset {offset}: found {found:08x}, expected {expected:08x} by {kind}: the \
-                 {block} is damaged"
-            ),
-            Self::Compressed { block, offset, found } => write!(
-                f,
-                "offset {offset}: found compression type {found}, expected 0: the {block} is \
-                 compressed, which no release of RocksDB does"
-            ),
-            Self::NotLoaded { offset, length } => {
-                write!(
-                    f,
-                    "{length} bytes at offset {offset} are not loaded: load them and open the file \
-                     again"
-                )
-            }
-            Self::Malformed { block, offset, expected } => {
-                write!(f, "offset {offset}: expected {expected} in the {block}")
-            }
-        }
-    }
-}
-
-blocked_bloom::impl_error!(RocksdbError, Alloc(AllocError));
+blocked_bloom::impl_error!(RocksdbError, Alloc(AllocError);
+    Self::NoKeys { found } => (
+        "a filter block of {found} bytes, expected 6 or more: it is truncated, or was written \
+         without keys"
+    ),
+    Self::NoLine { found } => ("{found} bytes of bits in a filter block, expected 64 or more"),
+    Self::BlockTooLong { found } => (
+        "a filter block of {found} bytes, expected at most {}", u32::MAX
+    ),
+    Self::BitsPerKey { bits_per_key } => (
+        "{bits_per_key:?} bits per key: give 0.5 or more, or write no filter"
+    ),
+    Self::KeysMissing { missing, keys } => (
+        "the finished block lacks {missing} of {keys} keys: build it again"
+    ),
+    Self::FileTooShort { found } => ("a file of {found} bytes, expected a footer of 53 at its end"),
+    Self::Magic { offset, found } => (
+        "offset {offset}: found {found:016x}, expected 88e241b785f4cff7: this is not a block-based \
+         SST file, or it is truncated"
+    ),
+    Self::FormatVersion { offset, found } => (
+        "offset {offset}: found format_version {found}, expected 2 to 7: compact the table with a \
+         current RocksDB"
+    ),
+    Self::ChecksumKind { offset, found } => (
+        "offset {offset}: found checksum kind {found}, expected 0 to 4"
+    ),
+    Self::Footer { offset, found, expected } => (
+        "offset {offset}: found {found:#x} in the footer, expected {expected:#x}: a later release \
+         wrote it, or it is damaged"
+    ),
+    Self::FooterChecksum { offset, found, expected, kind } => (
+        "offset {offset}: found {found:08x}, expected {expected:08x} by {kind}: the footer is \
+         damaged"
+    ),
+    Self::Handle { block, offset, size, first, end } => (
+        "the {block} has {size} bytes and a trailer of 5 at offset {offset}, expected them within \
+         {first} to {end}"
+    ),
+    Self::BlockChecksum { block, offset, found, expected, kind } => (
+        "offset {offset}: found {found:08x}, expected {expected:08x} by {kind}: the {block} is \
+         damaged"
+    ),
+    Self::Compressed { block, offset, found } => (
+        "offset {offset}: found compression type {found}, expected 0: the {block} is compressed, \
+         which no release of RocksDB does"
+    ),
+    Self::NotLoaded { offset, length } => (
+        "{length} bytes at offset {offset} are not loaded: load them and open the file again"
+    ),
+    Self::Malformed { block, offset, expected } => (
+        "offset {offset}: expected {expected} in the {block}"
+    ),
+);
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,7 @@ mod properties;
 mod separators;
 mod table;
 
-use core::slice;
+use alloc::vec::Vec;
 
 use blocked_bloom::parts::{check_words, fill_with_hits, stored};
 use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
@@ -23,7 +23,6 @@ pub use self::metaindex::FilterLayout;
 use self::metaindex::Metaindex;
 use self::partitions::Partitions;
 use self::properties::Properties;
-use self::separators::Separators;
 pub use self::table::SST_MAGICS;
 use self::table::Table;
 use super::block::{ByteKeys, FilterBlock, IntegerKeys, ReadKey};
@@ -31,14 +30,6 @@ use super::checksum::ChecksumKind;
 use super::error::RocksdbError;
 use super::hash::{KEY_HASH, hash_key};
 use crate::ranges::FileRanges;
-
-#[derive(Clone)]
-enum Filters<D> {
-    /// No supported filter; every answer is "maybe".
-    Unread(FilterLayout),
-    Full(FilterBlock<BlockBytes<D>>),
-    Partitioned(Partitions<D>),
-}
 
 /// The filter of a block-based SST file, in bytes of any owner `D`: a `&[u8]`, an `Arc<[u8]>`, a
 /// `bytes::Bytes`. If the length of the owner's bytes changes after opening, every answer is
@@ -64,7 +55,9 @@ pub struct SstFilter<D> {
     format_version: u32,
     checksum: ChecksumKind,
     properties: Properties,
-    filters: Filters<D>,
+    layout: FilterLayout,
+    /// One for a full filter. None without a supported filter: then every answer is "maybe".
+    partitions: Partitions<D>,
 }
 
 impl<D: AsRef<[u8]> + Clone> SstFilter<D> {
@@ -143,18 +136,21 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
                 Properties::sequence_number,
             )?)?,
         };
-        let filters = match names {
+        let mut partitions = Partitions { filters: Vec::new(), separators: None };
+        let layout = match names {
             Metaindex { full: Some(handle), .. } => {
-                Filters::Full(table.block("filter block", handle, 0)?.filter(hold)?)
+                partitions.push(table.block("filter block", handle, 0)?.filter(hold)?)?;
+                FilterLayout::Full
             }
             Metaindex { partitioned: Some(handle), .. } => {
                 let index = table.block("partition index", handle, 0)?;
-                Filters::Partitioned(Partitions::open(&table, index, &properties, hold)?)
+                partitions = Partitions::open(&table, index, &properties, hold)?;
+                FilterLayout::Partitioned
             }
-            Metaindex { unread, .. } => Filters::Unread(unread),
+            Metaindex { unread, .. } => unread,
         };
         let (format_version, checksum) = (table.format_version, table.checksum);
-        Ok(SstFilter { format_version, checksum, properties, filters })
+        Ok(SstFilter { format_version, checksum, properties, layout, partitions })
     }
 
     /// Looks up keys with the errors of [`contains_hashes_into`](Filter::contains_hashes_into).
@@ -167,19 +163,20 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     ) -> Result<(), LengthError> {
         check_words(keys.len(), words)?;
         match self.whole_key_filters() {
-            Filters::Full(filter) => return filter.look_up(keys, words, bytes),
-            Filters::Partitioned(partitions) => partitions.look_up(keys, words, bytes),
-            Filters::Unread(_) => fill_with_hits(words, keys.len()),
+            Some(partitions) => partitions.look_up(keys, words, bytes),
+            None => fill_with_hits(words, keys.len()),
         }
         Ok(())
     }
 
-    /// Returns the filters, if they contain whole keys.
-    fn whole_key_filters(&self) -> &Filters<D> {
-        match self.properties.whole_keys {
-            Some(true) => &self.filters,
-            _ => &Filters::Unread(FilterLayout::None),
-        }
+    /// Returns the filters, if they are read and contain whole keys.
+    fn whole_key_filters(&self) -> Option<&Partitions<D>> {
+        self.filters().filter(|_| self.properties.whole_keys == Some(true))
+    }
+
+    /// Returns the filters, if they are read.
+    fn filters(&self) -> Option<&Partitions<D>> {
+        Some(&self.partitions).filter(|partitions| !partitions.filters.is_empty())
     }
 
     /// Returns whether the file may contain a key that begins with these bytes; false means
@@ -211,11 +208,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         let Some(prefix) = self.prefix_length().and_then(|length| start.get(..length)) else {
             return true;
         };
-        match &self.filters {
-            Filters::Unread(_) => true,
-            Filters::Full(filter) => filter.contains(prefix),
-            Filters::Partitioned(partitions) => partitions.contains_start(start, prefix),
-        }
+        self.filters().is_none_or(|partitions| partitions.contains_start(start, prefix))
     }
 
     /// Returns whether the file may contain a key with this prefix under the extractor of this
@@ -235,42 +228,19 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn contains_extracted(&self, extractor: &str, prefix: impl AsRef<[u8]>) -> bool {
-        match &self.filters {
-            _ if self.prefix_extractor() != Some(extractor) => true,
-            Filters::Unread(_) => true,
-            Filters::Full(filter) => filter.contains(prefix),
-            Filters::Partitioned(partitions) => partitions.contains_prefix(prefix.as_ref()),
-        }
+        let filters = self.filters().filter(|_| self.prefix_extractor() == Some(extractor));
+        filters.is_none_or(|partitions| partitions.contains_prefix(prefix.as_ref()))
     }
 
     /// Returns how the filter is stored.
     pub fn layout(&self) -> FilterLayout {
-        match self.filters {
-            Filters::Unread(layout) => layout,
-            Filters::Full(_) => FilterLayout::Full,
-            Filters::Partitioned(_) => FilterLayout::Partitioned,
-        }
+        self.layout
     }
 
     /// Returns the filter blocks in the order of their keys: one for a full filter, one per
     /// partition, none without a filter.
     pub fn filter_blocks(&self) -> impl Iterator<Item = &FilterBlock<impl AsRef<[u8]>>> {
-        self.blocks().iter()
-    }
-
-    fn blocks(&self) -> &[FilterBlock<BlockBytes<D>>] {
-        match &self.filters {
-            Filters::Unread(_) => &[],
-            Filters::Full(filter) => slice::from_ref(filter),
-            Filters::Partitioned(partitions) => partitions.filters(),
-        }
-    }
-
-    fn separators(&self) -> Option<&Separators> {
-        match &self.filters {
-            Filters::Partitioned(partitions) => partitions.separators(),
-            Filters::Unread(_) | Filters::Full(_) => None,
-        }
+        self.partitions.filters.iter()
     }
 
     /// Returns the index of the [filter block](Self::filter_blocks) that may contain a whole key.
@@ -288,10 +258,9 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn partition(&self, key: impl AsRef<[u8]>) -> Option<usize> {
-        match &self.filters {
-            Filters::Unread(_) => None,
-            Filters::Full(_) => Some(0),
-            Filters::Partitioned(partitions) => partitions.partition(key.as_ref()),
+        match self.layout {
+            FilterLayout::Full => Some(0),
+            _ => self.partitions.partition(key.as_ref()),
         }
     }
 
@@ -362,14 +331,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     /// Sets the kernel that runs batches, for blocks that kernels look up.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        let filters = match self.filters {
-            Filters::Full(filter) => Filters::Full(filter.with_kernel(kernel)),
-            Filters::Partitioned(partitions) => {
-                Filters::Partitioned(partitions.with_kernel(kernel))
-            }
-            unread => unread,
-        };
-        SstFilter { filters, ..self }
+        SstFilter { partitions: self.partitions.with_kernel(kernel), ..self }
     }
 }
 
@@ -385,29 +347,21 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
 /// Batches of keys are first grouped by partition, which allocates 16 bytes per key.
 impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
     fn contains_hash(&self, hash: u64) -> bool {
-        match self.whole_key_filters() {
-            Filters::Unread(_) => true,
-            Filters::Full(filter) => filter.contains_hash(hash),
-            Filters::Partitioned(partitions) => {
-                partitions.filters().iter().any(|filter| filter.contains_hash(hash))
-            }
-        }
+        self.whole_key_filters().is_none_or(|partitions| partitions.contains_hash(hash))
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         check_words(hashes.len(), words)?;
         match self.whole_key_filters() {
-            Filters::Full(filter) => return filter.contains_hashes_into(hashes, words),
-            Filters::Partitioned(partitions) => partitions.look_up_hashes(hashes, words),
-            Filters::Unread(_) => fill_with_hits(words, hashes.len()),
+            Some(partitions) => partitions.look_up_hashes(hashes, words),
+            None => fill_with_hits(words, hashes.len()),
         }
         Ok(())
     }
 
     fn prefetch_hash(&self, hash: u64) {
-        if let Filters::Full(_) | Filters::Partitioned(_) = self.whole_key_filters() {
-            self.filter_blocks().for_each(|filter| filter.prefetch_hash(hash));
-        }
+        let filters = self.whole_key_filters().map_or(&[][..], |partitions| &partitions.filters);
+        filters.iter().for_each(|filter| filter.prefetch_hash(hash));
     }
 
     /// Returns [`KEY_HASH`](super::KEY_HASH).
@@ -420,11 +374,7 @@ impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
     }
 
     fn contains_key(&self, key: &[u8]) -> bool {
-        match self.whole_key_filters() {
-            Filters::Unread(_) => true,
-            Filters::Full(filter) => filter.contains_key(key),
-            Filters::Partitioned(partitions) => partitions.contains(key),
-        }
+        self.whole_key_filters().is_none_or(|partitions| partitions.contains(key))
     }
 
     fn contains_batch_into<K: AsRef<[u8]>>(
@@ -445,9 +395,9 @@ impl<D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<SstFilter<E>> for SstFilter<D> {
     fn eq(&self, other: &SstFilter<E>) -> bool {
         (self.format_version, self.checksum) == (other.format_version, other.checksum)
             && self.properties == other.properties
-            && self.layout() == other.layout()
-            && self.blocks() == other.blocks()
-            && self.separators() == other.separators()
+            && self.layout == other.layout
+            && self.partitions.filters == other.partitions.filters
+            && self.partitions.separators == other.partitions.separators
     }
 }
 

@@ -23,12 +23,11 @@ pub(super) const TABLE: Table = Table {
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("avx2");
-    let count = lines.len() as u32;
     driver::contains::<LINES>(
         lines,
         hashes,
         hits,
-        |keys| places(keys, count),
+        |keys, count| places(keys, count),
         |first, second, tags| contains_tag(first, second, tags),
     );
 }
@@ -39,11 +38,10 @@ unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &m
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 unsafe fn insert<const LINES: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
     ran!("avx2");
-    let count = lines.len() as u32;
     driver::insert::<LINES>(
         lines,
         hashes,
-        |keys| places(keys, count),
+        |keys, count| places(keys, count),
         |line, tags| equal(line, tags),
     )
 }
@@ -58,12 +56,11 @@ unsafe fn remove<const LINES: usize>(
     found: &mut [u64],
 ) -> usize {
     ran!("avx2");
-    let count = lines.len() as u32;
     driver::remove::<LINES>(
         lines,
         hashes,
         found,
-        |keys| places(keys, count),
+        |keys, count| places(keys, count),
         |line, tags| equal(line, tags),
     )
 }

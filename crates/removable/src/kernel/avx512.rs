@@ -20,12 +20,11 @@ pub(super) const TABLE: Table =
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("avx512");
-    let count = lines.len() as u32;
     driver::contains::<LINES>(
         lines,
         hashes,
         hits,
-        |keys| places(keys, count),
+        |keys, count| places(keys, count),
         |first, second, tags| contains_tag(first, second, tags),
     );
 }

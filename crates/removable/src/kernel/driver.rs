@@ -72,13 +72,14 @@ fn eight(hashes: &[u64], start: usize) -> ([u64; KEYS], usize) {
 pub(super) fn for_each_eight<const LINES: usize, L: Deref<Target = [Block]>>(
     mut lines: L,
     hashes: &[u64],
-    places: impl Fn(&[u64; KEYS]) -> Places,
+    places: impl Fn(&[u64; KEYS], u32) -> Places,
     mut visit: impl FnMut(&mut L, &Places, usize, usize) -> bool,
 ) {
+    let count = lines.len() as u32;
     if LINES == 0 {
         for at in (0..hashes.len()).step_by(KEYS) {
             let (keys, real) = eight(hashes, at);
-            if !visit(&mut lines, &places(&keys), at, real) {
+            if !visit(&mut lines, &places(&keys, count), at, real) {
                 return;
             }
         }
@@ -88,7 +89,7 @@ pub(super) fn for_each_eight<const LINES: usize, L: Deref<Target = [Block]>>(
     let mut prepared = 0;
     let mut prepare = |lines: &L, slot: &mut Places| {
         if prepared < hashes.len() {
-            *slot = places(&eight(hashes, prepared).0);
+            *slot = places(&eight(hashes, prepared).0, count);
             prefetch::<LINES>(lines, slot);
             prepared += KEYS;
         }
@@ -126,7 +127,7 @@ pub(super) fn contains<const LINES: usize>(
     lines: &[Block],
     hashes: &[u64],
     hits: &mut [u64],
-    places: impl Fn(&[u64; KEYS]) -> Places,
+    places: impl Fn(&[u64; KEYS], u32) -> Places,
     either: impl Fn(&Block, &Block, u64) -> bool,
 ) {
     hits.fill(0);
@@ -158,7 +159,7 @@ pub(super) fn contains<const LINES: usize>(
 pub(super) fn insert<const LINES: usize>(
     lines: &mut [Block],
     hashes: &[u64],
-    places: impl Fn(&[u64; KEYS]) -> Places,
+    places: impl Fn(&[u64; KEYS], u32) -> Places,
     equal: impl Fn(&Block, u64) -> u32,
 ) -> usize {
     let mut inserted = 0;
@@ -206,7 +207,7 @@ pub(super) fn remove<const LINES: usize>(
     lines: &mut [Block],
     hashes: &[u64],
     found: &mut [u64],
-    places: impl Fn(&[u64; KEYS]) -> Places,
+    places: impl Fn(&[u64; KEYS], u32) -> Places,
     equal: impl Fn(&Block, u64) -> u32,
 ) -> usize {
     found.fill(0);

@@ -17,14 +17,9 @@ pub(super) const TABLE: Table =
 #[target_feature(enable = "neon")]
 unsafe fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("neon");
-    let count = lines.len() as u32;
-    driver::contains::<LINES>(
-        lines,
-        hashes,
-        hits,
-        |keys| Places::scalar(keys, count),
-        |first, second, tags| contains_tag(first, second, tags),
-    );
+    driver::contains::<LINES>(lines, hashes, hits, Places::scalar, |first, second, tags| {
+        contains_tag(first, second, tags)
+    });
 }
 
 /// Returns whether a lane of one of the lines equals the tag.

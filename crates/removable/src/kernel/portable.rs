@@ -15,26 +15,17 @@ pub(super) const TABLE: Table = Table {
 
 fn contains<const LINES: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
     ran!("portable");
-    let count = lines.len() as u32;
-    driver::contains::<LINES>(
-        lines,
-        hashes,
-        hits,
-        |keys| Places::scalar(keys, count),
-        contains_tag,
-    );
+    driver::contains::<LINES>(lines, hashes, hits, Places::scalar, contains_tag);
 }
 
 fn insert<const LINES: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
     ran!("portable");
-    let count = lines.len() as u32;
-    driver::insert::<LINES>(lines, hashes, |keys| Places::scalar(keys, count), equal)
+    driver::insert::<LINES>(lines, hashes, Places::scalar, equal)
 }
 
 fn remove<const LINES: usize>(lines: &mut [Block], hashes: &[u64], found: &mut [u64]) -> usize {
     ran!("portable");
-    let count = lines.len() as u32;
-    driver::remove::<LINES>(lines, hashes, found, |keys| Places::scalar(keys, count), equal)
+    driver::remove::<LINES>(lines, hashes, found, Places::scalar, equal)
 }
 
 /// Returns whether a lane of one of the hash's lines equals its tag, or there are no lines.

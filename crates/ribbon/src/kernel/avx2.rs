@@ -37,31 +37,14 @@ pub(super) const TABLE: Table = Table {
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("avx2");
-    let bytes = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_64(shards, ring, keys, slot);
-    // A block has at most one column less than `columns`.
-    let has_four = shards.columns > 4;
+    // SAFETY: `batch` requires these four columns of the equation, which comes from the ring, and
+    // `prepare_64` stores only equations whose columns are all within the bytes of these shards.
+    let sums =
+        |equation: &Equation<&u64>, column| unsafe { sums_64(shards.bytes(), equation, column) };
     // Columns 0, 1 of the first four and of the last four, then columns 2, 3.
-    let order = _mm256_setr_epi32(7, 6, 7, 6, 5, 4, 5, 4);
-    let holds = |equation: &Equation<&u64>, columns: [usize; 2], results| {
-        // SAFETY: `TestColumns` requires four columns beginning at each of these. The equation
-        // comes from the ring, and `prepare_64` stores only equations whose columns are all within
-        // the bytes of these shards.
-        let sums = columns.map(|column| unsafe { sums_64(bytes, equation, column) });
-        are_results(sums, results, column_order_64())
-    };
-    let first = |ring: &Ring<u64>, slot: usize| match has_four {
-        true => test_in_fours(ring, slot, order, |equation| {
-            // SAFETY: with `has_four`, every equation has four columns. `prepare_64` stores only
-            // equations whose columns are within the bytes.
-            let first = unsafe { sums_64(bytes, equation, 0) };
-            // SAFETY: the last four columns of the equation, which are within the bytes as well.
-            let last = unsafe { sums_64(bytes, equation, equation.columns - 4) };
-            fold(first, last)
-        }),
-        false => test_singly(shards, ring, slot, holds),
-    };
-    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, first, holds);
+    let orders = [_mm256_setr_epi32(7, 6, 7, 6, 5, 4, 5, 4), column_order_64()];
+    batch::<_, LINES>(shards, hashes, hits, orders, prepare, sums);
 }
 
 /// # Safety
@@ -70,31 +53,41 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("avx2");
-    let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_128(segments, ring, keys, slot);
-    // A block has at most one column less than `columns`.
-    let has_four = segments.shape().columns() > 4;
+    // SAFETY: `batch` requires these four columns of the equation, which comes from the ring, and
+    // `prepare_128` stores only equations whose columns are all within the bytes of these segments.
+    let sums = |equation: &Equation<&u128>, column| unsafe {
+        sums_128(segments.bytes(), equation, column)
+    };
     // Columns 0, 2 of the first four and of the last four, then columns 1, 3.
-    let order = _mm256_setr_epi32(7, 5, 7, 5, 6, 4, 6, 4);
-    let holds = |equation: &Equation<&u128>, columns: [usize; 2], results| {
-        // SAFETY: `TestColumns` requires four columns beginning at each of these. The equation
-        // comes from the ring, and `prepare_128` stores only equations whose columns are all within
-        // the bytes of these segments.
-        let sums = columns.map(|column| unsafe { sums_128(bytes, equation, column) });
-        are_results(sums, results, column_order_128())
+    let orders = [_mm256_setr_epi32(7, 5, 7, 5, 6, 4, 6, 4), column_order_128()];
+    batch::<_, LINES>(segments, hashes, hits, orders, prepare, sums);
+}
+
+/// Looks up a batch. `sums(equation, column)` returns the equation's bits in four columns, all of
+/// which the equation has. `orders` are those of [`test_in_fours`] and of [`are_results`].
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn batch<S: Source, const LINES: usize>(
+    source: &S,
+    hashes: &[u64],
+    hits: &mut [u64],
+    orders: [__m256i; 2],
+    prepare: impl Fn(&mut Ring<S::Word>, &[u64; KEYS], usize),
+    sums: impl Fn(&Equation<&S::Word>, usize) -> __m256i,
+) {
+    // A block has at most one column less than the source.
+    let has_four = source.columns() > 4;
+    let holds = |equation: &Equation<&S::Word>, columns: [usize; 2], results| {
+        are_results(columns.map(|column| sums(equation, column)), results, orders[1])
     };
-    let first = |ring: &Ring<u128>, slot: usize| match has_four {
-        true => test_in_fours(ring, slot, order, |equation| {
-            // SAFETY: with `has_four`, every equation has four columns. `prepare_128` stores only
-            // equations whose columns are within the bytes.
-            let first = unsafe { sums_128(bytes, equation, 0) };
-            // SAFETY: the last four columns of the equation, which are within the bytes as well.
-            let last = unsafe { sums_128(bytes, equation, equation.columns - 4) };
-            fold(first, last)
+    let first = |ring: &Ring<S::Word>, slot: usize| match has_four {
+        true => test_in_fours(ring, slot, orders[0], |equation| {
+            fold(sums(equation, 0), sums(equation, equation.columns - 4))
         }),
-        false => test_singly(segments, ring, slot, holds),
+        false => test_singly(source, ring, slot, holds),
     };
-    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
+    batch_by_fours::<_, LINES>(source, hashes, hits, prepare, first, holds);
 }
 
 /// # Safety
@@ -104,18 +97,12 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
     ran!("avx2");
     let shards = Shards { directory, words, columns };
-    // `holds_all` answers "maybe" for an equation without columns, which would be wrong here.
-    if directory.is_empty() {
-        return false;
-    }
     let bytes = shards.bytes();
-    holds_all(&shards, hash, |equation: &Equation<&u64>, [first, second]: [usize; 2], results| {
+    holds_all(&shards, hash, |equation: &Equation<&u64>, columns: [usize; 2], results| {
         // SAFETY: `holds_all` requires four columns beginning here, and `Source::equation` promises
         // that all columns are within the bytes.
-        let first = unsafe { sums_64(bytes, equation, first) };
-        // SAFETY: the same two promises hold for the second four columns.
-        let second = unsafe { sums_64(bytes, equation, second) };
-        are_results([first, second], results, column_order_64())
+        let sums = columns.map(|column| unsafe { sums_64(bytes, equation, column) });
+        are_results(sums, results, column_order_64())
     })
 }
 
@@ -126,13 +113,11 @@ unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns
 unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
     ran!("avx2");
     let bytes = segments.bytes();
-    holds_all(segments, hash, |equation: &Equation<&u128>, [first, second]: [usize; 2], results| {
+    holds_all(segments, hash, |equation: &Equation<&u128>, columns: [usize; 2], results| {
         // SAFETY: `holds_all` requires four columns beginning here, and `Source::equation` promises
         // that all columns are within the bytes.
-        let first = unsafe { sums_128(bytes, equation, first) };
-        // SAFETY: the same two promises hold for the second four columns.
-        let second = unsafe { sums_128(bytes, equation, second) };
-        are_results([first, second], results, column_order_128())
+        let sums = columns.map(|column| unsafe { sums_128(bytes, equation, column) });
+        are_results(sums, results, column_order_128())
     })
 }
 
@@ -146,9 +131,9 @@ unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
 unsafe fn sums_64(bytes: &[u8], equation: &Equation<&u64>, column: usize) -> __m256i {
     let at = bytes.as_ptr().wrapping_add(equation.start + 8 * column);
     // SAFETY: the caller promises that four columns beginning at `column` are within the bytes.
-    let first = unsafe { load(at) };
+    let first = unsafe { _mm256_loadu_si256(at.cast()) };
     // SAFETY: the same promise covers the next block (the same block again if `next` is 0).
-    let next = unsafe { load(at.wrapping_add(equation.next)) };
+    let next = unsafe { _mm256_loadu_si256(at.wrapping_add(equation.next).cast()) };
     let (left, right) = (splat(*equation.left), splat(*equation.right));
     _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
 }
@@ -165,9 +150,9 @@ unsafe fn sums_128(bytes: &[u8], equation: &Equation<&u128>, column: usize) -> _
     let (left, right) = (broadcast_128(equation.left), broadcast_128(equation.right));
     let two = |at: *const u8| {
         // SAFETY: the caller promises four columns within the bytes; this reads two of them.
-        let first = unsafe { load(at) };
+        let first = unsafe { _mm256_loadu_si256(at.cast()) };
         // SAFETY: the same promise covers the next block (the same block again if `next` is 0).
-        let next = unsafe { load(at.wrapping_add(equation.next)) };
+        let next = unsafe { _mm256_loadu_si256(at.wrapping_add(equation.next).cast()) };
         _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
     };
     let (low, high) = (two(at), two(at.wrapping_add(32)));
@@ -249,10 +234,10 @@ fn test_in_fours<W: Copy + Default>(
 #[target_feature(enable = "avx2")]
 fn wrong_of_four([a, b, c, d]: [__m256i; 4], results: __m256i, order: __m256i) -> u32 {
     // 16 bits of keys 0 and 2 in each lane, and of keys 1 and 3; then 8 bits of each key.
-    let swap = broadcast(_mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+    let swap = _mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
     let even = fold_two(_mm256_blend_epi16::<0xaa>(a, c), _mm256_blend_epi16::<0xaa>(c, a), swap);
     let odd = fold_two(_mm256_blend_epi16::<0xaa>(b, d), _mm256_blend_epi16::<0xaa>(d, b), swap);
-    let swap = broadcast(_mm_setr_epi8(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+    let swap = _mm_setr_epi8(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
     let is_odd = _mm256_set1_epi16(0xff00_u16.cast_signed());
     let bytes = fold_two(
         _mm256_blendv_epi8(even, odd, is_odd),
@@ -279,7 +264,8 @@ fn wrong_of_four([a, b, c, d]: [__m256i; 4], results: __m256i, order: __m256i) -
 /// `others` the other half, which `swap` moves to the same position.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn fold_two(halves: __m256i, others: __m256i, swap: __m256i) -> __m256i {
+fn fold_two(halves: __m256i, others: __m256i, swap: __m128i) -> __m256i {
+    let swap = _mm256_broadcastsi128_si256(swap);
     _mm256_xor_si256(halves, _mm256_shuffle_epi8(others, swap))
 }
 
@@ -287,13 +273,7 @@ fn fold_two(halves: __m256i, others: __m256i, swap: __m256i) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn parities() -> __m256i {
-    broadcast(_mm_setr_epi8(0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0))
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn broadcast(bytes: __m128i) -> __m256i {
-    _mm256_broadcastsi128_si256(bytes)
+    _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0))
 }
 
 /// Returns whether the parities of the words equal the bits of the results, four in each half.
@@ -475,16 +455,6 @@ fn store_pairs(numbers: &mut [u128; RING], slot: usize, low: __m256i, high: __m2
         // SAFETY: writes the 16 bytes of the reference; the store allows any alignment.
         unsafe { _mm_storeu_si128(core::ptr::from_mut(number).cast(), half) }
     }
-}
-
-/// # Safety
-///
-/// The 32 bytes at `at` must be readable.
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn load(at: *const u8) -> __m256i {
-    // SAFETY: the caller promises 32 readable bytes; the load allows any alignment.
-    unsafe { _mm256_loadu_si256(at.cast()) }
 }
 
 /// Returns the word twice.

@@ -12,7 +12,7 @@ use core::arch::x86_64::*;
 use blocked_bloom::InstructionSet;
 
 use super::Table;
-use super::driver::{KEYS, RING, batch, for_lines, prefetch_span, test_each};
+use super::driver::{Equation, KEYS, RING, Source, batch, for_lines, prefetch_spans, test_each};
 use crate::scheme::rocksdb::{COEFFICIENTS, LOW_HALF, REHASH, Segments};
 use crate::scheme::{SEED, Shards, Word, shard};
 
@@ -82,7 +82,7 @@ impl<const WORDS: usize> Ring<WORDS> {
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("avx512");
-    let bytes = shards.words.as_flattened();
+    let bytes = shards.bytes();
     let span = span(shards.columns as usize * 8);
     let prepare = |ring: &mut Ring<1>, keys: &[u64; KEYS], slot: usize| {
         let hash = load(keys);
@@ -125,11 +125,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         // A shift by 64 returns 0.
         let right = _mm512_srlv_epi64(coefficients, _mm512_sub_epi64(splat(64), bit));
         store(ring.right.as_flattened_mut(), slot, right);
-        if LINES > 0 {
-            for &at in &ring.start[slot % RING..][..KEYS] {
-                prefetch_span::<LINES>(bytes, at as usize, span);
-            }
-        }
+        prefetch_spans::<LINES>(bytes, &ring.start, slot, span);
     };
     let test = |ring: &Ring<1>, slot: usize, column: u32, mask: u8, next_mask: u8| {
         let at = bytes.as_ptr().wrapping_add(ring.start[slot] as usize + 8 * column as usize);
@@ -163,7 +159,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("avx512");
-    let bytes = segments.segments().as_flattened();
+    let bytes = segments.bytes();
     let shape = segments.shape();
     let span = span(shape.columns() as usize * 16);
     let prepare = |ring: &mut Ring<2>, keys: &[u64; KEYS], slot: usize| {
@@ -181,11 +177,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         let columns = _mm512_mask_sub_epi64(all, is_short, all, splat(1));
         store(&mut ring.start, slot, _mm512_slli_epi64::<4>(segment));
         store(&mut ring.columns, slot, columns);
-        if LINES > 0 {
-            for &at in &ring.start[slot % RING..][..KEYS] {
-                prefetch_span::<LINES>(bytes, at as usize, span);
-            }
-        }
+        prefetch_spans::<LINES>(bytes, &ring.start, slot, span);
 
         let a = _mm512_mullo_epi64(seeded, splat(COEFFICIENTS));
         let low = _mm512_or_si512(_mm512_xor_si512(a, splat(LOW_HALF)), splat(1));
@@ -224,9 +216,9 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         let at = bytes.as_ptr().wrapping_add(ring.start[slot] as usize + 16 * column as usize);
         let next = at.wrapping_add(16 * ring.columns[slot] as usize);
         let bits = [broadcast(&ring.left[slot]), broadcast(&ring.right[slot])];
-        // SAFETY: `prepare` computes `Shape::place`, which promises that the segments of all
-        // columns are within the filter, in the first block and, if its mask is not zero, in the
-        // next.
+        // SAFETY: `prepare` computes the places of `Segments::equation`, which promises that the
+        // segments of all columns are within the filter, in the first block and, if its mask is not
+        // zero, in the next.
         let parities = unsafe { parities_128([at, next], [masks, next_masks], bits) };
         _mm512_test_epi64_mask(differ_128(parities, ring.result[slot] >> column), splat(1)) == 0
     };
@@ -257,32 +249,18 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
     ran!("avx512");
     let shards = Shards { directory, words, columns };
-    let placed = match shards.place(hash) {
-        Ok(placed) => placed,
-        Err(answer) => return answer,
-    };
-    let at = shards.words.as_ptr().wrapping_add(placed.word).cast::<u8>();
-    let bits = [splat(placed.left), splat(placed.right)];
-    let test = |column: u32| {
-        let mask = _bzhi_u32(0xff, placed.columns - column) as u8;
+    let Equation { start, next, columns, result, left, right } = shards.equation(hash);
+    let at = shards.bytes().as_ptr().wrapping_add(start);
+    let bits = [splat(left), splat(right)];
+    holds_all(columns as u32, shards.columns > 8, |column| {
+        let mask = _bzhi_u32(0xff, columns as u32 - column) as u8;
         let first = at.wrapping_add(8 * column as usize);
-        let both = [first, first.wrapping_add(8 * placed.next)];
-        // SAFETY: `Placed` promises that the words of all columns are within the filter, beginning
-        // at `word` and at `word + next`.
-        let parities = unsafe { parities_64(both, [mask; 2], bits) };
+        // SAFETY: `Source::equation` promises that the words of all columns are within the filter,
+        // beginning at `start` and at `start + next`.
+        let parities = unsafe { parities_64([first, first.wrapping_add(next)], [mask; 2], bits) };
         let odd = _mm512_test_epi64_mask(parities, splat(1));
-        (odd ^ (placed.result >> column) as u8) & mask == 0
-    };
-    let more = shards.columns > 8;
-    let mut column = 0;
-    loop {
-        let holds = test(column);
-        column += 8;
-        // With at most eight columns, the answer is returned without a branch on it.
-        if !more || !holds || column >= placed.columns {
-            return holds;
-        }
-    }
+        (odd ^ (result >> column) as u8) & mask == 0
+    })
 }
 
 /// # Safety
@@ -291,31 +269,34 @@ unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
     ran!("avx512");
-    let placed = segments.place(hash);
-    let at = segments.segments().as_ptr().wrapping_add(placed.segment).cast::<u8>();
-    let bits = [placed.left, placed.right].map(|bits| [bits as u64, (bits >> 64) as u64]);
+    let Equation { start, next, columns, result, left, right } = segments.equation(hash);
+    let at = segments.bytes().as_ptr().wrapping_add(start);
+    let bits = [left, right].map(|bits| [bits as u64, (bits >> 64) as u64]);
     let bits = [broadcast(&bits[0]), broadcast(&bits[1])];
-    let test = |column: u32| {
-        let columns = placed.columns - column;
+    holds_all(columns as u32, segments.shape().columns() > 8, |column| {
+        let columns = columns as u32 - column;
         let masks = [2 * columns, (2 * columns).saturating_sub(8)];
         let masks = [_bzhi_u32(0xff, masks[0]) as u8, _bzhi_u32(0xff, masks[1]) as u8];
         let first = at.wrapping_add(16 * column as usize);
-        let both = [first, first.wrapping_add(16 * placed.next)];
-        // SAFETY: `Placed` promises that the segments of all columns are within the filter,
-        // beginning at `segment` and at `segment + next`.
-        let parities = unsafe { parities_128(both, [masks; 2], bits) };
+        // SAFETY: `Source::equation` promises that the segments of all columns are within the
+        // filter, beginning at `start` and at `start + next`.
+        let parities = unsafe { parities_128([first, first.wrapping_add(next)], [masks; 2], bits) };
         // The bits of the result are in the order of the columns, so bits without a column must be
         // cleared.
-        let result = u64::from(placed.result >> column) & u64::from(_bzhi_u32(0xff, columns));
+        let result = u64::from(result >> column) & u64::from(_bzhi_u32(0xff, columns));
         _mm512_test_epi64_mask(differ_128(parities, result), splat(1)) == 0
-    };
-    let more = segments.shape().columns() > 8;
+    })
+}
+
+/// Tests one key, eight columns at a time. Without `more` than eight columns, the answer is returned
+/// without a branch on it.
+#[inline(always)]
+fn holds_all(columns: u32, more: bool, test: impl Fn(u32) -> bool) -> bool {
     let mut column = 0;
     loop {
         let holds = test(column);
         column += 8;
-        // With at most eight columns, the answer is returned without a branch on it.
-        if !more || !holds || column >= placed.columns {
+        if !more || !holds || column >= columns {
             return holds;
         }
     }
@@ -331,9 +312,9 @@ unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
 unsafe fn parities_64(at: [*const u8; 2], masks: [u8; 2], bits: [__m512i; 2]) -> __m512i {
     // SAFETY: the caller promises that the masked words of the first block are readable.
-    let first = unsafe { load_words(masks[0], at[0]) };
+    let first = unsafe { _mm512_maskz_loadu_epi64(masks[0], at[0].cast()) };
     // SAFETY: the caller promises that the masked words of the next block are readable.
-    let next = unsafe { load_words(masks[1], at[1]) };
+    let next = unsafe { _mm512_maskz_loadu_epi64(masks[1], at[1].cast()) };
     let first = _mm512_and_si512(first, bits[0]);
     _mm512_popcnt_epi64(_mm512_ternarylogic_epi64::<XOR_AND>(first, next, bits[1]))
 }
@@ -359,9 +340,9 @@ unsafe fn parities_128(at: [*const u8; 2], masks: [[u8; 2]; 2], bits: [__m512i; 
     let four = |i: usize| {
         let at = at.map(|at| at.wrapping_add(64 * i));
         // SAFETY: the caller promises that the masked words of the first block are readable.
-        let first = unsafe { load_words(first[i], at[0]) };
+        let first = unsafe { _mm512_maskz_loadu_epi64(first[i], at[0].cast()) };
         // SAFETY: the caller promises that the masked words of the next block are readable.
-        let next = unsafe { load_words(next[i], at[1]) };
+        let next = unsafe { _mm512_maskz_loadu_epi64(next[i], at[1].cast()) };
         _mm512_ternarylogic_epi64::<XOR_AND>(_mm512_and_si512(first, bits[0]), next, bits[1])
     };
     let (low, high) = (four(0), four(1));
@@ -429,19 +410,6 @@ fn results(a: __m512i, columns: __m512i) -> __m512i {
 fn load(keys: &[u64; KEYS]) -> __m512i {
     // SAFETY: the array has the 64 bytes that the load reads; the load allows any alignment.
     unsafe { _mm512_loadu_si512(keys.as_ptr().cast()) }
-}
-
-/// Loads the masked words at `at`, and zeros for the others.
-///
-/// # Safety
-///
-/// The masked words must be readable.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn load_words(mask: u8, at: *const u8) -> __m512i {
-    // SAFETY: the caller promises that the masked words are readable. Other words are not read, and
-    // the load allows any alignment.
-    unsafe { _mm512_maskz_loadu_epi64(mask, at.cast()) }
 }
 
 /// Returns the 16 bytes four times.

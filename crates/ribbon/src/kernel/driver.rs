@@ -3,8 +3,7 @@
 //! it also tests four columns at a time.
 
 use crate::prefetch;
-use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments};
-use crate::scheme::{Placed, Shards};
+pub(super) use crate::scheme::{Equation, Source};
 
 /// Keys per iteration.
 pub(super) const KEYS: usize = 8;
@@ -77,15 +76,22 @@ pub(super) fn test_each(slot: usize, test: impl Fn(usize) -> bool) -> u64 {
     passed
 }
 
-/// Prefetches `LINES` cache lines beginning at `offset`, and the line of the last of `span` bytes.
-/// Prefetches nothing if `LINES` is 0.
+/// For each of eight keys, prefetches `LINES` cache lines beginning at the key's start, and the line
+/// of the last of `span` bytes. Prefetches nothing if `LINES` is 0.
 #[inline(always)]
-pub(super) fn prefetch_span<const LINES: usize>(bytes: &[u8], offset: usize, span: usize) {
-    if LINES > 0 {
+pub(super) fn prefetch_spans<const LINES: usize>(
+    bytes: &[u8],
+    starts: &[u64; RING],
+    slot: usize,
+    span: usize,
+) {
+    let starts = if LINES > 0 { &starts[slot % RING..][..KEYS] } else { &[] };
+    for &start in starts {
+        let start = start as usize;
         for line in 0..LINES {
-            prefetch(bytes, offset.wrapping_add(64 * line));
+            prefetch(bytes, start.wrapping_add(64 * line));
         }
-        prefetch(bytes, offset.wrapping_add(span).wrapping_sub(1));
+        prefetch(bytes, start.wrapping_add(span).wrapping_sub(1));
     }
 }
 
@@ -98,27 +104,12 @@ macro_rules! for_lines {
 }
 pub(super) use for_lines;
 
-/// An equation and the place of its bytes.
-#[derive(Clone, Copy)]
-pub(super) struct Equation<W> {
-    /// Offset of column 0 in the equation's first block. `next` is the distance in bytes to the
-    /// same column of the next block; 0 if the equation is in one block.
-    pub(super) start: usize,
-    pub(super) next: usize,
-    pub(super) columns: usize,
-    pub(super) result: u32,
-    /// The bits in the first block and in the next: a word, or a reference to it in the ring.
-    pub(super) left: W,
-    pub(super) right: W,
-}
-
-impl<W> Equation<W> {
-    /// Returns the bits of the result beginning at each of two columns, the first in the low half.
-    #[inline(always)]
-    fn results(&self, columns: [usize; 2]) -> u64 {
-        let [low, high] = columns.map(|column| u64::from(self.result >> column));
-        low | high << 32
-    }
+/// Returns the bits of the equation's result beginning at each of two columns, the first in the low
+/// half.
+#[inline(always)]
+fn results<W>(equation: &Equation<W>, columns: [usize; 2]) -> u64 {
+    let [low, high] = columns.map(|column| u64::from(equation.result >> column));
+    low | high << 32
 }
 
 /// Prepared equations. Aligned, since words that straddle two cache lines of the stack are stored
@@ -160,129 +151,20 @@ impl<W: Copy + Default> Ring<W> {
         self.start[slot] = equation.start as u64;
         self.next[slot] = equation.next as u64;
         self.columns[slot] = equation.columns as u64;
-        self.result[slot] = equation.results([0, equation.columns.saturating_sub(4)]);
+        self.result[slot] = results(&equation, [0, equation.columns.saturating_sub(4)]);
         self.left[slot] = equation.left;
         self.right[slot] = equation.right;
     }
 }
 
-/// A filter whose equations are tested four columns at a time.
-pub(super) trait Source {
-    /// The type of a column of a block.
-    type Word: Copy + Default;
-
-    /// Size of a column of a block in bytes.
-    const WORD_BYTES: usize;
-
-    /// Returns the hash's equation. All of its bytes, `WORD_BYTES * columns` beginning at `start`
-    /// and as many at `start + next`, are within [`bytes`](Self::bytes).
-    fn equation(&self, hash: u64) -> Equation<Self::Word>;
-
-    fn bytes(&self) -> &[u8];
-
-    /// Returns the maximum number of columns of an equation.
-    fn columns(&self) -> usize;
-
-    /// Returns the parity of the equation in one column.
-    fn parity(&self, equation: &Equation<&Self::Word>, column: usize) -> u32;
-}
-
-impl Source for Shards<'_> {
-    type Word = u64;
-
-    const WORD_BYTES: usize = 8;
-
-    #[inline(always)]
-    fn equation(&self, hash: u64) -> Equation<u64> {
-        // An equation without columns means "maybe".
-        let nothing = Placed { word: 0, next: 0, columns: 0, left: 0, right: 0, result: 0 };
-        let placed = self.place(hash).unwrap_or(nothing);
-        Equation {
-            start: 8 * placed.word,
-            next: 8 * placed.next,
-            columns: placed.columns as usize,
-            result: placed.result as u32,
-            left: placed.left,
-            right: placed.right,
-        }
-    }
-
-    #[inline(always)]
-    fn bytes(&self) -> &[u8] {
-        self.words.as_flattened()
-    }
-
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns as usize
-    }
-
-    #[inline(always)]
-    fn parity(&self, equation: &Equation<&u64>, column: usize) -> u32 {
-        let at = equation.start / 8 + column;
-        let word = |at: usize| u64::from_le_bytes(self.words[at]);
-        let next = word(at + equation.next / 8);
-        ((word(at) & equation.left) ^ (next & equation.right)).count_ones() & 1
-    }
-}
-
-impl Source for Segments<'_> {
-    type Word = u128;
-
-    const WORD_BYTES: usize = SEGMENT_BYTES;
-
-    #[inline(always)]
-    fn equation(&self, hash: u64) -> Equation<u128> {
-        let placed = self.place(hash);
-        Equation {
-            start: SEGMENT_BYTES * placed.segment,
-            next: SEGMENT_BYTES * placed.next,
-            columns: placed.columns as usize,
-            result: placed.result,
-            left: placed.left,
-            right: placed.right,
-        }
-    }
-
-    #[inline(always)]
-    fn bytes(&self) -> &[u8] {
-        self.segments().as_flattened()
-    }
-
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.shape().columns() as usize
-    }
-
-    #[inline(always)]
-    fn parity(&self, equation: &Equation<&u128>, column: usize) -> u32 {
-        let at = equation.start / SEGMENT_BYTES + column;
-        let word = |at: usize| u128::from_le_bytes(self.segments()[at]);
-        let next = word(at + equation.next / SEGMENT_BYTES);
-        ((word(at) & equation.left) ^ (next & equation.right)).count_ones() & 1
-    }
-}
-
-/// Prefetches the cache lines of an equation's bytes.
+/// Prefetches the cache lines of the equation's bytes. For any contents, at most the directory is
+/// read.
 #[inline]
-pub(super) fn prefetch_equation<S: Source>(source: &S, hash: u64) {
+pub(crate) fn prefetch_equation<S: Source>(source: &S, hash: u64) {
     let Equation { start, next, columns, .. } = source.equation(hash);
     let bytes = next + S::WORD_BYTES * columns;
     let last = bytes.checked_sub(1);
     (0..bytes).step_by(64).chain(last).for_each(|offset| prefetch(source.bytes(), start + offset));
-}
-
-/// Prepares eight keys one by one.
-#[inline(always)]
-pub(super) fn prepare_each<S: Source>(
-    source: &S,
-    ring: &mut Ring<S::Word>,
-    keys: &[u64; KEYS],
-    slot: usize,
-) {
-    for (i, &hash) in keys.iter().enumerate() {
-        ring.set(slot + i, source.equation(hash));
-    }
 }
 
 /// Looks up a batch, eight columns at a time. `prepare(ring, keys, slot)` stores the equations of
@@ -304,18 +186,14 @@ pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
     let span = 2 * S::WORD_BYTES * source.columns();
     let prepare = |ring: &mut Ring<S::Word>, keys: &[u64; KEYS], slot: usize| {
         prepare(ring, keys, slot);
-        if LINES > 0 {
-            for &at in &ring.start[slot % RING..][..KEYS] {
-                prefetch_span::<LINES>(source.bytes(), at as usize, span);
-            }
-        }
+        prefetch_spans::<LINES>(source.bytes(), &ring.start, slot, span);
     };
     let rest = |ring: &Ring<S::Word>, slot: usize| {
         let equation = ring.get(slot);
         let end = equation.columns.saturating_sub(4);
         (4..end).step_by(8).all(|column| {
             let columns = [column, (column + 4).min(end)];
-            holds(&equation, columns, equation.results(columns))
+            holds(&equation, columns, results(&equation, columns))
         })
     };
     let more = source.columns() > 8;
@@ -343,7 +221,7 @@ pub(super) fn test_singly<S: Source>(
     test_each(slot, |slot| {
         let equation = ring.get(slot);
         if equation.columns < 4 {
-            return holds_short(source, &equation);
+            return source.holds(&equation);
         }
         holds(&equation, [0, equation.columns - 4], ring.result[slot % RING])
     })
@@ -354,14 +232,14 @@ pub(super) fn test_singly<S: Source>(
 #[inline(always)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "others test by columns"))]
 pub(super) fn holds_all<S: Source>(source: &S, hash: u64, holds: impl TestColumns<S>) -> bool {
-    let Equation { start, next, columns, result, left, right } = source.equation(hash);
-    let equation = Equation { start, next, columns, result, left: &left, right: &right };
-    let Some(end) = columns.checked_sub(4) else { return holds_short(source, &equation) };
+    let equation = source.equation(hash);
+    let (equation, columns) = (equation.as_ref(), equation.columns);
+    let Some(end) = columns.checked_sub(4) else { return source.holds(&equation) };
     let mut column = 0;
     loop {
         // If fewer than four columns are left, the last four are tested again.
         let tested = [column.min(end), (column + 4).min(end)];
-        let holds = holds(&equation, tested, equation.results(tested));
+        let holds = holds(&equation, tested, results(&equation, tested));
         column += 8;
         if column >= columns || !holds {
             return holds;
@@ -369,17 +247,24 @@ pub(super) fn holds_all<S: Source>(source: &S, hash: u64, holds: impl TestColumn
     }
 }
 
-/// Tests fewer than four columns.
+/// Looks up a batch with a kernel that prepares and tests keys one by one. `parities(equation,
+/// column)` returns the parities of four columns in bits 0 to 3.
 #[inline(always)]
-fn holds_short<S: Source>(source: &S, equation: &Equation<&S::Word>) -> bool {
-    let holds = |column| source.parity(equation, column) == equation.result >> column & 1;
-    (0..equation.columns).all(holds)
-}
-
-/// Returns whether parities equal the results. `four` returns the parities of four columns
-/// beginning at each of the two columns, in bits 0 to 3.
-#[inline(always)]
-pub(super) fn holds_in(columns: [usize; 2], results: u64, four: impl Fn(usize) -> u32) -> bool {
-    (four(columns[0]) ^ results as u32) & 15 == 0
-        && (four(columns[1]) ^ (results >> 32) as u32) & 15 == 0
+pub(super) fn batch_singly<S: Source, const LINES: usize>(
+    source: &S,
+    hashes: &[u64],
+    hits: &mut [u64],
+    parities: impl Fn(&Equation<&S::Word>, usize) -> u32,
+) {
+    let prepare = |ring: &mut Ring<S::Word>, keys: &[u64; KEYS], slot: usize| {
+        for (i, &hash) in keys.iter().enumerate() {
+            ring.set(slot + i, source.equation(hash));
+        }
+    };
+    let holds = |equation: &Equation<&S::Word>, columns: [usize; 2], results: u64| {
+        (parities(equation, columns[0]) ^ results as u32) & 15 == 0
+            && (parities(equation, columns[1]) ^ (results >> 32) as u32) & 15 == 0
+    };
+    let first = |ring: &Ring<S::Word>, slot| test_singly(source, ring, slot, holds);
+    batch_by_fours::<_, LINES>(source, hashes, hits, prepare, first, holds);
 }

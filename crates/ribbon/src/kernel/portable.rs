@@ -3,9 +3,7 @@
 
 use blocked_bloom::InstructionSet;
 
-use super::driver::{
-    Equation, Source, batch_by_fours, for_lines, holds_in, prepare_each, test_singly,
-};
+use super::driver::{self, Equation, Source, for_lines};
 use super::{Table, scalar};
 use crate::scheme::Shards;
 use crate::scheme::rocksdb::Segments;
@@ -19,41 +17,27 @@ pub(super) const TABLE: Table = Table {
 
 fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("portable");
-    let words = shards.bytes();
-    let prepare = |ring: &mut _, keys: &_, slot| prepare_each(shards, ring, keys, slot);
-    let holds = |equation: &Equation<&_>, columns, results| {
-        holds_in(columns, results, |column| {
-            let [left, right] = columns_of_both::<32>(words, equation, 8 * column);
-            parities(core::array::from_fn(|i| {
-                let word = |bytes: &[u8; 32]| {
-                    u64::from_le_bytes(core::array::from_fn(|j| bytes[8 * i + j]))
-                };
-                (word(left) & equation.left) ^ (word(right) & equation.right)
-            }))
-        })
-    };
-    let first = |ring: &_, slot| test_singly(shards, ring, slot, holds);
-    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, first, holds);
+    driver::batch_singly::<_, LINES>(shards, hashes, hits, |equation, column| {
+        let [left, right] = columns_of_both::<32>(shards.bytes(), equation, 8 * column);
+        parities(core::array::from_fn(|i| {
+            let word =
+                |bytes: &[u8; 32]| u64::from_le_bytes(core::array::from_fn(|j| bytes[8 * i + j]));
+            (word(left) & equation.left) ^ (word(right) & equation.right)
+        }))
+    });
 }
 
 fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("portable");
-    let bytes = segments.bytes();
-    let prepare = |ring: &mut _, keys: &_, slot| prepare_each(segments, ring, keys, slot);
-    let holds = |equation: &Equation<&_>, columns, results| {
-        holds_in(columns, results, |column| {
-            let [left, right] = columns_of_both::<64>(bytes, equation, 16 * column);
-            parities(core::array::from_fn(|i| {
-                let word = |bytes: &[u8; 64]| {
-                    u128::from_le_bytes(core::array::from_fn(|j| bytes[16 * i + j]))
-                };
-                let sum = (word(left) & equation.left) ^ (word(right) & equation.right);
-                sum as u64 ^ (sum >> 64) as u64
-            }))
-        })
-    };
-    let first = |ring: &_, slot| test_singly(segments, ring, slot, holds);
-    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
+    driver::batch_singly::<_, LINES>(segments, hashes, hits, |equation, column| {
+        let [left, right] = columns_of_both::<64>(segments.bytes(), equation, 16 * column);
+        parities(core::array::from_fn(|i| {
+            let word =
+                |bytes: &[u8; 64]| u128::from_le_bytes(core::array::from_fn(|j| bytes[16 * i + j]));
+            let sum = (word(left) & equation.left) ^ (word(right) & equation.right);
+            sum as u64 ^ (sum >> 64) as u64
+        }))
+    });
 }
 
 /// Returns four columns in the equation's first block and in the next.

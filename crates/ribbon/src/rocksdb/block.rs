@@ -152,7 +152,7 @@ impl<D: AsRef<[u8]>> Filter for RibbonBlock<D> {
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
         if let Some(segments) = self.segments() {
-            kernel::prefetch_128(&segments, hash);
+            kernel::prefetch_equation(&segments, hash);
         }
     }
 

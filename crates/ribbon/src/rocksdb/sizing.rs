@@ -83,8 +83,9 @@ pub(super) fn inverse_rate(bits_per_key: f64, probes: u32) -> f64 {
     1.0 / ((rate(keys + deviation) + rate(keys - deviation)) / 2.0)
 }
 
-/// Returns the number of probes of RocksDB's Bloom filter.
-pub(super) fn bloom_probes(millibits_per_key: u32) -> u32 {
+/// Returns the number of probes of RocksDB's Bloom filter with this many thousandths of a bit per
+/// key (RocksDB's `FastLocalBloomImpl::ChooseNumProbes`), 1 to 24.
+pub fn bloom_probes(millibits_per_key: u32) -> u32 {
     const MAX_MILLIBITS: [u32; 12] =
         [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
     match MAX_MILLIBITS.iter().position(|&most| millibits_per_key <= most) {

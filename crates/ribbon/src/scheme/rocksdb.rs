@@ -21,6 +21,8 @@
 //! Source: RocksDB `util/ribbon_impl.h`, `util/ribbon_alg.h`; Dillinger, Walzer, "Ribbon filter:
 //! practically smaller than Bloom and Xor", 2021.
 
+use super::{Equation, Source};
+
 /// Size of a column of a block: one bit per slot.
 pub(crate) const SEGMENT_BYTES: usize = 16;
 
@@ -77,20 +79,6 @@ pub(crate) struct Shape {
     short: u32,
 }
 
-/// The place of an equation's columns.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    /// Index of the segment of column 0 in the equation's first block. Column c follows c segments
-    /// later.
-    pub(crate) segment: usize,
-    /// 0 to 32. The next block begins this many segments after `segment`, and has as many columns
-    /// or one more.
-    pub(crate) columns: u32,
-    /// The first slot's bit in its segments, 0 to 127. With 0 the equation is in one block, which
-    /// may be the last.
-    pub(crate) bit: u32,
-}
-
 impl Shape {
     /// Returns the shape of this many bytes, or `None` where RocksDB's reader answers "maybe":
     /// fewer than two blocks, or less than one column of one block.
@@ -133,31 +121,12 @@ impl Shape {
         (self.columns as usize * self.blocks as usize) - self.short as usize
     }
 
-    /// Returns the place of the equation that starts at `start`, which must be below `starts()`.
-    ///
-    /// The place is always within [`segments`](Self::segments): a block ends where the next begins.
-    /// An equation that does not start at bit 0 ends in the next block. That block exists, because
-    /// the last possible start is the first slot of the last block.
-    #[inline(always)]
-    pub(crate) fn place(self, start: u32) -> Place {
-        let (block, bit) = (start / WIDTH, start % WIDTH);
-        let segment = (block * self.columns - block.min(self.short)) as usize;
-        Place { segment, columns: self.columns - u32::from(block < self.short), bit }
-    }
-
     /// Returns the fraction of absent keys that satisfy their equations.
     pub(crate) fn rate(self) -> f64 {
         let starts = f64::from(self.starts());
         let short = f64::from((self.short * WIDTH).min(self.starts())) / starts;
         libm::exp2(-f64::from(self.columns)) * (1.0 + short)
     }
-}
-
-/// Returns the bits of an equation in its first block and in the next.
-#[inline(always)]
-pub(crate) const fn masks(coefficients: u128, bit: u32) -> (u128, u128) {
-    // The shift is in two steps, because the distance may be 128.
-    (coefficients << bit, coefficients >> 1 >> (WIDTH - 1 - bit))
 }
 
 /// A column of a block.
@@ -170,23 +139,6 @@ pub(crate) struct Segments<'a> {
     raw_seed: u32,
     /// At least as many as the shape has.
     segments: &'a [Segment],
-}
-
-/// An equation and the place of its columns.
-#[derive(Clone, Copy)]
-pub(crate) struct Placed {
-    /// Index of the segment of column 0 in the equation's first block.
-    pub(crate) segment: usize,
-    /// Distance in segments to the same column of the next block; 0 if the equation is in one
-    /// block.
-    pub(crate) next: usize,
-    /// 0 to 32. The equation's segments end at `segment + next + columns`, at or before the last
-    /// segment.
-    pub(crate) columns: u32,
-    /// The equation's bits in the first block and in the next.
-    pub(crate) left: u128,
-    pub(crate) right: u128,
-    pub(crate) result: u32,
 }
 
 impl<'a> Segments<'a> {
@@ -215,28 +167,51 @@ impl<'a> Segments<'a> {
     pub(crate) fn segments(&self) -> &'a [Segment] {
         self.segments
     }
+}
 
-    /// Returns the hash's equation.
+impl Source for Segments<'_> {
+    type Word = u128;
+
+    const WORD_BYTES: usize = SEGMENT_BYTES;
+
+    /// The place is always within the segments of the [`Shape`]: a block ends where the next
+    /// begins. An equation that does not start at bit 0 ends in the next block. That block exists,
+    /// because the last possible start is the first slot of the last block.
     #[inline(always)]
-    pub(crate) fn place(&self, hash: u64) -> Placed {
+    fn equation(&self, hash: u64) -> Equation<u128> {
+        let Shape { columns, short, .. } = *self.shape;
         let seeded = seeded(hash, self.raw_seed);
-        let Place { segment, columns, bit } = self.shape.place(start(seeded, self.shape.starts()));
+        let start = start(seeded, self.shape.starts());
+        let (block, bit) = (start / WIDTH, start % WIDTH);
+        let segment = (block * columns - block.min(short)) as usize;
+        let columns = (columns - u32::from(block < short)) as usize;
         let (coefficients, result) = equation(seeded);
-        let (left, right) = masks(coefficients, bit);
-        let next = if bit == 0 { 0 } else { columns as usize };
-        Placed { segment, next, columns, left, right, result }
+        Equation {
+            start: SEGMENT_BYTES * segment,
+            next: if bit == 0 { 0 } else { SEGMENT_BYTES * columns },
+            columns,
+            result,
+            left: coefficients << bit,
+            // In two steps, because the distance may be 128.
+            right: coefficients >> 1 >> (WIDTH - 1 - bit),
+        }
     }
 
-    /// Returns whether the hash satisfies its equation in every column: true means "maybe", false
-    /// "certainly absent".
-    #[inline]
-    pub(crate) fn contains(&self, hash: u64) -> bool {
-        let Placed { segment: first, next, columns, left, right, result } = self.place(hash);
-        (0..columns).all(|column| {
-            let at = first + column as usize;
-            let word = |at: usize| u128::from_le_bytes(self.segments[at]);
-            let sum = (word(at) & left) ^ (word(at + next) & right);
-            (sum.count_ones() ^ result >> column) & 1 == 0
-        })
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        self.segments.as_flattened()
+    }
+
+    #[inline(always)]
+    fn columns(&self) -> usize {
+        self.shape.columns as usize
+    }
+
+    #[inline(always)]
+    fn parity(&self, equation: &Equation<&u128>, column: usize) -> u32 {
+        let at = equation.start / SEGMENT_BYTES + column;
+        let word = |at: usize| u128::from_le_bytes(self.segments[at]);
+        let next = word(at + equation.next / SEGMENT_BYTES);
+        ((word(at) & equation.left) ^ (next & equation.right)).count_ones() & 1
     }
 }

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::*;
+use crate::scheme::{Shards, Source};
 
 fn hashes(first: u64, count: u64) -> Vec<u64> {
     let hasher = blocked_bloom::KeyHasher::default();
@@ -50,7 +51,7 @@ fn buckets_of_several_shards() {
             directory.extend(solved.entries.iter().map(place));
             words.extend(&solved.words);
         }
-        let filter = crate::scheme::Shards { directory: &directory, words: &words, columns: 7 };
+        let filter = Shards { directory: &directory, words: &words, columns: 7 };
         assert!(keys.iter().all(|&hash| filter.contains(hash)), "{shards} shards");
         let absent = hashes(1 << 40, 10_000);
         let found = absent.iter().filter(|&&hash| filter.contains(hash)).count();

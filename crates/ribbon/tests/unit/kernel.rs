@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use blocked_bloom::{Filter, Kernel};
 
 use super::{
-    contains_64, contains_128, contains_one_64, contains_one_128, driver, prefetch_64,
-    prefetch_128, substitute_64, substitute_128,
+    contains_64, contains_128, contains_one_64, contains_one_128, driver, prefetch_equation,
+    substitute_64, substitute_128,
 };
 use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments, Shape, raw_seed, starts};
 use crate::scheme::{Entry, Shards, Word};
@@ -223,8 +223,8 @@ fn lookups_prefetch_the_lines_that_they_read() {
                     );
                 }
                 for &hash in &hashes {
-                    let mut found_64 = lines(&events(|| prefetch_64(&shards, hash)));
-                    let mut found_128 = lines(&events(|| prefetch_128(&segments, hash)));
+                    let mut found_64 = lines(&events(|| prefetch_equation(&shards, hash)));
+                    let mut found_128 = lines(&events(|| prefetch_equation(&segments, hash)));
                     found_64.dedup();
                     found_128.dedup();
                     let range = |lines: Vec<usize>| {

@@ -8,7 +8,7 @@ use core::arch::x86_64::*;
 
 use blocked_bloom::InstructionSet;
 
-use super::{Table, address, for_each_block, for_each_word, padded};
+use super::{Table, address, for_each_block, for_each_group};
 use crate::split_block::{SALTS, SplitBlock};
 
 pub(super) const TABLE: Table = Table {
@@ -61,13 +61,7 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
     ran!("avx2");
     // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
     let test = unsafe { Test::new(blocks) };
-    for_each_word::<KEYS, LINES>(
-        blocks,
-        hashes,
-        hits,
-        |keys| test.test_four(keys),
-        |rest| test.test_four(&padded(rest)),
-    );
+    for_each_group::<KEYS, LINES>(blocks, hashes, hits, |keys| test.test_four(keys));
 }
 
 /// # Safety

@@ -5,7 +5,7 @@ use core::arch::aarch64::*;
 
 use blocked_bloom::InstructionSet;
 
-use super::{Table, address, for_each_word, padded, scalar};
+use super::{Table, address, for_each_group, scalar};
 use crate::split_block::{SALTS, SplitBlock};
 
 pub(super) const TABLE: Table = Table {
@@ -25,13 +25,7 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
     ran!("neon");
     // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
     let test = unsafe { Test::new(blocks) };
-    for_each_word::<KEYS, LINES>(
-        blocks,
-        hashes,
-        hits,
-        |keys| test.eight(keys),
-        |rest| test.eight(&padded(rest)),
-    );
+    for_each_group::<KEYS, LINES>(blocks, hashes, hits, |keys| test.eight(keys));
 }
 
 /// Values that all keys of a batch share.

@@ -6,7 +6,7 @@
 use blocked_bloom::InstructionSet;
 use wide::u32x8;
 
-use super::{Table, for_each_word, scalar};
+use super::{Table, for_each_group, scalar};
 use crate::split_block::{SALTS, SplitBlock, block_index};
 
 pub(super) const TABLE: Table = Table {
@@ -21,7 +21,7 @@ fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mu
     let test =
         |&[hash]: &[u64; 1]| u64::from(has_all(&blocks[block_index(hash, count) as usize], hash));
     // One key at a time leaves no rest.
-    for_each_word::<1, LINES>(blocks, hashes, hits, test, |_| 0);
+    for_each_group::<1, LINES>(blocks, hashes, hits, test);
 }
 
 /// Returns whether every bit of the key is set in its block.

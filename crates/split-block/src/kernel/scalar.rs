@@ -3,7 +3,7 @@
 
 use blocked_bloom::InstructionSet;
 
-use super::{Table, for_each_block, for_each_word};
+use super::{Table, for_each_block, for_each_group};
 use crate::split_block::{self, SplitBlock};
 
 pub(super) const TABLE: Table = Table {
@@ -21,7 +21,7 @@ fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mu
         u64::from(split_block::contains(block, hash))
     };
     // One key at a time leaves no rest.
-    for_each_word::<1, LINES>(blocks, hashes, hits, test, |_| 0);
+    for_each_group::<1, LINES>(blocks, hashes, hits, test);
 }
 
 fn insert<const LINES: usize>(blocks: &mut [SplitBlock], hashes: &[u64]) {

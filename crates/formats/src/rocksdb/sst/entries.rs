@@ -32,8 +32,7 @@ impl<'a> Cursor<'a> {
     /// Reads a number with seven bits per byte, the lowest first. The last byte is below 128.
     pub(super) fn varint(&mut self) -> Result<u64, RocksdbError> {
         let error = self.malformed("a number of at most 64 bits");
-        let (number, length) =
-            varint::read(&self.block.bytes[self.position..]).map_err(|_| error)?;
+        let (number, length) = varint::read(&self.block.bytes[self.position..]).ok_or(error)?;
         self.position += length;
         Ok(number)
     }

@@ -27,10 +27,10 @@ const INTERNAL_BYTES: usize = 8;
 
 #[derive(Clone)]
 pub(super) struct Partitions<D> {
-    /// At least one, in the order of their keys.
-    filters: Vec<FilterBlock<BlockBytes<D>>>,
+    /// In the order of their keys.
+    pub(super) filters: Vec<FilterBlock<BlockBytes<D>>>,
     /// One per partition, unless keys are ordered by more than their bytes.
-    separators: Option<Separators>,
+    pub(super) separators: Option<Separators>,
 }
 
 impl<D: AsRef<[u8]>> Partitions<D> {
@@ -42,8 +42,10 @@ impl<D: AsRef<[u8]>> Partitions<D> {
     ) -> Result<Self, RocksdbError> {
         let suffix = if properties.user_key_separators { 0 } else { INTERNAL_BYTES };
         let is_bytewise = properties.comparator.as_deref() == Some(BYTEWISE);
-        let mut separators = is_bytewise.then(|| Separators::new(suffix));
-        let mut filters = Vec::new();
+        let mut partitions = Partitions {
+            filters: Vec::new(),
+            separators: is_bytewise.then(|| Separators::new(suffix)),
+        };
         let mut entries = Entries::new(index)?;
         let mut last_key = Vec::new();
         let mut last = Handle { offset: 0, size: 0 };
@@ -53,12 +55,12 @@ impl<D: AsRef<[u8]>> Partitions<D> {
             if separator.len() < suffix {
                 return Err(start.malformed("a separator of at least 8 bytes"));
             }
-            if let Some(separators) = &mut separators {
+            if let Some(separators) = &mut partitions.separators {
                 separators.push(separator, &mut last_key, start)?;
             }
             // In the order of the file, so that each byte is verified once for any contents of the
             // index.
-            let first = if filters.is_empty() { 0 } else { last.end() };
+            let first = if partitions.filters.is_empty() { 0 } else { last.end() };
             let filter = match table.block("filter partition", handle, first) {
                 Err(RocksdbError::NotLoaded { offset, length }) => {
                     let rest = (&mut entries, properties.delta_handles);
@@ -68,22 +70,19 @@ impl<D: AsRef<[u8]>> Partitions<D> {
                 block => block?.filter(&hold)?,
             };
             last = handle;
-            let error = AllocError::new(size_of_val(filters.as_slice()) as u64);
-            filters.try_reserve(1).map_err(|_| error)?;
-            filters.push(filter);
+            partitions.push(filter)?;
         }
-        match filters.is_empty() {
+        match partitions.filters.is_empty() {
             true => Err(entries.cursor.malformed("at least one partition")),
-            false => Ok(Partitions { filters, separators }),
+            false => Ok(partitions),
         }
     }
 
-    pub(super) fn filters(&self) -> &[FilterBlock<BlockBytes<D>>] {
-        &self.filters
-    }
-
-    pub(super) fn separators(&self) -> Option<&Separators> {
-        self.separators.as_ref()
+    pub(super) fn push(&mut self, filter: FilterBlock<BlockBytes<D>>) -> Result<(), AllocError> {
+        let error = AllocError::new(size_of_val(self.filters.as_slice()) as u64);
+        self.filters.try_reserve(1).map_err(|_| error)?;
+        self.filters.push(filter);
+        Ok(())
     }
 
     pub(super) fn with_kernel(self, kernel: Kernel) -> Self {
@@ -101,6 +100,11 @@ impl<D: AsRef<[u8]>> Partitions<D> {
             Some(partition) => self.filters[partition].contains(key),
             None => self.contains_prefix(key),
         }
+    }
+
+    /// Returns whether any partition may contain the hash.
+    pub(super) fn contains_hash(&self, hash: u64) -> bool {
+        self.filters.iter().any(|filter| filter.contains_hash(hash))
     }
 
     /// Returns whether any partition may contain the prefix.
@@ -156,6 +160,9 @@ impl<D: AsRef<[u8]>> Partitions<D> {
         words: &mut [u64],
         look_up: impl Fn(&FilterBlock<BlockBytes<D>>, &mut [u64]),
     ) {
+        if let [filter] = &self.filters[..] {
+            return look_up(filter, words);
+        }
         let (mut any, mut hits) = (vec![0; words.len()], vec![0; words.len()]);
         for filter in &self.filters {
             look_up(filter, &mut hits);

@@ -1,12 +1,9 @@
-//! What each op measures.
+//! The operations that `blocked-bloom bench` measures.
 
 use std::cell::Cell;
+use std::error::Error;
 use std::hint::black_box;
 
-use benches::baseline::{BASELINES, early_exit, load_lines};
-use benches::clock::Case;
-use benches::split_block::SplitBlocks;
-use benches::workload::{Key, Mix, filled, hash, key, lookup_count, visit_hashes};
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, BloomFilterBuilder, BuildError, Filter as _, FilterOptions,
     Kernel, KeyHash, KeyHasher,
@@ -14,13 +11,52 @@ use blocked_bloom::{
 use blocked_bloom_lsm::FilterMetrics;
 use blocked_bloom_split::SplitBlockFilter;
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::Op;
-use super::rows::{Group, Row, Setting};
-use crate::failure::Failure;
-use crate::threads;
+use crate::baseline::{BASELINES, early_exit, load_lines};
+use crate::clock::Case;
+use crate::groups::{Group, Name, Row, Setting};
+use crate::split_block::SplitBlocks;
+use crate::workload::{Key, Mix, filled, hash, key, lookup_count, visit_hashes};
 
-pub(super) const BUILD_HELP: &str = "\
+/// What to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Op {
+    /// Batches of hashes, by every kernel, and one by one in a loop
+    Query,
+    /// One hash a call, by every kernel, and inlined in a loop
+    Single,
+    /// Batches of 16-byte keys, of 8-byte keys and of integers: hashed in a loop, hashed as a
+    /// batch, and looked up
+    Keys,
+    /// Inserting batches of hashes, by every kernel, and one by one
+    Insert,
+    /// Batches of hashes in a Parquet filter of the same size, by every kernel, next to the same
+    /// kernel's native filter; not by default
+    Split,
+    /// Whole filters from hashes and from 16-byte keys, by one thread and by all; not by default,
+    /// since 100M keys take a minute and 7 GB
+    Build,
+    /// Batches of 128 and 4,096 hashes with and without recording metrics; not by default
+    Metrics,
+}
+
+/// Explains the columns, and the rows of most ops.
+pub const EXPLANATION: &str = "\
+ns/key  median over the rounds, and in brackets the least; all rows of a block are interleaved. On
+        Linux CPU time of the thread, of several the busiest
+ratio   to the memory-bound baseline of the same keys and batch: the faster of two loops that load
+        one line per key and test nothing, with and without prefetching: a reference, not a bound
+single  contains_hash: each call is timed with what its measuring costs, which is in every row of
+        it, the baseline's too, and alone in that of harness; contains_in_loop: the same lookups
+        inlined in a loop, next to the loops of the baseline
+kernel  one_by_one: a call for each key; early_exit: the scalar probe scheme inlined, stopping at
+        the first bit that is not set; split_block: Parquet's probe scheme in one AVX2 loop, which
+        only counts and accepts some 30 % more absent keys at 10 bits/key; ahead: with prefetching
+";
+
+/// Explains the rows of [`Op::Build`].
+pub const BUILD_HELP: &str = "\
 build   load_lines: the memory-bound baseline; copy_list: copying the hashes; hash_loop,
         slices_loop: hashing 16-byte keys one by one, alone; hashes_to_filter: from the builder's
         list; and_verified: finish_verified; keys_to_filter, slices_to_filter: through a builder, by
@@ -28,18 +64,22 @@ build   load_lines: the memory-bound baseline; copy_list: copying the hashes; ha
         the inserting from 8.4 million keys on
 ";
 
-pub(super) const METRICS_HELP: &str = "\
+/// Explains the rows of [`Op::Metrics`].
+pub const METRICS_HELP: &str = "\
 metrics ns/key of a thread's keys; threads share one FilterMetrics. not_counted: a batch looked up,
         its hits counted by the caller; record_batch: the same, and those numbers recorded; record:
         a batch looked up and its mask recorded; not_recorded: a batch looked up. ratio: to
         not_counted or not_recorded
 ";
 
-pub(super) fn measure(
-    op: Op,
-    setting: &Setting,
-    filter: &BloomFilter,
-) -> Result<Vec<Row>, Failure> {
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// Measures one operation.
+///
+/// # Errors
+///
+/// If memory or threads are missing.
+pub fn measure(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>> {
     match op {
         Op::Query | Op::Single | Op::Split => look_up(op, setting, filter),
         Op::Keys => Ok(whole_keys(setting, filter)),
@@ -55,7 +95,7 @@ fn lookups(setting: &Setting, mix: Mix) -> Vec<u64> {
 
 /// Batches of hashes, or one a call, by every kernel and by other loops; or the kernels for
 /// Parquet's split blocks, next to the same instruction sets' kernels for native filters.
-fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure> {
+fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>> {
     let (name, mixes, batches) = match op {
         Op::Single => ("contains_hash", &Mix::ALL[..], &[1][..]),
         Op::Split => ("split_hashes", &[Mix::Absent][..], &setting.batches[..]),
@@ -63,11 +103,11 @@ fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, 
     };
     let native = filter.view();
     // Of the same size and keys.
-    let mut blocks = SplitBlocks::new(setting.params.blocks()).map_err(Failure::new)?;
+    let mut blocks = SplitBlocks::new(setting.params.blocks())?;
     if op != Op::Single {
         visit_hashes(setting.keys, |hashes| blocks.insert_hashes(hashes));
     }
-    let split = SplitBlockFilter::from_bitset(blocks.bitset()).map_err(Failure::new)?;
+    let split = SplitBlockFilter::from_bitset(blocks.bitset())?;
     let blocks = &blocks;
     let mut rows = Vec::new();
     for (&batch, &mix) in batches.iter().flat_map(|b| mixes.iter().map(move |mix| (b, mix))) {
@@ -196,9 +236,8 @@ fn whole_keys(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
 
 /// Keys that were not in the filter when it was made: bits that are set already cost the same,
 /// since no kernel tests them.
-fn insert(setting: &Setting) -> Result<Vec<Row>, Failure> {
-    let filter =
-        BloomFilter::with_params(setting.params, KeyHash::default()).map_err(Failure::new)?;
+fn insert(setting: &Setting) -> Result<Vec<Row>> {
+    let filter = BloomFilter::with_params(setting.params, KeyHash::default())?;
     let lines = &filter.clone();
     // All kernels insert into one filter, interleaved.
     let filter = &Cell::new(Some(filter));
@@ -230,11 +269,11 @@ fn insert(setting: &Setting) -> Result<Vec<Row>, Failure> {
 }
 
 /// Whole filters: from hashes and from keys, by one thread and by all.
-fn build(setting: &Setting) -> Result<Vec<Row>, Failure> {
+fn build(setting: &Setting) -> Result<Vec<Row>> {
     /// Hashes that a thread copies at a time.
     const PIECE: usize = 1 << 16;
     let count = setting.keys as usize;
-    let filter = filled(setting.params, setting.keys).map_err(Failure::new)?;
+    let filter = filled(setting.params, setting.keys)?;
     let hashes = &(0..setting.keys).map(hash).collect::<Vec<u64>>();
     let keys = &(0..setting.keys).map(key).collect::<Vec<Key>>();
     let slices: &Vec<&[u8]> = &keys.iter().map(|key| key.as_slice()).collect();
@@ -242,10 +281,10 @@ fn build(setting: &Setting) -> Result<Vec<Row>, Failure> {
     let builder = || options.clone().builder();
     let mut collected = builder();
     for &hash in hashes {
-        collected.insert_hash(hash).map_err(Failure::new)?;
+        collected.insert_hash(hash)?;
     }
     let all = std::thread::available_parallelism().map_or(1, usize::from);
-    let pools = [threads::pool(Some(1))?, threads::pool(Some(all))?];
+    let pools = [pool(1)?, pool(all)?];
 
     let mut group = Group::with_baseline("load_lines", "-", count, filter.blocks(), hashes);
     let kernel = filter.kernel().name();
@@ -297,6 +336,11 @@ fn build(setting: &Setting) -> Result<Vec<Row>, Failure> {
     Ok(group.rows(setting.rounds))
 }
 
+fn pool(threads: usize) -> Result<ThreadPool> {
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| format!("cannot start threads: {error}").into())
+}
+
 fn hash_all<K: AsRef<[u8]>>(keys: &[K]) -> u64 {
     let hasher = KeyHasher::default();
     keys.iter().fold(0, |sum, key| sum ^ hasher.hash(key))
@@ -305,7 +349,7 @@ fn hash_all<K: AsRef<[u8]>>(keys: &[K]) -> u64 {
 fn from_keys<K: AsRef<[u8]>>(
     mut builder: BloomFilterBuilder,
     keys: &[K],
-) -> Result<BloomFilter, BuildError> {
+) -> std::result::Result<BloomFilter, BuildError> {
     builder.insert_batch(keys)?;
     builder.finish()
 }
@@ -321,13 +365,13 @@ const COUNTINGS: [(&str, Counting); 4] = [
 ];
 
 /// What recording metrics costs: the same batches with and without, interleaved.
-fn metrics(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure> {
+fn metrics(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>> {
     /// Keys that a thread looks up in a run: enough that starting the threads does not count.
     const KEYS: usize = 1 << 20;
     let hashes = &lookups(setting, Mix::Half);
     let (metrics, mut rows) = (&FilterMetrics::new(), Vec::new());
     for (threads, batch) in [(1, 128), (1, 4096), (2, 128), (2, 4096)] {
-        let pool = &threads::pool(Some(threads))?;
+        let pool = &pool(threads)?;
         let mut group = Group::new("", "half", batch);
         for (op, count) in COUNTINGS {
             let look_up = move || {
@@ -344,4 +388,41 @@ fn metrics(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure>
         rows.extend(group.rows_beside(setting.rounds, beside));
     }
     Ok(rows)
+}
+
+/// Returns a table of five ops, as far as they were measured: the time of the kernel that the library
+/// takes, next to the memory-bound baseline. Returns `None` if none was measured.
+pub fn summary(setting: &Setting, rows: &[Row]) -> Option<String> {
+    let kernel = Kernel::default().name();
+    let batch = setting.batches.first().copied().unwrap_or(1);
+    let lines = [
+        ("absent keys", "contains_hashes", "absent", batch),
+        ("present keys", "contains_hashes", "present", batch),
+        ("absent keys", "contains_hash", "absent", 1),
+        ("absent keys of 16 bytes, hashed", "contains_batch", "absent", batch),
+        ("keys inserted", "insert_hashes", "absent", batch),
+    ];
+    let find = |op, mix, batch| {
+        let is_it =
+            |name: &Name| (name.op, name.mix, name.kernel, name.batch) == (op, mix, kernel, batch);
+        rows.iter().find(|row| is_it(&row.name))
+    };
+    let mut text = String::new();
+    for (what, op, mix, batch) in lines {
+        let Some(row) = find(op, mix, batch) else { continue };
+        // Whole keys are looked up in the same lines as their hashes.
+        let beside = match row.baseline {
+            None => find("contains_hashes", mix, batch).and_then(|row| row.baseline),
+            baseline => baseline,
+        };
+        let [ratio, baseline] = beside.map_or(["-", "-"].map(str::to_owned), |baseline| {
+            [row.time.median / baseline.median, baseline.median].map(|x| format!("{x:.2}"))
+        });
+        let calls = if batch == 1 { "one".to_owned() } else { batch.to_string() };
+        let name = format!("{what}, {calls} a call");
+        text += &format!("{name:<48} {:>8.2} {ratio:>6}  {baseline}\n", row.time.median);
+    }
+    let head = format!("summary: {} keys, kernel {kernel}", setting.keys);
+    let head = format!("\n{head:<48} {:>8} {:>6}  memory-bound baseline\n", "ns/key", "ratio");
+    (!text.is_empty()).then(|| head + &text)
 }
