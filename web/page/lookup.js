@@ -1,10 +1,14 @@
 // The view `lookup`: keys in the open file.
 const KEY_FORMS = {
-  text: 'Text', hex: 'Hex digits', uuid: 'UUIDs',
-  int64: 'int64: integers of 8 bytes, little-endian', int32: 'int32: 4 bytes, little-endian',
-  int16: 'int16: 2 bytes, little-endian', int8: 'int8: 1 byte',
-  'int64-be': 'int64-be: 8 bytes, big-endian', 'int32-be': 'int32-be: 4 bytes, big-endian',
+  text: 'Text', trimmed: 'trimmed: text without blanks and quotes around it',
+  hex: 'Hex digits', uuid: 'UUIDs',
 };
+for (const [order, endian] of [['', 'little-endian'], ['-be', 'big-endian']])
+  for (const sign of ['', 'u'])
+    for (const bits of [64, 32, 16, 8]) {
+      const name = `${sign}int${bits}${order}`;
+      KEY_FORMS[name] = `${name}: ${sign && 'unsigned '}integers of ${bits} bits, ${endian}`;
+    }
 const TYPES = ['int32', 'int64', 'float', 'double', 'byte-array', 'fixed-len-byte-array', 'int96'];
 const ANSWERS_SHOWN = 1000, PROBES_SHOWN = 8;
 let lookupOptions = {};

@@ -80,8 +80,7 @@ const calls = {
     const sum = {
       maybe: 0, absent: 0, lines: [], answers: '', warnings: new Set(), needed: new Set(), of: 0,
     };
-    let rest = new Uint8Array(0),
-      returns = 0;
+    let rest = new Uint8Array(0);
     const head = new Uint8Array(await keys.slice(0, 4096).arrayBuffer());
     module.buffer(head.length).set(head);
     const begun = module.call('keys_begin');
@@ -97,11 +96,8 @@ const calls = {
       const end = isLast ? bytes.length : bytes.lastIndexOf(10) + 1;
       rest = bytes.slice(end);
       if (end) {
-        // Lines of Windows end in a carriage return too.
-        const piece = bytes.subarray(0, end),
-          kept = piece.filter((byte, i) => byte !== 13 || (i + 1 < end && piece[i + 1] !== 10));
-        returns += piece.length - kept.length;
-        module.buffer(kept.length).set(kept);
+        const piece = bytes.subarray(0, end);
+        module.buffer(end).set(piece);
         const answer = module.call('file_lookup');
         if (answer.error) {
           // Of the piece.
@@ -112,8 +108,8 @@ const calls = {
         if (sum.answers.length < shown) {
           const count = Math.min(answer.answers.length, shown - sum.answers.length);
           let end = 0;
-          for (let line = 0; line < count; line++) end = kept.indexOf(10, end) + 1 || kept.length;
-          const lines = new TextDecoder().decode(kept.subarray(0, end)).split('\n');
+          for (let line = 0; line < count; line++) end = piece.indexOf(10, end) + 1 || piece.length;
+          const lines = new TextDecoder().decode(piece.subarray(0, end)).split('\n');
           sum.lines.push(...lines.slice(0, count));
           sum.answers = (sum.answers + answer.answers).slice(0, sum.lines.length);
         }
@@ -123,11 +119,6 @@ const calls = {
       }
       report({ done: Math.min(at + PIECE, keys.size), total: keys.size });
       if (isLast && !rest.length) break;
-    }
-    if (returns) {
-      sum.warnings.add(
-        `${returns} lines end in a carriage return, which is left out here. The tool keeps it.`,
-      );
     }
     return {
       ...sum, warnings: [...sum.warnings],

@@ -10,7 +10,7 @@ use blocked_bloom_inspect::{
     encoding_hint, layout_of_version, recognise, type_of_name,
 };
 
-use crate::keys::keys_of;
+use crate::keys::{doubts, keys_of};
 use crate::{Fault, Input, object};
 
 /// Bars of the picture of the blocks' loads: one for four blocks, at most this many.
@@ -159,16 +159,19 @@ impl File {
         lookup.contains_batch(&keys, &mut hits).map_err(bad)?;
         let answers: String = hits.iter().map(|hit| if hit { '1' } else { '0' }).collect();
         let mut warnings = texts(&lookup.doubts(&keys, &hits));
-        if self.is_text_of_own_filter()
-            && let Ok(Some((found, name))) = encoding_hint(&lookup, &keys)
+        warnings.extend(doubts(&keys).filter(|_| self.encoding == KeyEncoding::Text));
+        if self.is_own_filter()
+            && let Ok(texts) = keys_of(lines, KeyEncoding::Text)
+            && let Ok(Some((found, name))) = encoding_hint(&lookup, &texts, self.encoding)
         {
             let few = match hits.count_hits() {
                 0 => "No key is".to_owned(),
                 keys => format!("{keys} are"),
             };
+            let given = if self.encoding == KeyEncoding::Text { "text" } else { "chosen" };
             warnings.push(format!(
-                "{few} found as text, and {found} of {} as {name}: if the filter was built \
-                 from such values, choose {name} under “Keys are”.",
+                "{few} found as {given}, and {found} of {} as {name}: if the filter was built from \
+                 such values, choose {name} under “Keys are”.",
                 keys.len()
             ));
         }
@@ -185,12 +188,12 @@ impl File {
         Ok(object! { "answers": answers, "warnings": warnings, "row_groups": row_groups })
     }
 
-    /// Whether keys are looked up as text in a filter of this project, which may hold other bytes.
-    fn is_text_of_own_filter(&self) -> bool {
+    /// Whether keys are looked up in a filter of this project, which may hold any bytes.
+    fn is_own_filter(&self) -> bool {
         let own =
             [Format::NATIVE, Format::COMPACT, Format::GROWING, Format::RIBBON, Format::REMOVABLE];
         let is_own = self.opened.as_ref().is_some_and(|opened| own.contains(&opened.format()));
-        is_own && self.encoding == KeyEncoding::Text && self.options.prefix.is_none()
+        is_own && self.options.prefix.is_none()
     }
 
     /// Where a single line is looked up: block and bits in each filter.

@@ -42,6 +42,21 @@ for (const [name, bytes, command] of [
   check(command.test(said), `${name}: ${said}`);
 }
 
+// Carriage returns are part of keys, as in the tool.
+equal(await lookUpFile(write('windows.txt', 'apple\r\nbanana\r\n')), 0, 'lines of Windows');
+const warned = await page.textContent('#answers');
+check(warned.includes('Keys end in a carriage return, which is part of the key.'), warned);
+const mac = await lookUpFile(write('mac.txt', 'apple\rbanana\r'));
+check(/one line with carriage returns in it/.test(mac), `lines of an old Mac: ${mac}`);
+equal(await lookUpFile(write('latin.txt', Buffer.from('gr\xfcn\n', 'latin1'))), 0, 'Latin-1');
+const latin = await page.textContent('#answers');
+check(latin.includes('Keys are not UTF-8, and are looked up as they are.'), latin);
+for (const toBytes of [text => text, text => text.swap16()]) {
+  const file = toBytes(Buffer.from('\u4e2d\u6587\n\u6587\n', 'utf16le'));
+  const said = await lookUpFile(write('wide.txt', file));
+  check(/a NUL byte/.test(said), `UTF-16 that is not ASCII: ${said}`);
+}
+
 // Files that are not filters.
 await page.click('#to-inspect');
 for (const [name, bytes, what] of [
@@ -57,7 +72,7 @@ for (const [name, bytes, what] of [
 
 // Integers and UUIDs.
 const numbers = Array.from({ length: 500 }, (_, at) => at).join('\n');
-for (const type of ['int64', 'int32']) {
+for (const type of ['int64', 'int32', 'int16-be']) {
   await open(build(`${type}.bloom`, numbers, '--type', type));
   equal(await lookUp(['5', '499']), [false, false], `${type} as text`);
   const hint = await page.textContent('#answers');
@@ -70,6 +85,23 @@ const uuid = '00112233-4455-6677-8899-aabbccddeeff';
 await open(build('uuid.bloom', uuid, '--type', 'uuid'));
 await chooseIn('key-form', 'uuid');
 equal(await lookUp([uuid, uuid.replace('00', '01')]), [true, false], 'UUIDs');
+
+// Text that is looked up as numbers, and hex digits that are looked up as text.
+await open(build('digits.bloom', '1234\n5678'));
+await chooseIn('key-form', 'int64');
+equal(await lookUp(['1234', '5678']), [false, false], 'text as int64');
+const asText = await page.textContent('#answers');
+check(asText.includes('No key is found as chosen, and 2 of 2 as text'), asText);
+await open(build('hex.bloom', '00ffab12\n9f86d081', '--hex'));
+equal(await lookUp(['00ffab12', '9f86d081']), [false, false], 'hex digits as text');
+const asHex = await page.textContent('#answers');
+check(asHex.includes('No key is found as text, and 2 of 2 as hex'), asHex);
+await open(build('quoted.bloom', KEYS));
+equal(await lookUp(['"apple"', ' banana']), [false, false], 'quotes and blanks as text');
+const asTrimmed = await page.textContent('#answers');
+check(asTrimmed.includes('No key is found as text, and 2 of 2 as trimmed'), asTrimmed);
+await chooseIn('key-form', 'trimmed');
+equal(await lookUp(['"apple"', ' banana', 'fig']), [true, true, false], 'trimmed keys');
 
 // Blanks around keys.
 await open(build('blanks.bloom', ' apple \n'));

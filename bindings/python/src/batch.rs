@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::hash::Hasher;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
 use rayon::prelude::*;
@@ -78,12 +78,15 @@ pub(crate) fn column(
     }
     match arrow::columns(keys, hasher) {
         Ok(None) => Ok(buffer::column(keys)?.map(|column| vec![column])),
-        Err(error) if error.get_type(keys.py()).module()?.to_cow()?.starts_with("pyarrow") => {
+        Err(error)
+            if error.get_type(keys.py()).module()?.to_cow()?.starts_with("pyarrow")
+                || error.is_instance_of::<PyOverflowError>(keys.py()) =>
+        {
             let dtype = keys.getattr(pyo3::intern!(keys.py(), "dtype"))?.str()?;
             Err(PyTypeError::new_err(match dtype.to_cow()?.starts_with("Sparse") {
                 true => "keys are a sparse column: give series.sparse.to_dense()".to_owned(),
                 false => format!(
-                    "keys are a column of {dtype} whose values are of several types: give \
+                    "keys are a column of {dtype} whose values have no common type of Arrow: give \
                      series.tolist()"
                 ),
             }))
@@ -116,8 +119,8 @@ fn convert_without_pyarrow<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py,
     keys.call_method(to_numpy, (), Some(&options))
 }
 
-/// Refuses columns that are equally spaced parts of one NumPy array, such as the rows of a
-/// two-dimensional array: the caller may mean its rows or its columns.
+/// Refuses columns that are parts of one NumPy array, such as the rows of a two-dimensional array:
+/// the caller may mean its rows or its columns.
 fn refuse_parts(items: &[Bound<'_, PyAny>], columns: &[Vec<Column>]) -> PyResult<()> {
     let mut places = Vec::new();
     let mut owner: Option<Bound<'_, PyAny>> = None;
@@ -143,14 +146,18 @@ fn refuse_parts(items: &[Bound<'_, PyAny>], columns: &[Vec<Column>]) -> PyResult
              column is meant does not show; give a copy of the column, [array[:, 0].copy()]",
         ));
     }
-    let [((first, stride), rows), ((second, _), _), ..] = places[..] else { return Ok(()) };
-    let distance = |from: *const u8, to: *const u8| to.addr().wrapping_sub(from.addr()) as isize;
-    let (step, stride) = (distance(first, second), stride.abs());
-    let are_spaced = places
-        .windows(2)
-        .all(|two| distance(two[0].0.0, two[1].0.0) == step && two[0].0.1.abs() == stride);
-    let count = places.len() as isize;
-    if are_spaced && step != 0 && (step.abs() >= rows * stride || stride >= count * step.abs()) {
+    let [((first, stride), rows), _, ..] = places[..] else { return Ok(()) };
+    let stride = stride.abs();
+    let distance = |place: *const u8| place.addr().abs_diff(first.addr()) as isize;
+    // Rows of the array are apart, and its columns are side by side. Windows overlap.
+    let (mut are_rows, mut are_columns) = (true, true);
+    for &((place, own), _) in &places[1..] {
+        let is_part = place != first && own.abs() == stride;
+        are_rows &= is_part && distance(place) >= rows * stride;
+        are_columns &= is_part && distance(place) < stride;
+    }
+    let count = places.len();
+    if are_rows || are_columns || dimensions > Some(1) {
         return Err(PyTypeError::new_err(format!(
             "the {count} columns of the list are parts of one array: whether its rows or its \
              columns are meant does not show; give copies of its columns, \

@@ -155,12 +155,15 @@ pub(crate) fn number(object: &Bound<'_, PyAny>) -> PyResult<String> {
 
 fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = object.py();
+    // Arrays have the method, and fail.
+    let index =
+        || Ok::<_, PyErr>(object.getattr_opt(pyo3::intern!(py, "__index__"))?.map(|f| f.call0()));
     let number = if object.is_instance_of::<PyInt>() {
         object.clone()
     } else if let Some(value) = numpy_bool(object)? {
         return Ok(value);
-    } else if let Some(index) = object.getattr_opt(pyo3::intern!(py, "__index__"))? {
-        index.call0()?
+    } else if let Some(Ok(index)) = index()? {
+        index
     } else {
         let advice = match object.get_type().name()?.to_cow()?.as_ref() {
             "float" | "float64" | "float32" => {

@@ -71,6 +71,11 @@ TYPES = {
                ["GRÜN"], ["grün".encode("latin-1"), 7, ID]),
     "binary": (column([b"\xff\0"], pa.binary()), [b"\xff\0"], ["ab"], [7]),
     "fixed": (column([b"ab"], pa.binary(2)), [b"ab", "ab"], [b"ba"], [b"abc", b"a", b""]),
+    "uuid": (column([ID.bytes], pa.uuid()), [ID, str(ID), ID.hex, ID.urn, ID.bytes],
+             [uuid.UUID(int=5), uuid.UUID(int=5).bytes],
+             [5, ID.int, 10**31 + 7, D(10**31), np.int64(5), 5.0, True, ID.bytes[:15], "5", NOON]),
+    "json": (column(['{"a": 5}'], pa.json_()), ['{"a": 5}', b'{"a": 5}'],
+             ['{"a":5}', "5"], [5, 5.0, D(5), True, NOON, ID, {"a": 5}, b"\xff"]),
     "enum": (column(["red"], pa.string()).dictionary_encode(), ["red"], ["blue"], [1]),
 }
 
@@ -79,6 +84,30 @@ def write(path, column, nulls=False):
     table = pa.table({"c": column})
     pq.write_table(table, path, store_decimal_as_integer=True,
                    bloom_filter_options={"c": {"ndv": 100, "fpp": 1e-6}})
+
+
+def test_hours_of_numpy_are_times(tmp_path):
+    path, hour = tmp_path / "t.parquet", np.datetime64("2026-01-31T12", "h")
+    write(path, pa.array([hour.astype("M8[us]")]))
+    for keys in ([hour], np.array([hour])):
+        assert parquet_row_groups(path, "c", keys) == [0]
+        assert list(blocked_bloom.open(path, column="c").contains(keys)) == [True]
+
+
+def test_columns_of_large_integers(tmp_path):
+    path, column = tmp_path / "t.parquet", pd.Series([2**64 - 1], dtype=object)
+    write(path, pa.array([2**64 - 1], pa.uint64()))
+    assert list(blocked_bloom.open(path, column="c").contains(column)) == [True]
+    with pytest.raises(TypeError, match="no common type of Arrow: give series.tolist()"):
+        BloomFilter(10).update(column)
+
+
+def test_an_encrypted_footer_is_unknown(tmp_path):
+    path = tmp_path / "t.parquet"
+    write(path, pa.array([1]))
+    path.write_bytes(b"PARE" + path.read_bytes()[4:-4] + b"PARE")
+    with pytest.warns(UserWarning, match="t.parquet: the footer is encrypted: the whole file"):
+        assert parquet_row_groups(path, "c", [1]) is None
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -179,6 +208,14 @@ def test_parts_of_one_array_are_not_columns():
     own = np.array([[1, 2], [3, 4]])
     for rows in (list(array), list(own), list(own.T), list(pd.DataFrame(own).to_numpy())):
         with pytest.raises(TypeError, match="parts of one array.*copies"):
+            seen.update(rows)
+    four, reshaped = np.array([[0, 1], [2, 3], [4, 5], [6, 7]]), np.arange(12).reshape(4, 3)
+    for rows in ([four[0], four[1], four[3]], [reshaped[i] for i in (0, 2, 3)],
+                 [reshaped[i, :2] for i in (3, 1, 0)], [four[0], four[0]]):
+        with pytest.raises(TypeError, match="parts of one array.*copies"):
+            seen.update(rows)
+    for rows in (iter(four), (row for row in reshaped), iter(four[:, :1])):
+        with pytest.raises(TypeError, match="key 0: keys are str.*numpy.ndarray; several columns"):
             seen.update(rows)
     assert len(seen) == 0
     seen.update([column.copy() for column in own.T])

@@ -84,8 +84,8 @@ pub(crate) struct Args {
     count: bool,
 
     /// Compare only this field of the lines, the first being 1. It is empty in lines that do not
-    /// have it, so only the first of these is printed. It is an error when most of the lines so far
-    /// do not have it: if the first 10,000 have it, up to 10,000 others are dropped before that
+    /// have it, so only the first of these is printed. It is an error when it is empty in most of
+    /// the lines so far: if the first 10,000 have it, up to 10,000 others are dropped before that
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     field: Option<u32>,
 
@@ -147,13 +147,13 @@ impl Args {
         self.delimiter.unwrap_or(if self.csv { b',' } else { b'\t' })
     }
 
-    /// The compared part of a line; None if the line does not have the field.
+    /// The compared part of a line; None if the field is empty, or the line does not have it.
     fn key<'a>(&self, line: &'a [u8]) -> Result<Option<&'a [u8]>, String> {
         let Some(number) = self.field else { return Ok(Some(line)) };
         let delimiter = self.delimiter();
         match quote_problem(line, number, delimiter).filter(|_| !self.raw) {
             Some(problem) => Err(problem),
-            None => Ok(field(line, number, delimiter)),
+            None => Ok(field(line, number, delimiter).filter(|field| !field.is_empty())),
         }
     }
 
@@ -502,7 +502,7 @@ impl Work<'_> {
 
     fn warn_of_lacking(&self) {
         let Work { lines, lacking, args, .. } = self;
-        if *lacking > 0 {
+        if *lacking > 1 {
             let field = args.field.unwrap_or(1);
             warn(format!(
                 "{lacking} of {lines} lines have no field {field}: of those only the first is new"

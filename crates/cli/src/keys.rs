@@ -1,8 +1,7 @@
 //! Reading keys: how they are separated and written, how long they may be, and the position of a
 //! bad one.
 
-use std::error::Error;
-use std::fmt::{self, Display, Formatter};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -13,6 +12,7 @@ use indicatif::ProgressBar;
 use memchr::{memchr, memchr_iter};
 
 use crate::failure::{Failure, warn};
+use crate::numbers::counted;
 use crate::output::STDIO;
 use crate::terminal::progress_bar;
 
@@ -47,37 +47,52 @@ pub(crate) fn check_start(name: &str, head: &[u8], null: bool, items: &str) -> R
 
 /// The problem with a line that has NUL bytes.
 pub(crate) fn nul_in_line(items: &str) -> String {
-    format!("a NUL byte in a line: give --null if NUL bytes end the {items}, or --raw to keep it")
+    format!(
+        "a NUL byte in a line: give --null if NUL bytes end the {items}, `iconv -f UTF-16LE -t \
+         UTF-8` (or UTF-16BE) of the file if it is UTF-16 text, or --raw to keep it"
+    )
 }
 
-/// The problem with a file of keys that should end with NUL bytes: how many keys it has, how many
-/// of these have one byte at most, their line feeds, and whether the last one ends with a NUL.
-fn null_list_problem(
-    keys: usize,
-    short: usize,
+/// Counts keys that end with NUL bytes, to detect files of lines and of UTF-16.
+#[derive(Clone, Default)]
+pub(crate) struct NullList {
+    keys: u64,
     line_feeds: usize,
+    bytes: usize,
+    /// Line feeds after a NUL byte and before one, by the parity of the offset of the pair.
+    pairs: [[u64; 2]; 2],
     is_terminated: bool,
-) -> Option<String> {
-    if keys == 1 && line_feeds > 0 && !is_terminated {
-        return Some(format!(
-            "no NUL byte and {line_feeds} line feed{}: leave out --null, or give --raw if all of \
-             it is one key",
-            if line_feeds == 1 { "" } else { "s" }
-        ));
-    }
-    // A few keys of UTF-16 are longer: characters without a NUL byte.
-    (keys > 3 && short >= keys - keys / 4 && line_feeds > 0).then(|| {
-        "looks like UTF-16 text: give `iconv -f UTF-16LE -t UTF-8` (or UTF-16BE) of it without \
-         --null, or --raw if each key is a byte"
-            .to_owned()
-    })
 }
 
-/// The same for a piece of a file, or for all of it if `is_whole`.
-pub(crate) fn null_piece_problem(piece: &[u8], is_whole: bool) -> Option<String> {
-    let keys = piece.strip_suffix(b"\0").unwrap_or(piece).split(|&byte| byte == 0);
-    let short = keys.clone().filter(|key| key.len() < 2).count();
-    null_list_problem(keys.count(), short, memchr_iter(b'\n', piece).count(), !is_whole)
+impl NullList {
+    /// Counts a key with the NUL byte that ends it.
+    fn add(&mut self, key: &[u8]) {
+        self.is_terminated = key.last() == Some(&0);
+        self.keys += 1;
+        self.line_feeds += memchr_iter(b'\n', key).count();
+        self.pairs[0][(self.bytes + 1) % 2] += u64::from(key.starts_with(b"\n"));
+        self.bytes += key.len();
+        self.pairs[1][self.bytes % 2] += u64::from(key.ends_with(b"\n\0"));
+    }
+
+    /// The problem with a list that goes on with these bytes.
+    pub(crate) fn problem_with(mut self, bytes: &[u8]) -> Option<String> {
+        bytes.split_inclusive(|&byte| byte == 0).for_each(|key| self.add(key));
+        let NullList { keys, line_feeds, pairs, is_terminated, .. } = self;
+        if keys == 1 && line_feeds > 0 && !is_terminated {
+            return Some(format!(
+                "no NUL byte and {}: leave out --null, or give --raw if all of it is one key",
+                counted(line_feeds as u64, "line feed")
+            ));
+        }
+        // A line feed of UTF-16 begins at an even offset. Keys that end in a line feed and have an
+        // even number of bytes are mistaken for it.
+        pairs.iter().any(|&[even, odd]| even > 0 && odd == 0).then(|| {
+            "looks like UTF-16 text: give `iconv -f UTF-16LE -t UTF-8` (or UTF-16BE) of it without \
+             --null, or --raw if NUL bytes end the keys"
+                .to_owned()
+        })
+    }
 }
 
 /// The problem with the only line of a file: carriage returns that may end keys.
@@ -143,38 +158,6 @@ impl KeyFormat {
         self.max_key_bytes.saturating_mul(if self.hex { 2 } else { 1 })
     }
 }
-
-/// A key that is longer than the longest that is allowed. The rest of it was not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyTooLong {
-    /// Length of its text so far.
-    pub(crate) found: u64,
-    /// Bytes of the longest key.
-    pub(crate) limit: u64,
-    pub(crate) null: bool,
-    pub(crate) hex: bool,
-}
-
-impl Display for KeyTooLong {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let KeyTooLong { found, limit, null, hex } = self;
-        let (end, other) = match null {
-            true => ("NUL", "leave out --null if line feeds end the keys, or give"),
-            false => ("end of the line", "give --null if NUL bytes end the keys, or"),
-        };
-        let (unit, most) = match hex {
-            true => ("hex digits", "two for each of the "),
-            false => ("bytes", "the "),
-        };
-        write!(
-            f,
-            "{found} {unit} and no {end} yet, more than {most}{limit} bytes of --max-key-bytes: \
-             {other} a larger --max-key-bytes"
-        )
-    }
-}
-
-impl Error for KeyTooLong {}
 
 const STDIN: &str = "standard input";
 
@@ -282,10 +265,10 @@ pub(crate) struct KeyReader<'o> {
     keys: u64,
     /// Keys that end in a carriage return.
     returns: u64,
-    /// With --null: line feeds in keys, and keys of one byte at most.
-    line_feeds: usize,
-    short_keys: u64,
-    is_terminated: bool,
+    /// Keys that are not UTF-8.
+    others: u64,
+    /// The keys with --null.
+    list: NullList,
     /// The problem with the first line if it is the only one.
     alone: Option<String>,
     /// Warnings about keys that were read.
@@ -317,9 +300,8 @@ impl<'o> KeyReader<'o> {
             bar: ProgressBar::hidden(),
             keys: 0,
             returns: 0,
-            line_feeds: 0,
-            short_keys: 0,
-            is_terminated: true,
+            others: 0,
+            list: NullList::default(),
             alone: None,
             doubts: Vec::new(),
             observe: None,
@@ -348,8 +330,8 @@ impl<'o> KeyReader<'o> {
             (bar.clone(), Box::new(bar.wrap_read(file)))
         };
         self.input = BufReader::with_capacity(BUFFER, input);
-        (self.name, self.bar, self.keys, self.returns) = (name, bar, 0, 0);
-        (self.line_feeds, self.short_keys) = (0, 0);
+        (self.name, self.bar, self.list) = (name, bar, NullList::default());
+        (self.keys, self.returns, self.others) = (0, 0, 0);
         Ok(true)
     }
 
@@ -366,8 +348,14 @@ impl<'o> KeyReader<'o> {
 
     /// Keeps the warning about the current file.
     fn note_doubts(&mut self) {
-        let KeyReader { name, keys, returns, format, .. } = self;
-        let returns = std::mem::take(returns);
+        let KeyReader { name, keys, returns, others, format, .. } = self;
+        let (returns, others) = (std::mem::take(returns), std::mem::take(others));
+        if others > 0 {
+            self.doubts.push(format!(
+                "{name}: {others} of {keys} keys are not UTF-8, and are hashed as they are (iconv \
+                 -f WINDOWS-1252 -t UTF-8 converts them if they are of that encoding)"
+            ));
+        }
         // Those after a number or a UUID are not part of the key.
         if returns > 0 && !format.null && format.encoding() == KeyEncoding::Text {
             self.doubts.push(format!(
@@ -380,13 +368,11 @@ impl<'o> KeyReader<'o> {
     /// An error if a file of keys that end with NUL bytes is one of lines, or of UTF-16, or if
     /// carriage returns end its lines.
     fn check_end(&self) -> Result<(), Failure> {
-        let KeyReader { keys, line_feeds, short_keys, format, .. } = self;
-        let (keys, short) = (*keys as usize, *short_keys as usize);
-        let problem = match format.null {
-            true => null_list_problem(keys, short, *line_feeds, self.is_terminated),
-            false => self.alone.clone().filter(|_| keys == 1),
+        let problem = match self.format.null {
+            true => self.list.clone().problem_with(&[]),
+            false => self.alone.clone().filter(|_| self.keys == 1),
         };
-        match problem.filter(|_| !format.raw) {
+        match problem.filter(|_| !self.format.raw) {
             Some(problem) => Err(Failure::for_file(&self.name, problem)),
             None => Ok(()),
         }
@@ -423,7 +409,7 @@ impl<'o> KeyReader<'o> {
 
     /// Replaces `key` by the next one; false at the end.
     pub(crate) fn read(&mut self, key: &mut Key) -> Result<bool, Failure> {
-        let KeyFormat { null, hex, raw, max_key_bytes: limit, .. } = self.format;
+        let KeyFormat { null, raw, .. } = self.format;
         let (terminator, most) = (self.format.terminator(), self.format.max_text_bytes());
         key.clear();
         // The longest key and its terminator.
@@ -437,6 +423,9 @@ impl<'o> KeyReader<'o> {
             observe(&key.text);
         }
         self.keys += 1;
+        if null {
+            self.list.add(&key.text);
+        }
         if self.keys == 1 && !raw {
             if key.text.starts_with(BYTE_ORDER_MARK) {
                 key.text.drain(..BYTE_ORDER_MARK.len());
@@ -446,35 +435,51 @@ impl<'o> KeyReader<'o> {
                 }
             }
             check_start(&self.name, &key.text, null, "keys")?;
-            let problem = null_piece_problem(self.input.buffer(), false).filter(|_| null);
-            problem.map_or(Ok(()), |problem| Err(Failure::for_file(&self.name, problem)))?;
+            if null && let Some(problem) = self.list.clone().problem_with(self.input.buffer()) {
+                return Err(Failure::for_file(&self.name, problem));
+            }
         }
-        self.is_terminated = key.text.last() == Some(&terminator);
-        if self.is_terminated {
+        let is_terminated = key.text.last() == Some(&terminator);
+        if is_terminated {
             key.text.pop();
         } else if key.text.len() as u64 > most {
-            let error = KeyTooLong { found: key.text.len() as u64, limit, null, hex };
-            return Err(self.bad_last_key(error));
+            return Err(self.too_long(key.text.len()));
         }
-        if null {
-            self.line_feeds += memchr_iter(b'\n', &key.text).count();
-            self.short_keys += u64::from(key.text.len() < 2);
-        } else if !raw && memchr(0, &key.text).is_some() {
+        if !null && !raw && memchr(0, &key.text).is_some() {
             return Err(self.bad_last_key(nul_in_line("keys")));
         } else if self.keys == 1 {
             self.alone = single_line_problem(&key.text);
         }
-        if !self.is_terminated {
+        if !is_terminated {
             self.check_end()?;
         }
         self.returns += u64::from(key.text.last() == Some(&b'\r'));
         let encoding = self.format.encoding();
-        if encoding != KeyEncoding::Text {
+        if encoding == KeyEncoding::Text {
+            self.others += u64::from(!raw && str::from_utf8(&key.text).is_err());
+        } else {
             let decoded = key.decoded.get_or_insert_default();
             let encoded = encoding.encode(&key.text, decoded);
             encoded.map_err(|problem| self.bad_last_key(problem))?;
         }
         Ok(true)
+    }
+
+    /// The error for a key that is longer than the limit. The rest of it was not read.
+    fn too_long(&self, found: usize) -> Failure {
+        let KeyFormat { null, hex, max_key_bytes: limit, .. } = self.format;
+        let (end, other) = match null {
+            true => ("NUL", "leave out --null if line feeds end the keys, or give"),
+            false => ("end of the line", "give --null if NUL bytes end the keys, or"),
+        };
+        let (unit, most) = match hex {
+            true => ("hex digits", "two for each of the "),
+            false => ("bytes", "the "),
+        };
+        self.bad_last_key(format_args!(
+            "{found} {unit} and no {end} yet, more than {most}{limit} bytes of --max-key-bytes: \
+             {other} a larger --max-key-bytes"
+        ))
     }
 
     /// The error for the last key that was read.
@@ -491,24 +496,7 @@ impl<'o> KeyReader<'o> {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyBatch, KeyTooLong};
-
-    #[test]
-    fn a_key_that_is_too_long_says_what_to_do() {
-        let error = KeyTooLong { found: 65, limit: 64, null: false, hex: false };
-        assert_eq!(
-            error.to_string(),
-            "65 bytes and no end of the line yet, more than the 64 bytes of --max-key-bytes: \
-             give --null if NUL bytes end the keys, or a larger --max-key-bytes"
-        );
-        let error = KeyTooLong { found: 129, limit: 64, null: true, hex: true };
-        assert_eq!(
-            error.to_string(),
-            "129 hex digits and no NUL yet, more than two for each of the 64 bytes of \
-             --max-key-bytes: \
-             leave out --null if line feeds end the keys, or give a larger --max-key-bytes"
-        );
-    }
+    use super::KeyBatch;
 
     #[test]
     fn the_longest_key_is_part_of_a_batch() {

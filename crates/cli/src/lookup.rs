@@ -31,11 +31,13 @@ pub(crate) struct LookupArgs {
     pub(crate) row_groups: Vec<usize>,
 
     /// Type of the values, if they were not hashed as text. For this project's filters: int8,
-    /// int16, int32 or int64 (the little-endian bytes of an integer; Python hashes all integers as
-    /// int64), int8-be to int64-be (big-endian), or uuid. For a Parquet filter alone, the physical
-    /// type of its column: int32, int64, int96 (by --hex, or a time in UTC), float, double,
-    /// byte-array, fixed-len-byte-array or uuid. For a Spark filter, int32 or int64. With another
-    /// type than was hashed, values are absent whatever the filter holds
+    /// int16, int32 or int64 (the little-endian bytes of an integer; Python hashes integers as
+    /// int64, or uint64 from 2^63), uint8 to uint64 (without a sign), any of these with -be
+    /// (big-endian), uuid, hex (as --hex), or trimmed (text without blanks and quotes around it).
+    /// For a Parquet filter alone, the physical type of its column: int32, int64, int96 (by --hex,
+    /// or a time in UTC), float, double, byte-array, fixed-len-byte-array or uuid. For a Spark
+    /// filter, int32 or int64. With another type than was hashed, values are absent whatever the
+    /// filter holds
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     pub(crate) value_type: Option<KeyType>,
 
@@ -98,9 +100,9 @@ pub(crate) fn typed(
     }
 }
 
-/// The names of types of keys. Hex digits have an option of their own.
+/// The names of types of keys.
 fn key_types() -> String {
-    KeyEncoding::names().replace("text, ", "").replace("hex, ", "")
+    KeyEncoding::names().replace("text, ", "")
 }
 
 fn column_types() -> String {
@@ -112,8 +114,7 @@ fn parse_prefix(text: &str) -> Result<Prefix, String> {
 }
 
 pub(crate) fn parse_type(text: &str) -> Result<KeyType, String> {
-    let encoding = text.parse().ok().filter(|encoding| *encoding != KeyEncoding::Hex);
-    match (encoding, type_of_name(text)) {
+    match (text.parse().ok(), type_of_name(text)) {
         (None, None) => {
             Err(format!("expected one of {}; for a column one of {}", key_types(), column_types()))
         }

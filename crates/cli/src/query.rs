@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use blocked_bloom::Bitmask;
 use blocked_bloom::parts::HEADER_BYTES;
-use blocked_bloom_inspect::{Format, FoundFile, Warning, encoding_hint};
+use blocked_bloom_inspect::{Format, FoundFile, KeyEncoding, Warning, encoding_hint};
 use blocked_bloom_planes::PlanesLayout;
 
 use crate::failure::{Failure, warn};
@@ -106,11 +106,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // The options that the warnings so far are about.
     let mut shown = Vec::new();
     let mut hits = Bitmask::new();
-    // Whether keys may have been hashed as other bytes than those of their text.
-    let mut may_be_typed = is_own(stored.format.name())
-        && args.lookup.value_type.is_none()
-        && !options.encoded
-        && options.prefix.is_none();
+    // Whether keys may have been hashed as other bytes.
+    let mut may_be_typed = is_own(stored.format.name()) && options.prefix.is_none();
+    let given = key_format.encoding();
     let mut typed = None;
     // On a terminal the keys that are printed show how far the work is.
     let progress = args.count || !io::stdout().is_terminal();
@@ -144,7 +142,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         found += hits.count_hits();
         if std::mem::take(&mut may_be_typed) {
             // Of the first batch alone.
-            typed = encoding_hint(&lookup, keys).ok().flatten().map(|hint| (hint, len, found));
+            let texts: Vec<&[u8]> = keys.iter().map(Key::text).collect();
+            let hint = encoding_hint(&lookup, &texts, given).ok().flatten();
+            typed = hint.map(|hint| (hint, len, found));
         }
         let mut indices = (0..len).filter(|&i| hits.get(i) == Some(!args.absent));
         if args.count {
@@ -179,12 +179,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     reader.warn_of_doubtful_keys();
-    // Later keys that are found as text may be more than chance.
-    if let Some(((typed, name), of, by_text)) = typed.filter(|_| 2 * found as u64 <= before) {
-        let few = if by_text == 0 { "no key is".to_owned() } else { format!("{by_text} are") };
+    // Later keys that are found as given may be more than chance.
+    if let Some(((typed, name), of, few)) = typed.filter(|_| 2 * found as u64 <= before) {
+        let few = if few == 0 { "no key is".to_owned() } else { format!("{few} are") };
+        let given = if given == KeyEncoding::Text { "text" } else { "given" };
         warn(format!(
-            "{}: {few} found as text, and {typed} of the first {of} as {name}: give --type {name} \
-             if the filter was built from such values",
+            "{}: {few} found as {given}, and {typed} of the first {of} as {name}: give --type \
+             {name} if the filter was built from such values",
             stored.name
         ));
     }

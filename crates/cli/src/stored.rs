@@ -62,7 +62,7 @@ impl Stored {
             Ok(format) => format,
             Err(unrecognised) => {
                 let keys = reading.keys.map(|keys| (keys, format_of(keys)));
-                return Err(wording::unrecognised(&name, unrecognised, keys));
+                return Err(wording::unrecognised(&name, unrecognised, &source.head, keys));
             }
         };
         // A filter that is read in another format may open, and answers "absent" for its keys.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blocked_bloom_inspect::{Error, Format, LookupOption, Message, Unrecognised, Warning};
+use blocked_bloom_inspect::{Content, Error, Format, LookupOption, Message, Unrecognised, Warning};
 
 use crate::failure::Failure;
 
@@ -42,30 +42,37 @@ pub(crate) fn warning(file: &str, warning: &Warning) -> String {
 }
 
 /// The error for a file of unknown format: a hint, and with `--verbose` the marks of all formats.
-/// `keys` are the keys that were given with it, if any, and their format if they are a filter.
+/// `head` has its first bytes. `keys` are the keys that were given with it, if any, and their
+/// format if they are a filter.
 pub(crate) fn unrecognised(
     file: &str,
     unrecognised: Unrecognised,
+    head: &[u8],
     keys: Option<(&Path, Option<Format>)>,
 ) -> Failure {
-    let hint = match (unrecognised, keys) {
-        (_, Some((path, Some(format)))) => {
+    let hint = match (unrecognised, keys, Content::from_magic(head)) {
+        (_, Some((path, Some(format))), _) => {
             let path = path.display();
             format!("{path} is a filter ({format}): give the filter first, then the keys")
         }
-        (Unrecognised::Empty, _) => "it is empty; give --format if it is a filter".to_owned(),
-        (Unrecognised::Text, Some(_)) => {
+        (Unrecognised::Empty, ..) => "it is empty; give --format if it is a filter".to_owned(),
+        (Unrecognised::Text, Some(_), _) => {
             "it is text: the filter comes first, then the keys".to_owned()
         }
-        (Unrecognised::Text, None) => "it is text; give --format if it is a filter".to_owned(),
-        (Unrecognised::Container { .. }, _) => {
+        (Unrecognised::Text, None, _) => "it is text; give --format if it is a filter".to_owned(),
+        (Unrecognised::Container { .. }, ..) => {
             "truncated or compressed? Fetch it again, or give --format".to_owned()
         }
-        (Unrecognised::Stream, _) => {
+        (Unrecognised::Stream, ..) => {
             "a pipe, whose end is not known: give --format, such as rocksdb-sst".to_owned()
         }
-        (Unrecognised::LooksCompact, _) => {
+        (Unrecognised::LooksCompact, ..) => {
             "it ends as a filter in the compact form does: give --format compact".to_owned()
+        }
+        (.., Some(content)) => {
+            let unpack = |command| format!(": unpack it first ({command})");
+            let advice = content.command().map(unpack).unwrap_or_default();
+            format!("it is {}{advice}", content.description())
         }
         _ => "give --format if it is a filter".to_owned(),
     };

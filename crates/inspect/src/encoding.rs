@@ -16,7 +16,8 @@ use crate::typed::uuid;
 /// let mut key = Vec::new();
 /// "int32".parse::<KeyEncoding>()?.encode(b"258", &mut key)?;
 /// assert_eq!(key, [2, 1, 0, 0]);
-/// assert!("int32".parse::<KeyEncoding>()?.encode(b"1.5", &mut key).is_err());
+/// assert!("int8".parse::<KeyEncoding>()?.encode(b"200", &mut key).is_err());
+/// "uint8".parse::<KeyEncoding>()?.encode(b"200", &mut key)?;
 /// # Ok::<(), blocked_bloom_inspect::Message>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,9 +26,11 @@ pub enum KeyEncoding {
     /// The bytes of the text, unchanged.
     #[default]
     Text,
+    /// The bytes of the text, without blanks and double quotes around it.
+    Trimmed,
     /// Hex digits, two per byte.
     Hex,
-    /// A decimal integer in this many bytes (1, 2, 4 or 8), with or without a sign.
+    /// A decimal integer in this many bytes (1, 2, 4 or 8), in two's complement unless unsigned.
     Integer {
         /// Bytes per key.
         bytes: usize,
@@ -40,24 +43,33 @@ pub enum KeyEncoding {
     Uuid,
 }
 
-/// The names that [`KeyEncoding`] parses. Those of integers with a `u` in front are unsigned.
-const NAMES: [(&str, KeyEncoding); 12] = [
+/// The names that [`KeyEncoding`] parses.
+const NAMES: [(&str, KeyEncoding); 21] = [
     ("text", KeyEncoding::Text),
     ("byte-array", KeyEncoding::Text),
-    ("hex", KeyEncoding::Hex),
     ("uuid", KeyEncoding::Uuid),
-    ("int64", integer(8, false)),
-    ("int32", integer(4, false)),
-    ("int16", integer(2, false)),
-    ("int8", integer(1, false)),
-    ("int64-be", integer(8, true)),
-    ("int32-be", integer(4, true)),
-    ("int16-be", integer(2, true)),
-    ("int8-be", integer(1, true)),
+    ("int64", integer(8, false, false)),
+    ("int32", integer(4, false, false)),
+    ("int16", integer(2, false, false)),
+    ("int8", integer(1, false, false)),
+    ("int64-be", integer(8, false, true)),
+    ("int32-be", integer(4, false, true)),
+    ("int16-be", integer(2, false, true)),
+    ("int8-be", integer(1, false, true)),
+    ("uint64", integer(8, true, false)),
+    ("uint32", integer(4, true, false)),
+    ("uint16", integer(2, true, false)),
+    ("uint8", integer(1, true, false)),
+    ("uint64-be", integer(8, true, true)),
+    ("uint32-be", integer(4, true, true)),
+    ("uint16-be", integer(2, true, true)),
+    ("uint8-be", integer(1, true, true)),
+    ("hex", KeyEncoding::Hex),
+    ("trimmed", KeyEncoding::Trimmed),
 ];
 
-const fn integer(bytes: usize, is_big_endian: bool) -> KeyEncoding {
-    KeyEncoding::Integer { bytes, is_unsigned: false, is_big_endian }
+const fn integer(bytes: usize, is_unsigned: bool, is_big_endian: bool) -> KeyEncoding {
+    KeyEncoding::Integer { bytes, is_unsigned, is_big_endian }
 }
 
 impl FromStr for KeyEncoding {
@@ -65,16 +77,9 @@ impl FromStr for KeyEncoding {
 
     fn from_str(text: &str) -> Result<Self, Message> {
         let name = text.to_ascii_lowercase().replace('_', "-");
-        let signed = name.strip_prefix('u').filter(|rest| rest.starts_with("int"));
-        let found = NAMES.into_iter().find(|known| known.0 == signed.unwrap_or(&name));
-        let (_, found) = found.ok_or_else(|| {
+        let found = NAMES.into_iter().find(|known| known.0 == name).map(|known| known.1);
+        found.ok_or_else(|| {
             Message::new(format_args!("unknown key type {text:?} (supported: {})", Self::names()))
-        })?;
-        Ok(match found {
-            KeyEncoding::Integer { bytes, is_big_endian, .. } => {
-                KeyEncoding::Integer { bytes, is_unsigned: signed.is_some(), is_big_endian }
-            }
-            other => other,
         })
     }
 }
@@ -98,6 +103,11 @@ impl KeyEncoding {
         key.clear();
         match self {
             KeyEncoding::Text => key.extend_from_slice(text),
+            KeyEncoding::Trimmed => {
+                let text = text.trim_ascii();
+                let inner = text.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+                key.extend_from_slice(inner.unwrap_or(text));
+            }
             KeyEncoding::Hex => decode_hex(text, key).map_err(Message::new)?,
             KeyEncoding::Uuid => {
                 let digits = str::from_utf8(text).ok().and_then(|text| uuid(text.trim()));
@@ -107,10 +117,14 @@ impl KeyEncoding {
             KeyEncoding::Integer { bytes, is_unsigned, is_big_endian } => {
                 let bits = 8 * bytes;
                 let number = str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
-                let range = if is_unsigned { 0 } else { -(1_i128 << (bits - 1)) }..1 << bits;
-                let Some(number) = number.filter(|number| range.contains(number)) else {
-                    let sign = if is_unsigned { " without a sign" } else { "" };
-                    return Err(expected(text, format!("a whole number of {bits} bits{sign}")));
+                let (low, sign) = match is_unsigned {
+                    true => (0, " without a sign"),
+                    false => (-(1_i128 << (bits - 1)), ""),
+                };
+                let high = low + (1 << bits) - 1;
+                let Some(number) = number.filter(|number| (low..=high).contains(number)) else {
+                    let range = format!("a whole number of {bits} bits{sign}, {low} to {high}");
+                    return Err(expected(text, range));
                 };
                 match is_big_endian {
                     true => key.extend_from_slice(&number.to_be_bytes()[16 - bytes..]),
@@ -143,9 +157,9 @@ fn decode_hex(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the number of keys found with the best other encoding, and its name, if it finds at
-/// least half of the keys and twice as many as text does: a filter finds some keys by chance. Tries
-/// other encodings only if all keys are integers or all are UUIDs.
+/// Returns the number of keys found with the best encoding other than `given`, and its name, if it
+/// finds at least half of the keys and twice as many as `given`: a filter finds some keys by chance.
+/// Tries only encodings that fit all keys.
 ///
 /// # Errors
 ///
@@ -153,39 +167,39 @@ fn decode_hex(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), String> {
 ///
 /// ```
 /// use blocked_bloom::FilterOptions;
-/// use blocked_bloom_inspect::{FileRanges, Format, LookupOptions, Opened, encoding_hint};
+/// use blocked_bloom_inspect::{
+///     FileRanges, Format, KeyEncoding, LookupOptions, Opened, encoding_hint,
+/// };
 /// let mut builder = FilterOptions::default().builder();
 /// builder.extend((0..1_000_u64).map(u64::to_le_bytes))?;
 /// let stored = builder.finish()?.to_bytes();
 /// let opened = Opened::new("ids.bloom", &FileRanges::from(&stored[..]), Format::NATIVE, None)?;
 /// let lookup = opened.lookup(&LookupOptions::default())?;
-/// assert_eq!(encoding_hint(&lookup, &["5", "7"])?, Some((2, "int64")));
-/// assert_eq!(encoding_hint(&lookup, &["5", "seven"])?, None);
+/// assert_eq!(encoding_hint(&lookup, &["5", "7"], KeyEncoding::Text)?, Some((2, "int64")));
+/// assert_eq!(encoding_hint(&lookup, &["5", "seven"], KeyEncoding::Text)?, None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn encoding_hint<K: AsRef<[u8]>>(
     lookup: &Lookup<'_>,
     texts: &[K],
+    given: KeyEncoding,
 ) -> Result<Option<(usize, &'static str)>, BadKey> {
     let mut hits = Bitmask::new();
-    lookup.contains_batch(texts, &mut hits)?;
-    let by_text = hits.count_hits();
-    let mut best = (0, "");
-    for (name, encoding) in NAMES.into_iter().filter(|known| is_value(known.1)) {
+    let mut found_as = |encoding: KeyEncoding| -> Result<usize, BadKey> {
         let encode = |text: &K| {
             let mut key = Vec::new();
             encoding.encode(text.as_ref(), &mut key).ok().map(|()| key)
         };
-        if let Some(keys) = texts.iter().map(encode).collect::<Option<Vec<_>>>() {
-            lookup.contains_batch(&keys, &mut hits)?;
-            if hits.count_hits() > best.0 {
-                best = (hits.count_hits(), name);
-            }
+        let Some(keys) = texts.iter().map(encode).collect::<Option<Vec<_>>>() else { return Ok(0) };
+        lookup.contains_batch(&keys, &mut hits)?;
+        Ok(hits.count_hits())
+    };
+    let (found, mut best) = (found_as(given)?, (0, ""));
+    for (name, encoding) in NAMES.into_iter().filter(|known| known.1 != given) {
+        let others = found_as(encoding)?;
+        if others > best.0 {
+            best = (others, name);
         }
     }
-    Ok((best.0 > 0 && best.0 >= texts.len().div_ceil(2).max(2 * by_text)).then_some(best))
-}
-
-fn is_value(encoding: KeyEncoding) -> bool {
-    matches!(encoding, KeyEncoding::Uuid | KeyEncoding::Integer { .. })
+    Ok((best.0 > 0 && best.0 >= texts.len().div_ceil(2).max(2 * found)).then_some(best))
 }

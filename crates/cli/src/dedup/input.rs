@@ -10,9 +10,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::Args;
 use crate::failure::Failure;
-use crate::keys::{
-    self, BYTE_ORDER_MARK, check_start, nul_in_line, null_piece_problem, single_line_problem,
-};
+use crate::keys::{self, BYTE_ORDER_MARK, NullList, check_start, nul_in_line, single_line_problem};
 use crate::output::STDIO;
 use crate::stored::stdin;
 use crate::terminal::{printable, progress_bar, stream_progress};
@@ -155,7 +153,8 @@ impl<'a> Input<'a> {
         let is_whole = self.file.is_none();
         let line = piece.strip_suffix(b"\n").unwrap_or(piece);
         let problem = if is_null {
-            null_piece_problem(piece, is_whole)
+            // The end of the file got the last NUL byte.
+            NullList::default().problem_with(&self.buffer[..self.filled - usize::from(is_whole)])
         } else {
             single_line_problem(line).filter(|_| is_whole && memchr(b'\n', line).is_none())
         };

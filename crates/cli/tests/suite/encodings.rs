@@ -115,7 +115,7 @@ fn utf_16_that_is_not_ascii_is_refused() {
         for command in ["build - -o g", "query f", "dedup"] {
             let output = dir.run_with(command, &text);
             assert_eq!(output.status.code(), Some(2), "{command}");
-            assert_parts(&stderr(&output), &["a NUL byte in a line"]);
+            assert_parts(&stderr(&output), &["a NUL byte in a line", "iconv -f UTF-16LE"]);
         }
     }
 }
@@ -254,6 +254,21 @@ fn other_files_are_refused() {
 }
 
 #[test]
+fn a_compressed_filter_is_named() {
+    let dir = dir();
+    let file = "1f8b08000000000000034b2c28c849e54a4acc03422e002827f5ee0d000000";
+    dir.write("f.gz", bytes(file));
+    dir.write("f.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    for command in ["query f.gz -", "info f.gz", "merge f f.gz -o g", "dedup --state f.gz -"] {
+        let message = dir.fails(command);
+        let part =
+            "f.gz: not a recognised filter file: it is compressed with gzip: unpack it first";
+        assert_parts(&message, &[part, "(zcat)"]);
+    }
+    assert_parts(&dir.fails("info f.png"), &["recognised filter file: it is a PNG picture (-v"]);
+}
+
+#[test]
 fn a_filter_as_keys_is_refused() {
     let dir = dir();
     for args in ["query f f --count", "build f -o g -q", "dedup f"] {
@@ -335,6 +350,108 @@ fn csv_that_is_not_whole_is_refused() {
     }
 }
 
+#[test]
+fn records_keep_their_bytes() {
+    let dir = Dir::new();
+    let csv = "1,\"a, b\",x\n\n\r\n2,\"say \"\"hi\"\"\"\r\n3,c\r\n\"4\n4\",d\n";
+    // Lines without the field count as empty, and values are those without quotes.
+    let same = "5,\"a, b\"\n6,\"say \"\"hi\"\"\"\n7,\"c\"\n8,\"d\"\r\n9,\"\"\n";
+    let output = dir.run_with("dedup -q --field 2 --csv", format!("{csv}{same}"));
+    assert_eq!(text(output.stdout.clone()), csv.replace("\n\n\r\n", "\n\n"));
+    assert_parts(&stderr(&output), &["3 of 11 lines have no field 2"]);
+    let open = format!("{csv}5,\"open\n");
+    let message = dir.fails_with("dedup -q --field 2 --csv", open);
+    assert_parts(&message, &["record 7: a quoted field does not end"]);
+    // Longer than the buffers, in bytes and in fields.
+    let long = format!("{},\"{}\"\n", "a,".repeat(300), "b".repeat(9_000));
+    let unquoted = long.replace('"', "");
+    let found = dir.ok_with("dedup -q --field 302 --csv", format!("{long}{unquoted}"));
+    assert!(text(found) == long);
+}
+
+#[test]
+fn quotes_that_matter_are_a_problem() {
+    let dir = Dir::new();
+    let is_problem = |line: &str, field, options: &str| {
+        let command = format!("dedup -q --field {field} --delimiter , {options}");
+        dir.run_with(&command, format!("{line}\n")).status.code() == Some(2)
+    };
+    for (line, field) in [
+        ("1,\"Smith, John\"", 2),
+        ("\"Smith, John\",1", 2),
+        ("1,'Smith, John'", 2),
+        ("'Smith, John',1", 2),
+        ("'", 1),
+        ("1, \"Smith, John\"", 2),
+        ("1,2,\"two", 1),
+        ("1,5\" pipe,\"", 5),
+    ] {
+        assert!(is_problem(line, field, ""), "{line}");
+        assert!(!is_problem(line, field, "--raw"), "{line}");
+    }
+    for (line, field) in
+        [("1,'Smith'", 2), ("1,2,'s", 2), ("1,2,\"Smith, John\"", 1), ("1,5\" pipe", 2)]
+    {
+        assert!(!is_problem(line, field, ""), "{line}");
+    }
+    for line in
+        ["1,\"a\\\"b, c\"", "1,\"a\"b,c", "1,'a, b'", "\"a\" ,b", "\"a\"\"b\"c,d", "1, \"a, b\""]
+    {
+        assert!(is_problem(line, 2, "--csv") && !is_problem(line, 2, "--csv --raw"), "{line}");
+    }
+    for line in [
+        "\"C:\\\",\"D:\\\",\"say \"\"hi\"\"\"",
+        "1,'s",
+        "1,'a'",
+        "1,5\" pipe\r",
+        "\"\",\"\"",
+        "\"\"\"a\",\"b\"\"\"\r",
+    ] {
+        assert!(!is_problem(line, 2, "--csv"), "{line}");
+    }
+}
+
+/// Files whose writers quote in another way: two records would have equal fields, and one be lost.
+#[test]
+fn csv_with_other_quotes_is_refused() {
+    let dir = Dir::new();
+    for (table, part) in [
+        (
+            "1,\"Smith\\\", John\"\n2,\"Smith\\\", Anna\"\n",
+            "record 1: a backslash before the quote of field 2",
+        ),
+        ("1,a\n2,\"Smith\"son\n", "record 2: text after the quote of field 2"),
+        ("1,'Smith, John'\n2,'Smith, Anna'\n", "record 1: an apostrophe as the quote of field 2"),
+    ] {
+        assert_parts(&dir.fails_with("dedup -q --field 2 --csv", table), &[part, "--raw"]);
+        assert_eq!(dir.run_with("dedup -q --field 2 --csv --raw", table).status.code(), Some(0));
+    }
+    let town = "1,'s-Hertogenbosch,NL\n2,'t Zand,NL\n3,O'Hara,IE\n";
+    assert_eq!(text(dir.ok_with("dedup -q --field 2 --csv", town)), town);
+}
+
+/// Columns that blanks align: the delimiter cuts empty fields, and all lines but one would be lost.
+#[test]
+fn fields_that_are_empty_in_most_lines_are_refused() {
+    let dir = Dir::new();
+    let table = "1   Smith\n22  Anna\n333 John\n";
+    dir.write("table", table);
+    for options in ["", "--csv"] {
+        let mut command = Command::new(TOOL);
+        let args = ["dedup", "-q", "--field", "2", "--delimiter", " ", "table"];
+        command.args(args).args(options.split_whitespace()).current_dir(dir.0.path());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{options}");
+        assert_parts(&stderr(&output), &["2 of the first 3 lines have no field 2 with --delimit"]);
+    }
+    let output = dir.run_with("dedup -q --field 2 --delimiter ,", "a,1\nb,\nc,2\nd,\ne,3\n");
+    assert_eq!(text(output.stdout.clone()), "a,1\nb,\nc,2\ne,3\n");
+    assert_parts(
+        &stderr(&output),
+        &["2 of 5 lines have no field 2: of those only the first is new"],
+    );
+}
+
 /// Records over many pieces of the input: nothing is lost, and a set agrees.
 #[test]
 fn large_csv_is_divided_as_it_should_be() {
@@ -370,6 +487,52 @@ fn utf_16_of_more_than_ascii_is_refused_with_the_option_null() {
     let units = "apple 5€\nbanana\n".encode_utf16();
     let file: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
     is_refused(&file, "--null", &["looks like UTF-16 text", "iconv -f UTF-16LE"]);
+}
+
+#[test]
+fn utf_16_without_ascii_is_refused_with_the_option_null() {
+    for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        for text in ["\u{4e2d}\u{6587}\n", "\u{44f}\u{431}\n\u{4e0a}\u{4e00}\r\n\n"] {
+            let file: Vec<u8> = text.encode_utf16().flat_map(to_bytes).collect();
+            is_refused(&file, "--null", &["looks like UTF-16 text", "iconv -f UTF-16LE"]);
+        }
+    }
+    // Keys with line feeds in them, and at their ends.
+    let dir = Dir::new();
+    for list in ["a\nb\0cd\ne\0", "ab\n\0c\n\0d\n\0", "one\n\0three\n\0four\n\0"] {
+        assert_eq!(text(dir.ok_with("dedup -q --null", list)), list);
+        dir.ok_with("build - -q -o f --null", list);
+        assert_eq!(text(dir.ok_with("query f --null", list)), list);
+    }
+}
+
+/// A pipe that delivers a file in pieces: the positions of bytes are those in the file.
+#[test]
+fn utf_16_from_a_slow_pipe_is_refused_with_the_option_null() {
+    let dir = dir();
+    let script = "printf '\\055\\116a\\0'; sleep 0.3; printf 'b\\0\\12\\0'";
+    for command in ["build --null - -o g", "query --null f"] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("({script}) | \"$TOOL\" {command}")]).env("TOOL", TOOL);
+        let output = shell.current_dir(dir.0.path()).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert_parts(&stderr(&output), &["looks like UTF-16 text"]);
+    }
+}
+
+#[test]
+fn other_encodings_are_warned_of() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f -q", "gr\u{fc}n\nrot\n");
+    let output = dir.run_with("query f", b"gr\xfcn\nrot\n");
+    assert_eq!(text(output.stdout.clone()), "rot\n");
+    let parts = ["1 of 2 keys are not UTF-8, and are hashed as they are", "iconv -f WINDOWS-1252"];
+    assert_parts(&stderr(&output), &parts);
+    for command in ["build - -o g -q", "planes build -o h --items 10 -"] {
+        assert_parts(&stderr(&dir.run_with(command, b"gr\xfcn\nrot\n")), &parts);
+    }
+    assert_eq!(stderr(&dir.run_with("build - -o g -q --raw", b"gr\xfcn\n")), "");
+    assert_eq!(stderr(&dir.run_with("query f", "gr\u{fc}n\n")), "");
 }
 
 #[test]

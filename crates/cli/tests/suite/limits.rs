@@ -37,6 +37,24 @@ fn a_key_that_is_too_long_is_an_error_that_says_what_to_do() {
     let hex = dir.fails_with("build - -o h --hex --max-key-bytes 8", "00\n0123456789abcdef0\n");
     assert_parts(&hex, &["line 2: 17 hex digits", "two for each of the 8 bytes"]);
     assert_eq!(dir.names(), ["f", "g"]);
+    for (options, length, whole) in [
+        (
+            "",
+            65,
+            "65 bytes and no end of the line yet, more than the 64 bytes of --max-key-bytes: give \
+             --null if NUL bytes end the keys, or a larger --max-key-bytes\n",
+        ),
+        (
+            "--null --hex",
+            129,
+            "129 hex digits and no NUL yet, more than two for each of the 64 bytes of \
+             --max-key-bytes: leave out --null if line feeds end the keys, or give a larger \
+             --max-key-bytes\n",
+        ),
+    ] {
+        let command = format!("build - -o h --max-key-bytes 64 {options}");
+        assert!(dir.fails_with(&command, "a".repeat(length)).ends_with(whole), "{options}");
+    }
     for (limit, part) in [("0", "1 or more"), ("-1", "1 or more"), ("10XB", "64KiB")] {
         let output = dir.run(&format!("build k --max-key-bytes={limit}"));
         assert_eq!(output.status.code(), Some(2), "{limit}");

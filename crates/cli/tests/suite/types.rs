@@ -81,6 +81,47 @@ fn a_hint_is_given_only_where_no_key_is_found_as_text() {
 }
 
 #[test]
+fn a_hint_is_given_for_hex_digits_and_for_text_that_is_looked_up_as_numbers() {
+    let dir = Dir::new();
+    let digests = "00ffab12cd\n9f86d081ea\n";
+    dir.ok_with("build - -o digests -q --hex", digests);
+    assert_eq!(text(dir.ok_with("query digests --type hex", digests)), digests);
+    let output = dir.run_with("query digests", digests);
+    let part = "no key is found as text, and 2 of the first 2 as hex: give --type hex if";
+    assert_parts(&stderr(&output), &[part]);
+    // Built as text, and looked up as numbers or bytes.
+    for options in ["--type int64", "--type uint8-be", "--hex"] {
+        let numbers = if options.contains('8') { "12\n34\n" } else { "1234\n5678\n" };
+        dir.ok_with("build - -o text -q", numbers);
+        let output = dir.run_with(&format!("query text {options}"), numbers);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{options}");
+        let part = "no key is found as given, and 2 of the first 2 as text: give --type text if";
+        assert_parts(&stderr(&output), &[part]);
+    }
+    assert_eq!(text(dir.ok_with("query text --type text", "1234\n")), "1234\n");
+    dir.ok_with("build - -o ids -q --type int32", "1234\n5678\n");
+    let output = dir.run_with("query ids --type int64", "1234\n5678\n");
+    assert_parts(&stderr(&output), &["as given, and 2 of the first 2 as int32: give --type int32"]);
+}
+
+#[test]
+fn a_hint_is_given_for_blanks_and_quotes_around_keys() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f -q", "apple\nbanana\n");
+    for lines in ["\"apple\"\n\"banana\"\n", " apple\nbanana\t\n", "\"apple\"\r\nbanana \r\n"] {
+        let output = dir.run_with("query f", lines);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{lines}");
+        let part = "no key is found as text, and 2 of the first 2 as trimmed: give --type trimmed";
+        assert_parts(&stderr(&output), &[part]);
+        assert_eq!(text(dir.ok_with("query f --type trimmed", lines)), lines);
+        dir.ok_with("build - -o g -q --type trimmed", lines);
+        assert!(dir.read("g") == dir.read("f"));
+    }
+    dir.ok_with("build - -o h -q --type trimmed", "\"\n\"a\n\"\"\n");
+    assert_eq!(text(dir.ok_with("query h", "\"\n\"a\n\n\"\"\n")), "\"\n\"a\n\n");
+}
+
+#[test]
 fn filters_of_typed_keys_are_built() {
     let dir = Dir::new();
     let numbers = lines("", 1_000);
@@ -206,6 +247,19 @@ fn a_uuid_has_16_bytes_and_an_unsigned_number_no_sign() {
         let message = dir.fails_with(&format!("build - -o f --type {name}"), "5\n-5\n");
         assert_parts(&message, &["line 2: found '-5'", "bits without a sign"]);
     }
+    for (name, found, range) in [
+        ("int8", "128", "-128 to 127"),
+        ("int8-be", "-129", "-128 to 127"),
+        ("uint8", "256", "0 to 255"),
+        ("int64", "9223372036854775808", "to 9223372036854775807"),
+        ("uint64", "18446744073709551616", "0 to 18446744073709551615"),
+    ] {
+        let message = dir.fails_with(&format!("query signed --type {name}"), format!("{found}\n"));
+        assert_parts(&message, &["line 1: found '", found, range]);
+    }
+    let large = "18446744073709551615\n";
+    dir.ok_with("build - -o large -q --type uint64", large);
+    assert_parts(&stderr(&dir.run_with("query large", large)), &["give --type uint64 if"]);
 }
 
 #[test]
