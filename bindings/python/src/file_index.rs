@@ -176,22 +176,24 @@ fn add(
 
 #[pymethods]
 impl FileIndexWriter {
-    /// Starts a new index of columns, each a name and the seed of its hashes.
+    /// Starts a new index of columns, each a name, the seed of its hashes and the id of its field.
     #[new]
     #[pyo3(signature = (
         path, columns, tag, false_row_groups=None, part_values=None, memory=None, counts=None
     ))]
     fn new(
         path: PathBuf,
-        columns: Vec<(String, u64)>,
+        columns: Vec<(String, u64, Option<i32>)>,
         tag: u64,
         false_row_groups: Option<f64>,
         part_values: Option<u32>,
         memory: Option<u64>,
         counts: Option<Vec<u64>>,
     ) -> PyResult<Self> {
-        let columns =
-            columns.into_iter().map(|(name, seed)| Column::new(name, KeyHash::Xxh3 { seed }));
+        let columns = columns.into_iter().map(|(name, seed, field_id)| {
+            let column = Column::new(name, KeyHash::Xxh3 { seed });
+            if let Some(id) = field_id { column.with_field_id(id) } else { column }
+        });
         let columns: Vec<Column> = columns.collect();
         let mut options = FileIndexOptions::new(columns.clone(), tag);
         if let Some(rate) = false_row_groups {
@@ -349,12 +351,12 @@ impl OpenedFileIndex {
         Ok(OpenedFileIndex { index })
     }
 
-    /// Returns name, seed and types of each column.
-    fn columns(&self) -> PyResult<Vec<(String, u64, Vec<String>)>> {
+    /// Returns name, seed, types and the id of the field of each column.
+    fn columns(&self) -> PyResult<Vec<(String, u64, Vec<String>, Option<i32>)>> {
         let manifest = self.index.manifest();
         let describe = |(number, column): (usize, &Column)| {
             let types = manifest.types(number).map(String::from).collect();
-            Ok((column.name().into(), seed(column.key_hash())?, types))
+            Ok((column.name().into(), seed(column.key_hash())?, types, column.field_id()))
         };
         manifest.columns().enumerate().map(describe).collect()
     }

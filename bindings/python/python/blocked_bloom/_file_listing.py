@@ -65,6 +65,8 @@ def hive_columns(path: str) -> frozenset[str]:
 class Listing:
     """The files that a data set has now. `besides` is the path of the index itself."""
 
+    is_table = False
+
     def __init__(self, data: Data, root: Path | None, besides: Path | None = None) -> None:
         import pyarrow.dataset as dataset
         import pyarrow.fs as fs
@@ -167,6 +169,28 @@ class Listing:
         if not self._is_url or "://" in path:
             return path
         return self._fsspec.unstrip_protocol(path)
+
+    def open(self, path: str) -> Any:
+        return self.filesystem.open_input_file(path)
+
+    def hive_columns(self, path: str) -> frozenset[str]:
+        return hive_columns(path)
+
+    def column(self, name: str) -> tuple[str, int | None]:
+        """The name and the field's number that the index has for a column."""
+        return name, None
+
+    def table_name(self, name: str, field_id: int | None) -> str:
+        """The name that the data set has for a column of the index."""
+        return name
+
+    def locate(self, schema: Any, name: str, field_id: int | None) -> str | None:
+        """A file's name of a column of the index."""
+        return name if len(schema.get_all_field_indices(name)) == 1 else None
+
+    def type_of_nulls(self, schema: Any, name: str, field_id: int | None) -> Any:
+        """Readers of files without a column may take it from elsewhere."""
+        return None
 
     def _name(self, path: str) -> str:
         root = self.root.rstrip("/")
