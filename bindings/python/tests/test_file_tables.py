@@ -17,9 +17,11 @@ from blocked_bloom.file_index import RowGroups
 deltalake = pytest.importorskip("deltalake")
 pyiceberg = pytest.importorskip("pyiceberg")
 from deltalake import DeltaTable, WriterProperties, write_deltalake  # noqa: E402
+from pyiceberg import manifest  # noqa: E402
 from pyiceberg.catalog.sql import SqlCatalog  # noqa: E402
 from pyiceberg.expressions import EqualTo  # noqa: E402
 from pyiceberg.io.pyarrow import ArrowScan  # noqa: E402
+from pyiceberg.typedef import Record  # noqa: E402
 from pyiceberg.types import LongType, StringType  # noqa: E402
 
 PARTS = ["x y%/é=1", "b", None]
@@ -412,3 +414,33 @@ def test_iceberg_files_that_were_added(tmp_path, catalog):
     with table.update_schema() as update:
         update.rename_column("t", "u")
     assert len(check_iceberg(index, table, u="a1")) == 1 and index.files(u="zz") == []
+
+
+def test_iceberg_position_deletes(tmp_path, catalog, monkeypatch):
+    """pyiceberg reads them, and writes none: a manifest of them is one of data with another kind."""
+    table = iceberg(catalog)
+    index = FileIndex.build(table, ["t"], tmp_path / "i")
+    [(data, _)] = index.files(t="a3")
+    deleted = pa.table({"file_path": [data] * 2, "pos": pa.array([1, 3], pa.int64())})
+    path = tmp_path / "ice/deletes.parquet"
+    pq.write_table(deleted, path)
+    meta = manifest.ManifestWriterV2._meta.fget
+    with monkeypatch.context() as patched:
+        writer = manifest.ManifestWriterV2
+        patched.setattr(writer, "content", lambda self: manifest.ManifestContent.DELETES)
+        patched.setattr(
+            writer, "_meta", property(lambda self: meta(self) | {"content": "deletes"}))
+        with table.transaction() as transaction:
+            with transaction.update_snapshot().fast_append() as append:
+                append.append_data_file(manifest.DataFile.from_args(
+                    content=manifest.DataFileContent.POSITION_DELETES, file_path=f"file://{path}",
+                    file_format=manifest.FileFormat.PARQUET, partition=Record(), record_count=2,
+                    file_size_in_bytes=path.stat().st_size, column_sizes={}, value_counts={},
+                    null_value_counts={}, nan_value_counts={}, lower_bounds={}, upper_bounds={},
+                    key_metadata=None, split_offsets=None, equality_ids=None, sort_order_id=None,
+                    spec_id=0))
+    assert table.scan().to_arrow().num_rows == 16
+    for row in range(6):
+        [file] = check_iceberg(index, table, t=f"a{row}")
+        assert file.row_groups == [row // 2]
+    assert index.update() == 0 and matching(index.rows(t="a3"), "t", "a3") == []
