@@ -289,7 +289,7 @@ def test_golden(tmp_path, monkeypatch):
     index = FileIndex.build(
         parquet, names, tmp_path / "index", false_row_groups=0.001, part_values=256
     )
-    types = [" ".join((name, str(seed), *types)) for name, seed, types in index._index.columns()]
+    types = [" ".join((name, str(seed), *types)) for name, seed, types, _ in index._index.columns()]
     found = "\n".join([f"{key_hash((tmp_path / 'index').read_bytes()):#018x}", *types, ""])
     if os.environ.get("BLOCKED_BLOOM_BLESS"):
         golden.write_text(found)

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Self
 
 from ._file_keys import key_arrays, keeps_keys, parse_type, type_key
 from ._file_listing import Data, Listing, Path, fixed_data, relisted
+from ._file_store import index_path, open_index, replaced
 from ._file_tables import Snapshot, is_table, refresh, snapshot
 from ._file_values import as_type, read_values
-from ._native import FileIndexWriter, OpenedFileIndex
+from ._native import FileIndexWriter
 
 __all__ = ["FileIndex", "RowGroups"]
 
@@ -223,11 +224,11 @@ class FileIndex:
         name_suffices: bool,
         memory: int | None = None,
     ) -> None:
-        self._path, self._data = os.fspath(path), _kept_data(data)
+        self._path, self._data = index_path(path), _kept_data(data)
         # The files of a table never change.
         name_suffices = name_suffices or is_table(data)
         self._root, self._name_suffices, self._memory = root, name_suffices, memory
-        self._index = OpenedFileIndex(self._path, name_suffices)
+        self._index = open_index(self._path, name_suffices)
         self._snapshot: Snapshot | None = None
         #: The files that the last `build` or `update` could not index, or not in full, with the
         #: reason. Lookups return those files and row groups.
@@ -263,8 +264,8 @@ class FileIndex:
         memory: int | None = None,
         progress: Callable[[int, int, str], object] | None = None,
     ) -> Self:
-        """Builds an index of columns of all files of a data set, and replaces the file at `path` by
-        it.
+        """Builds an index of columns of all files of a data set, and replaces the file at `path`, a
+        local path or a URL of fsspec, by it.
 
         `data` is a dataset of pyarrow, a folder, a file, a glob pattern, a URL of fsspec, an iterable
         of paths, a DeltaTable, or a table or scan of pyiceberg. `columns` hold strings, bytes, integers, booleans, floats, dates, times,
@@ -287,7 +288,7 @@ class FileIndex:
         import pyarrow.parquet as parquet
 
         columns = [columns] if isinstance(columns, str) else list(columns)
-        data = _kept_data(data)
+        data, path = _kept_data(data), index_path(path)
         is_snapshot = is_table(data)
         listing = snapshot(data, root, None) if is_snapshot else Listing(data, root, path)
         if not is_snapshot and (not listing.paths or listing.missing is not None):
@@ -324,11 +325,12 @@ class FileIndex:
             if name not in keys:
                 raise ValueError(f"column {name!r} is not in the files, or there more than once")
         ordered = [keys[name] for name in columns]
-        writer = FileIndexWriter(
-            path, ordered, time.time_ns(), false_row_groups, part_values, memory, counts
-        )
-        left_out, _ = _write(writer, ordered, listing, listing.paths, progress)
-        writer.finish()
+        with replaced(path) as new:
+            writer = FileIndexWriter(
+                new, ordered, time.time_ns(), false_row_groups, part_values, memory, counts
+            )
+            left_out, _ = _write(writer, ordered, listing, listing.paths, progress)
+            writer.finish()
         index = cls(path, data, root, name_suffices, memory)
         index.left_out = left_out
         if not index._name_suffices:
@@ -388,25 +390,23 @@ class FileIndex:
         if not new and self._index.counts()[2] == sum(known):
             self.left_out = {}
             return 0
-        writer = FileIndexWriter.from_index(
-            self._path, self._index, listed, len(new), time.time_ns(), memory or self._memory
-        )
         keys = [(name, seed, field_id) for name, seed, _, field_id in self._index.columns()]
-        self.left_out, added = _write(writer, keys, listing, new, progress)
-        self._finish(writer)
+        with replaced(self._path) as path:
+            writer = FileIndexWriter.from_index(
+                path, self._index, listed, len(new), time.time_ns(), memory or self._memory
+            )
+            self.left_out, added = _write(writer, keys, listing, new, progress)
+            writer.finish()
+        self._index = open_index(self._path, self._name_suffices)
         return added
 
     def compact(self) -> None:
         """Rewrites the index with all updates merged, those of other processes included. Files are
         neither read nor listed."""
-        self._index = OpenedFileIndex(self._path, self._name_suffices)
-        self._finish(
-            FileIndexWriter.from_index(self._path, self._index, None, 0, time.time_ns())
-        )
-
-    def _finish(self, writer: FileIndexWriter) -> None:
-        writer.finish()
-        self._index = OpenedFileIndex(self._path, self._name_suffices)
+        self._index = open_index(self._path, self._name_suffices)
+        with replaced(self._path) as path:
+            FileIndexWriter.from_index(path, self._index, None, 0, time.time_ns()).finish()
+        self._index = open_index(self._path, self._name_suffices)
 
     def _look_up(
         self, listing: Listing | Snapshot, values: dict[str, Any], in_paths: list[frozenset[str]]
