@@ -394,3 +394,13 @@ def test_an_index_of_a_dataset_is_none_of_its_files(tmp_path, scheme):
         assert [len(index.files(t=t)) for t in "az"] == [1, 0], data
         memory.rm("/own/x.index")
     memory.rm("/own", recursive=True)
+
+
+def test_a_dataset_for_folders_of_columns_without_any(tmp_path):
+    """pyarrow calls all of its columns those of the folders."""
+    folder = local(tmp_path, "a")
+    dataset = ds.dataset(folder, partitioning="hive")
+    assert dataset.partitioning.schema.names == ["t"]
+    index = FileIndex.build(dataset, ["t"], tmp_path / "i")
+    assert [len(index.files(t=t)) for t in "az"] == [1, 0] == [
+        len(index.fragments(dataset, t=t)) for t in "az"]

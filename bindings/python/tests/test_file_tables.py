@@ -154,7 +154,7 @@ def test_delta_snapshots(tmp_path, mode):
         index.files(x=1)
     with pytest.raises(KeyError, match=r"no column 'p' in the index \(it has t, n\)"):
         index.files(p="b")
-    with pytest.raises(ValueError, match="column 'p' has its values in the paths"):
+    with pytest.raises(ValueError, match="column 'p' is part of the paths or the table"):
         FileIndex.build(table, ["p"], tmp_path / "other")
 
 

@@ -89,6 +89,10 @@ class Listing:
             paths = list(dict.fromkeys(data.files))
             if getattr(data, "partitioning", None) is not None:
                 in_path = data.partitioning.schema.names
+                # Without such folders, pyarrow's schema has the columns of the files.
+                if isinstance(data.partitioning, dataset.HivePartitioning):
+                    found = frozenset().union(*map(hive_columns, paths))
+                    in_path = [name for name in in_path if name.casefold() in found]
         else:
             paths = self._paths(data)
         #: Columns that the dataset takes from paths, in lower case.

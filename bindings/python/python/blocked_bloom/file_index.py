@@ -321,7 +321,9 @@ class FileIndex:
                 add_keys(schema)
         for name in columns:
             if listing.schema is not None and name.casefold() in listing.in_path:
-                raise ValueError(f"column {name!r} has its values in the paths, not in the files")
+                raise ValueError(
+                    f"column {name!r} is part of the paths or the table's log, and not of the files"
+                )
             if name not in keys:
                 raise ValueError(f"column {name!r} is not in the files, or there more than once")
         ordered = [keys[name] for name in columns]
