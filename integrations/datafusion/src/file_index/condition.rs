@@ -108,9 +108,7 @@ impl Condition {
                     let (left, right) = (binary.left(), binary.right());
                     let mut sides = [(left, right), (right, left)].into_iter();
                     match sides.find_map(|(side, other)| Some((side, constant(other)?))) {
-                        Some((side, value)) if !value.is_null() => {
-                            compare_values(side, &[value], resolve)
-                        }
+                        Some((side, v)) if !v.is_null() => compare_values(side, &[v], resolve),
                         _ => Ok(Self::Any),
                     }
                 }
