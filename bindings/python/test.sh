@@ -4,6 +4,8 @@
 # bindings/python/test.sh --if-changed   the same, unless `tested` says that these files and all
 #                                        that is compiled into them passed before
 #
+# FILE_HISTORIES=10000 runs so many random histories of folders instead of 300 (half an hour).
+#
 # It builds the package as `pip install` does, installs it with the packages it is tested with into
 # `target/venv`, and runs pytest: Python 3.11 or later with venv, and PyPI.
 set -euo pipefail
@@ -35,7 +37,7 @@ fi
 rm -rf "$target/probe"
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 CARGO_TARGET_DIR=$target "$venv/bin/pip" install --quiet --force-reinstall --no-deps .
-"$venv/bin/pip" install --quiet ".[test]"
+"$venv/bin/pip" install --quiet ".[test,s3]"
 # Outside of this folder, whose package has no compiled part.
 (cd "$target" && "$venv/bin/python" -m pytest -q -p no:cacheprovider "$OLDPWD/tests")
 ../../tools/if-changed.sh record "${tested[@]}"

@@ -12,7 +12,6 @@ use blocked_bloom_file_index::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::batch::{self, Answers, Keys, Rows};
 use crate::columns::CHUNK;
@@ -176,22 +175,24 @@ fn add(
 
 #[pymethods]
 impl FileIndexWriter {
-    /// Starts a new index of columns, each a name and the seed of its hashes.
+    /// Starts a new index of columns, each a name, the seed of its hashes and the id of its field.
     #[new]
     #[pyo3(signature = (
         path, columns, tag, false_row_groups=None, part_values=None, memory=None, counts=None
     ))]
     fn new(
         path: PathBuf,
-        columns: Vec<(String, u64)>,
+        columns: Vec<(String, u64, Option<i32>)>,
         tag: u64,
         false_row_groups: Option<f64>,
         part_values: Option<u32>,
         memory: Option<u64>,
         counts: Option<Vec<u64>>,
     ) -> PyResult<Self> {
-        let columns =
-            columns.into_iter().map(|(name, seed)| Column::new(name, KeyHash::Xxh3 { seed }));
+        let columns = columns.into_iter().map(|(name, seed, field_id)| {
+            let column = Column::new(name, KeyHash::Xxh3 { seed });
+            if let Some(id) = field_id { column.with_field_id(id) } else { column }
+        });
         let columns: Vec<Column> = columns.collect();
         let mut options = FileIndexOptions::new(columns.clone(), tag);
         if let Some(rate) = false_row_groups {
@@ -278,12 +279,6 @@ impl FileIndexWriter {
         self.written(added)
     }
 
-    /// Total number of distinct values of the row groups so far.
-    #[getter]
-    fn values(&mut self) -> PyResult<u64> {
-        Ok(self.parts()?.0.values())
-    }
-
     /// Completes the file, verifies it, and moves it to the index's path.
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         self.parts()?;
@@ -349,12 +344,12 @@ impl OpenedFileIndex {
         Ok(OpenedFileIndex { index })
     }
 
-    /// Returns name, seed and types of each column.
-    fn columns(&self) -> PyResult<Vec<(String, u64, Vec<String>)>> {
+    /// Returns name, seed, types and the id of the field of each column.
+    fn columns(&self) -> PyResult<Vec<(String, u64, Vec<String>, Option<i32>)>> {
         let manifest = self.index.manifest();
         let describe = |(number, column): (usize, &Column)| {
             let types = manifest.types(number).map(String::from).collect();
-            Ok((column.name().into(), seed(column.key_hash())?, types))
+            Ok((column.name().into(), seed(column.key_hash())?, types, column.field_id()))
         };
         manifest.columns().enumerate().map(describe).collect()
     }
@@ -387,10 +382,6 @@ impl OpenedFileIndex {
             (column.name().into(), types, counts, manifest.expected_false_row_groups(number))
         };
         manifest.columns().enumerate().map(describe).collect()
-    }
-
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.index.as_bytes())
     }
 
     /// Returns which listed files are unchanged since they were indexed.

@@ -253,7 +253,7 @@ def test_values_of_every_type_are_found(tmp_path):
     by_dataset = FileIndex.open(tmp_path / "data.index", ds.dataset(paths))
     read = pq.read_table(tmp_path / "data/all.parquet")
     # Each column is indexed with a known type.
-    assert all(len(types) == 1 for _, _, types in by_path._index.columns())
+    assert all(len(types) == 1 for _, _, types, _ in by_path._index.columns())
     for index in (by_path, by_dataset):
         pruned = 0
         for name in table.column_names:
@@ -289,7 +289,7 @@ def test_golden(tmp_path, monkeypatch):
     index = FileIndex.build(
         parquet, names, tmp_path / "index", false_row_groups=0.001, part_values=256
     )
-    types = [" ".join((name, str(seed), *types)) for name, seed, types in index._index.columns()]
+    types = [" ".join((name, str(seed), *types)) for name, seed, types, _ in index._index.columns()]
     found = "\n".join([f"{key_hash((tmp_path / 'index').read_bytes()):#018x}", *types, ""])
     if os.environ.get("BLOCKED_BLOOM_BLESS"):
         golden.write_text(found)

@@ -2,6 +2,7 @@
 
 import datetime
 import pathlib
+import pickle
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -281,3 +282,144 @@ def test_a_new_index_is_verified_before_it_replaces_the_old_one(tmp_path):
         index.update(progress=damage)
     assert (tmp_path / "i").read_bytes() == before and index.files(t="a") != []
     assert list(tmp_path.glob(".blocked-bloom-*")) == []
+
+
+class Renaming(Store):
+    """A store that renames, and that replaces no file by that."""
+
+    protocol = "renaming"
+    replaces, moves = True, []
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.removeprefix("renaming://"))
+
+    def mv(self, path1, path2, **options):
+        self.moves.append((path1, path2))
+        if not self.replaces and self.exists(path2):
+            raise FileExistsError(path2)
+        self.store[path2] = self.store.pop(path1)
+
+
+fsspec.register_implementation("renaming", Renaming, clobber=True)
+
+
+@pytest.fixture(params=["seconds", "renaming", "renaming once"])
+def indexed(request, store, monkeypatch):
+    """A store for indexes: one that cannot rename, one that replaces files, one that does not."""
+    monkeypatch.setattr(Renaming, "replaces", request.param == "renaming")
+    Renaming.moves.clear()
+    return request.param.split()[0]
+
+
+def test_an_index_in_a_store(store, tmp_path, indexed):
+    url = f"{indexed}:///d/x.index"
+    for letter in "ab":
+        put(store, f"/d/{letter}.parquet", [letter])
+    data = f"{indexed}:///d"
+    index = FileIndex.build(data, ["t"], url)
+    # The index is in the folder, and not one of its files.
+    assert index.left_out == {} and len(index) == 2
+    assert [file.path for file in index.files(t="a")] == [f"{data}/a.parquet"]
+    put(store, "/d/c.parquet", ["c"])
+    other = FileIndex.open(url, data)
+    assert other.update() == 1 and other.update() == 0 and other.files(t="z") == []
+    index.compact()
+    assert len(index) == 3 and index.files(t="z") == []
+    assert len(FileIndex.open(url, data)) == len(pickle.loads(pickle.dumps(index))) == 3
+    # The same bytes as in a local file.
+    (tmp_path / "i").write_bytes(store.cat("/d/x.index"))
+    [file] = FileIndex.open((tmp_path / "i").as_uri(), data).files(t="z")
+    assert file.path == url
+    assert sorted(store.find("/d")) == [f"/d/{name}" for name in (
+        "a.parquet", "b.parquet", "c.parquet", "x.index")]
+    assert bool(Renaming.moves) == (indexed == "renaming")
+
+
+def test_an_index_in_a_store_is_replaced_as_a_whole(store, indexed, monkeypatch):
+    url, data = f"{indexed}:///d/x.index", f"{indexed}:///d"
+    put(store, "/d/a.parquet", ["a"])
+    index = FileIndex.build(data, ["t"], url)
+    before = store.cat("/d/x.index")
+    put(store, "/d/b.parquet", ["b"])
+
+    def fail(done, count, path):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.update(progress=fail)
+    kind = fsspec.get_filesystem_class(indexed)
+    with monkeypatch.context() as patched:
+        if indexed == "renaming":
+            patched.setattr(kind, "mv", lambda *paths, **options: 1 / 0)
+        else:
+            patched.setattr(kind, "put_file", lambda *paths, **options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            index.update()
+    if indexed == "renaming":
+        with monkeypatch.context() as patched:
+            def half(self, local, path, **options):
+                self.pipe(path, pathlib.Path(local).read_bytes()[:-1])
+
+            patched.setattr(kind, "put_file", half)
+            with pytest.raises(OSError, match="not all bytes"):
+                index.update()
+    assert store.cat("/d/x.index") == before and index.files(t="a") != []
+    assert sorted(store.find("/d")) == ["/d/a.parquet", "/d/b.parquet", "/d/x.index"]
+    assert index.update() == 1 and store.cat("/d/x.index") != before
+
+
+def test_errors_of_an_index_in_a_store(store):
+    put(store, "/d/a.parquet", ["a"])
+    with pytest.raises(FileNotFoundError, match="seconds:///none"):
+        FileIndex.open("seconds:///none", "seconds:///d")
+    store.pipe("/d/x.index", b"no index")
+    with pytest.raises(FormatError, match="seconds:///d/x.index"):
+        FileIndex.open("seconds:///d/x.index", "seconds:///d")
+    with pytest.raises(ValueError, match="a chain of stores"):
+        FileIndex.build("seconds:///d", ["t"], "simplecache::seconds:///d/x.index")
+
+
+@pytest.mark.parametrize("scheme", ["memory://", "memory:///"])
+def test_an_index_of_a_dataset_is_none_of_its_files(tmp_path, scheme):
+    memory = fsspec.filesystem("memory")
+    filesystem = fs.PyFileSystem(fs.FSSpecHandler(memory))
+    memory.makedirs("/own", exist_ok=True)
+    with memory.open("/own/a.parquet", "wb") as opened:
+        pq.write_table(pa.table({"t": ["a"]}), opened)
+    dataset = lambda: ds.dataset("/own", filesystem=filesystem)  # noqa: E731
+    for data in (dataset, lambda: "memory://own"):
+        FileIndex.build(data(), ["t"], scheme + "own/x.index")
+        index = FileIndex.open(scheme + "own/x.index", data())
+        assert [len(index.files(t=t)) for t in "az"] == [1, 0], data
+        memory.rm("/own/x.index")
+    memory.rm("/own", recursive=True)
+
+
+def test_a_dataset_for_folders_of_columns_without_any(tmp_path):
+    """pyarrow calls all of its columns those of the folders."""
+    folder = local(tmp_path, "a")
+    dataset = ds.dataset(folder, partitioning="hive")
+    assert dataset.partitioning.schema.names == ["t"]
+    index = FileIndex.build(dataset, ["t"], tmp_path / "i")
+    assert [len(index.files(t=t)) for t in "az"] == [1, 0] == [
+        len(index.fragments(dataset, t=t)) for t in "az"]
+
+
+def test_an_index_is_moved_back_if_its_replacement_fails(store, monkeypatch):
+    put(store, "/d/a.parquet", ["a"])
+    index = FileIndex.build("renaming:///d", ["t"], "renaming:///d/x.index")
+    before = store.cat("/d/x.index")
+    put(store, "/d/b.parquet", ["b"])
+    move = Renaming.mv
+
+    def mv(self, path1, path2, **options):
+        if path1.endswith(".tmp"):
+            raise PermissionError(path2)
+        move(self, path1, path2)
+
+    monkeypatch.setattr(Renaming, "mv", mv)
+    with pytest.raises(PermissionError):
+        index.update()
+    assert store.cat("/d/x.index") == before
+    assert sorted(store.find("/d")) == ["/d/a.parquet", "/d/b.parquet", "/d/x.index"]

@@ -65,13 +65,16 @@ def hive_columns(path: str) -> frozenset[str]:
 class Listing:
     """The files that a data set has now. `besides` is the path of the index itself."""
 
+    is_table = False
+
     def __init__(self, data: Data, root: Path | None, besides: Path | None = None) -> None:
         import pyarrow.dataset as dataset
         import pyarrow.fs as fs
 
         self.schema = None
         self.filesystem: Any = fs.LocalFileSystem()
-        self._is_url = False
+        #: A URL of the store, if it was given one.
+        self._url = ""
         #: Files that the listing of a folder has reported, with their details.
         self._listed: dict[str, Any] = {}
         #: The folder or pattern without files.
@@ -86,6 +89,10 @@ class Listing:
             paths = list(dict.fromkeys(data.files))
             if getattr(data, "partitioning", None) is not None:
                 in_path = data.partitioning.schema.names
+                # Without such folders, pyarrow's schema has the columns of the files.
+                if isinstance(data.partitioning, dataset.HivePartitioning):
+                    found = frozenset().union(*map(hive_columns, paths))
+                    in_path = [name for name in in_path if name.casefold() in found]
         else:
             paths = self._paths(data)
         #: Columns that the dataset takes from paths, in lower case.
@@ -95,13 +102,13 @@ class Listing:
         self._fsspec = handler.fs if isinstance(handler, fs.FSSpecHandler) else None
         root = os.fspath(root) if root is not None else "/" if self.local else ""
         self.root = os.path.abspath(root) if self.local else root
-        if besides is not None:
-            own = os.path.realpath(besides) if self.local else os.fspath(besides)
+        if besides is not None and self.local != ("://" in os.fspath(besides)):
+            own = os.path.realpath(besides) if self.local else self._inner(os.fspath(besides))
             own_name = os.path.basename(own)
             paths = [
                 path for path in paths
                 if os.path.basename(path) != own_name
-                or (os.path.realpath(path) if self.local else self.shown(path)) != own
+                or (os.path.realpath(path) if self.local else path) != own
             ]
         self.paths = paths
         self.identities = self._identities()
@@ -114,7 +121,7 @@ class Listing:
                 stores = ", ".join(sorted(schemes))
                 raise ValueError(f"paths of several stores ({stores}): give one")
             if not paths or "://" not in paths[0] or schemes == {"file"}:
-                return [_local(path) for path in paths]
+                return [local_path(path) for path in paths]
             self._open_store(paths[0])
             return [self._fsspec._strip_protocol(path) for path in paths]
         path = os.fspath(data)
@@ -137,7 +144,7 @@ class Listing:
                 is_file = not (glob.has_magic(inner) or self._fsspec.isdir(inner))
                 return [inner] if is_file else []
             return sorted(self._listed)
-        path = _local(path)
+        path = local_path(path)
         if os.path.isdir(path):
             found = sorted(_files_below(path, path, frozenset()))
         elif not os.path.exists(path) and glob.has_magic(path):
@@ -152,21 +159,46 @@ class Listing:
     def _open_store(self, url: str) -> None:
         import pyarrow.fs as fs
 
-        if "::" in url:
-            raise ValueError(f"{url}: a chain of stores: give the URL of the last one")
-        try:
-            from fsspec.core import url_to_fs
-        except ImportError:
-            raise ImportError(f"{url}: install fsspec, or give a dataset of pyarrow") from None
-        self._fsspec, _ = url_to_fs(url)
+        self._fsspec, _ = open_store(url)
         self.filesystem = fs.PyFileSystem(fs.FSSpecHandler(self._fsspec))
-        self._is_url = True
+        self._url = url
+
+    def _inner(self, url: str) -> str:
+        """The path of an index in the file system, or "" if it is in another one."""
+        from fsspec import get_filesystem_class
+
+        scheme = url.partition("://")[0]
+        known = self._fsspec.protocol if self._fsspec is not None else scheme
+        known = (known,) if isinstance(known, str) else known
+        return get_filesystem_class(scheme)._strip_protocol(url) if scheme in known else ""
 
     def shown(self, path: str) -> str:
         """The path as a reader opens it."""
-        if not self._is_url or "://" in path:
+        if not self._url or "://" in path:
             return path
         return self._fsspec.unstrip_protocol(path)
+
+    def open(self, path: str) -> Any:
+        return self.filesystem.open_input_file(path)
+
+    def hive_columns(self, path: str) -> frozenset[str]:
+        return hive_columns(path)
+
+    def column(self, name: str) -> tuple[str, int | None]:
+        """The name and the field's number that the index has for a column."""
+        return name, None
+
+    def table_name(self, name: str, field_id: int | None) -> str:
+        """The name that the data set has for a column of the index."""
+        return name
+
+    def locate(self, schema: Any, name: str, field_id: int | None) -> str | None:
+        """A file's name of a column of the index."""
+        return name if len(schema.get_all_field_indices(name)) == 1 else None
+
+    def type_of_nulls(self, schema: Any, name: str, field_id: int | None) -> Any:
+        """Readers of files without a column may take it from elsewhere."""
+        return None
 
     def _name(self, path: str) -> str:
         root = self.root.rstrip("/")
@@ -256,7 +288,18 @@ class Listing:
         return [identity or ("", 0, None, None) for identity in self.identities]
 
 
-def _local(path: str) -> str:
+def open_store(url: str) -> tuple[Any, str]:
+    """The file system of fsspec for a URL, and the path in it."""
+    if "::" in url:
+        raise ValueError(f"{url}: a chain of stores: give the URL of the last one")
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise ImportError(f"{url}: install fsspec, or give a dataset of pyarrow") from None
+    return url_to_fs(url)
+
+
+def local_path(path: str) -> str:
     if not path.startswith("file://"):
         return path
     return unquote(urlsplit(path).path)

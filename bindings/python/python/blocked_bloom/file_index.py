@@ -11,15 +11,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 from ._file_keys import key_arrays, keeps_keys, parse_type, type_key
-from ._file_listing import Data, Listing, Path, fixed_data, hive_columns, relisted
+from ._file_listing import Data, Listing, Path, fixed_data, relisted
+from ._file_store import index_path, open_index, replaced
+from ._file_tables import Snapshot, is_table, refresh, snapshot
 from ._file_values import as_type, read_values
-from ._native import FileIndexWriter, OpenedFileIndex
+from ._native import FileIndexWriter
 
 __all__ = ["FileIndex", "RowGroups"]
 
 _BATCH_ROWS = 1 << 16
 #: Footers that are read to choose the size of parts.
 _FOOTERS = 64
+#: A column of an index: its name, the seed of its keys, and the number of its field in a table.
+_Column = tuple[str, int, int | None]
 
 
 class RowGroups(NamedTuple):
@@ -33,16 +37,23 @@ class RowGroups(NamedTuple):
 class _Reader:
     """Reads the indexed columns of a file. `max_values` is the writer's."""
 
-    def __init__(self, file: Any, columns: list[tuple[str, int]], max_values: int) -> None:
+    def __init__(
+        self, file: Any, columns: list[_Column], listing: Listing | Snapshot, max_values: int
+    ) -> None:
         self.file, self.max_values = file, max_values
         schema = file.schema_arrow
         self.types: list[str | None] = []
         self.columns: list[tuple[int, str]] = []
-        for number, (name, seed) in enumerate(columns):
-            own = _column_type(schema, name, seed)
+        for number, (name, seed, field_id) in enumerate(columns):
+            inner = listing.locate(schema, name, field_id)
+            if inner is not None:
+                data_type = schema.field(inner).type
+            else:
+                data_type = listing.type_of_nulls(schema, name, field_id)
+            own = _column_type(data_type, seed)
             self.types.append(own)
-            if own is not None:
-                self.columns.append((number, name))
+            if own is not None and inner is not None:
+                self.columns.append((number, inner))
 
     def batches(self) -> Iterator[list[tuple[int, Any]] | int | None]:
         """Yields the columns of each batch, the number of a column at its end, and None at the end
@@ -73,12 +84,12 @@ class _Reader:
             ]
 
 
-def _column_type(schema: Any, name: str, seed: int) -> str | None:
-    """The type of a column in a file, if its values have keys with this seed."""
-    if len(schema.get_all_field_indices(name)) != 1:
+def _column_type(data_type: Any, seed: int) -> str | None:
+    """The name of a type, if its values have keys with this seed."""
+    if data_type is None:
         return None
     try:
-        own, own_seed = type_key(schema.field(name).type)
+        own, own_seed = type_key(data_type)
     except TypeError:
         return None
     return own if own_seed == seed else None
@@ -99,8 +110,8 @@ def _settles_in(identity: Any) -> float:
 
 def _write(
     writer: FileIndexWriter,
-    columns: list[tuple[str, int]],
-    listing: Listing,
+    columns: list[_Column],
+    listing: Listing | Snapshot,
     paths: list[str],
     progress: Callable[[int, int, str], object] | None,
 ) -> tuple[dict[str, str], int]:
@@ -149,8 +160,8 @@ def _write(
 
 def _add(
     writer: FileIndexWriter,
-    columns: list[tuple[str, int]],
-    listing: Listing,
+    columns: list[_Column],
+    listing: Listing | Snapshot,
     path: str,
     identity: Any,
     known: Any,
@@ -158,9 +169,9 @@ def _add(
     """Adds a file. Returns a reason if parts of it are not indexed."""
     import pyarrow.parquet as parquet
 
-    with listing.filesystem.open_input_file(path) as opened:
+    with listing.open(path) as opened:
         file = parquet.ParquetFile(opened, pre_buffer=True)
-        reader = _Reader(file, columns, writer.max_values)
+        reader = _Reader(file, columns, listing, writer.max_values)
 
         def batches() -> Iterator[list[tuple[int, Any]] | int | None]:
             yield from reader.batches()
@@ -173,14 +184,14 @@ def _add(
         writer.add(known, reader.types, groups, batches())
         reasons = [
             f"column {name!r} is missing, or has values of another type"
-            for (name, _), own in zip(columns, reader.types) if own is None
+            for (name, _, _), own in zip(columns, reader.types) if own is None
         ]
         if oversized := writer.oversized - before:
             reasons.append(
                 f"{oversized} row groups of columns have more than {writer.max_values} different "
                 "values: give more memory="
             )
-        if known[2] is None and known[3] is None and identity[2:] != (None, None):
+        if known[2:] == (None, None) and identity[2:] != (None, None):
             reasons.append("its time is in the future: it stays unknown until an update")
         return "; ".join(reasons) or None
 
@@ -213,12 +224,27 @@ class FileIndex:
         name_suffices: bool,
         memory: int | None = None,
     ) -> None:
-        self._path, self._data = os.fspath(path), fixed_data(data)
+        self._path, self._data = index_path(path), _kept_data(data)
+        # The files of a table never change.
+        name_suffices = name_suffices or is_table(data)
         self._root, self._name_suffices, self._memory = root, name_suffices, memory
-        self._index = OpenedFileIndex(self._path, name_suffices)
+        self._index = open_index(self._path, name_suffices)
+        self._snapshot: Snapshot | None = None
         #: The files that the last `build` or `update` could not index, or not in full, with the
         #: reason. Lookups return those files and row groups.
         self.left_out: dict[str, str] = {}
+
+    def _list(self) -> Listing | Snapshot:
+        if not is_table(self._data):
+            return Listing(self._data, self._root, self._path)
+        self._snapshot = snapshot(self._data, self._root, self._snapshot)
+        return self._snapshot
+
+    def _relist(self) -> None:
+        if is_table(self._data):
+            refresh(self._data)
+        else:
+            self._data = relisted(self._data)
 
     def __reduce__(self) -> Any:
         arguments = (self._path, self._data, self._root, self._name_suffices, self._memory)
@@ -238,11 +264,11 @@ class FileIndex:
         memory: int | None = None,
         progress: Callable[[int, int, str], object] | None = None,
     ) -> Self:
-        """Builds an index of columns of all files of a data set, and replaces the file at `path` by
-        it.
+        """Builds an index of columns of all files of a data set, and replaces the file at `path`, a
+        local path or a URL of fsspec, by it.
 
-        `data` is a dataset of pyarrow, a folder, a file, a glob pattern, a URL of fsspec, or an
-        iterable of paths. `columns` hold strings, bytes, integers, booleans, floats, dates, times,
+        `data` is a dataset of pyarrow, a folder, a file, a glob pattern, a URL of fsspec, an iterable
+        of paths, a DeltaTable, or a table or scan of pyiceberg. `columns` hold strings, bytes, integers, booleans, floats, dates, times,
         durations or decimals, or dictionaries of them; a TypeError refuses others. A file without a
         column, or with another type of keys in it, is not indexed in this column.
 
@@ -262,18 +288,20 @@ class FileIndex:
         import pyarrow.parquet as parquet
 
         columns = [columns] if isinstance(columns, str) else list(columns)
-        data = fixed_data(data)
-        listing = Listing(data, root, path)
-        if not listing.paths or listing.missing is not None:
+        data, path = _kept_data(data), index_path(path)
+        is_snapshot = is_table(data)
+        listing = snapshot(data, root, None) if is_snapshot else Listing(data, root, path)
+        if not is_snapshot and (not listing.paths or listing.missing is not None):
             where = f" in {listing.missing}" if listing.missing else ""
             raise ValueError(f"no files{where}: their columns have no types")
-        keys: dict[str, tuple[str, int]] = {}
+        keys: dict[str, _Column] = {}
         counts: list[int] = []
 
         def add_keys(schema: Any) -> None:
             for name in columns:
                 if name not in keys and len(schema.get_all_field_indices(name)) == 1:
-                    keys[name] = (name, _seed(schema, name))
+                    inner, field_id = listing.column(name)
+                    keys[name] = (inner, _seed(schema, name), field_id)
 
         if listing.schema is not None:
             add_keys(listing.schema)
@@ -282,7 +310,7 @@ class FileIndex:
             if len(keys) == len(columns) and (number % every or part_values is not None):
                 continue
             try:
-                with listing.filesystem.open_input_file(file) as opened:
+                with listing.open(file) as opened:
                     footer = parquet.ParquetFile(opened)
                     groups = range(footer.metadata.num_row_groups)
                     counts += [footer.metadata.row_group(i).num_rows for i in groups]
@@ -293,18 +321,21 @@ class FileIndex:
                 add_keys(schema)
         for name in columns:
             if listing.schema is not None and name.casefold() in listing.in_path:
-                raise ValueError(f"column {name!r} is part of the paths, and not of the files")
+                raise ValueError(
+                    f"column {name!r} is part of the paths or the table's log, and not of the files"
+                )
             if name not in keys:
                 raise ValueError(f"column {name!r} is not in the files, or there more than once")
         ordered = [keys[name] for name in columns]
-        writer = FileIndexWriter(
-            path, ordered, time.time_ns(), false_row_groups, part_values, memory, counts
-        )
-        left_out, _ = _write(writer, ordered, listing, listing.paths, progress)
-        writer.finish()
+        with replaced(path) as new:
+            writer = FileIndexWriter(
+                new, ordered, time.time_ns(), false_row_groups, part_values, memory, counts
+            )
+            left_out, _ = _write(writer, ordered, listing, listing.paths, progress)
+            writer.finish()
         index = cls(path, data, root, name_suffices, memory)
         index.left_out = left_out
-        if not name_suffices:
+        if not index._name_suffices:
             _warn_without_times(listing)
         return index
 
@@ -335,18 +366,19 @@ class FileIndex:
         If no file exists, a FileNotFoundError keeps the index: the folder may be missing for a
         while. `allow_empty=True` drops all files. `memory` is by default that of `build` or `open`.
 
-        A dataset of pyarrow keeps its files. `refresh=True` lists its folder again, the deepest one
-        with all of its files above folders of columns (`day=1/`). Datasets of a table format's
-        snapshot must not be refreshed: the folder also has the files of other snapshots.
+        A dataset of pyarrow keeps its files, and a table its snapshot. `refresh=True` lists the
+        folder of a dataset again, the deepest one with all of its files above folders of columns
+        (`day=1/`), and loads the newest version of a table. Do not refresh a dataset of a table's
+        snapshot: its folder also has the files of other snapshots.
 
         The file of the index is replaced as a whole, if anything changes. Small updates are merged,
         as an LSM tree merges its runs.
         """
         if refresh:
-            self._data = relisted(self._data)
-        listing = Listing(self._data, self._root, self._path)
+            self._relist()
+        listing = self._list()
         listed = [identity for identity in listing.identities if identity is not None]
-        if not listed and len(self) and not allow_empty:
+        if not listed and len(self) and not allow_empty and not listing.is_table:
             raise FileNotFoundError(
                 f"{listing.missing or 'the data set'}: none of the files exists, but {len(self)} "
                 "are indexed (allow_empty=True drops them)"
@@ -360,28 +392,26 @@ class FileIndex:
         if not new and self._index.counts()[2] == sum(known):
             self.left_out = {}
             return 0
-        writer = FileIndexWriter.from_index(
-            self._path, self._index, listed, len(new), time.time_ns(), memory or self._memory
-        )
-        keys = [(name, seed) for name, seed, _ in self._index.columns()]
-        self.left_out, added = _write(writer, keys, listing, new, progress)
-        self._finish(writer)
+        keys = [(name, seed, field_id) for name, seed, _, field_id in self._index.columns()]
+        with replaced(self._path) as path:
+            writer = FileIndexWriter.from_index(
+                path, self._index, listed, len(new), time.time_ns(), memory or self._memory
+            )
+            self.left_out, added = _write(writer, keys, listing, new, progress)
+            writer.finish()
+        self._index = open_index(self._path, self._name_suffices)
         return added
 
     def compact(self) -> None:
         """Rewrites the index with all updates merged, those of other processes included. Files are
         neither read nor listed."""
-        self._index = OpenedFileIndex(self._path, self._name_suffices)
-        self._finish(
-            FileIndexWriter.from_index(self._path, self._index, None, 0, time.time_ns())
-        )
-
-    def _finish(self, writer: FileIndexWriter) -> None:
-        writer.finish()
-        self._index = OpenedFileIndex(self._path, self._name_suffices)
+        self._index = open_index(self._path, self._name_suffices)
+        with replaced(self._path) as path:
+            FileIndexWriter.from_index(path, self._index, None, 0, time.time_ns()).finish()
+        self._index = open_index(self._path, self._name_suffices)
 
     def _look_up(
-        self, listing: Listing, values: dict[str, Any], in_paths: list[frozenset[str]]
+        self, listing: Listing | Snapshot, values: dict[str, Any], in_paths: list[frozenset[str]]
     ) -> list[list[int] | None]:
         """The row groups of each listed file. A file is not pruned by columns in its path, whose
         values a reader may take from there."""
@@ -390,11 +420,15 @@ class FileIndex:
         lookups: dict[str, Any] = {}
         columns = self._index.columns()
         for name, given in values.items():
-            numbers = [number for number, column in enumerate(columns) if column[0] == name]
+            own = listing.column(name)
+            numbers = [
+                number for number, (inner, _, _, field_id) in enumerate(columns)
+                if (inner == own[0] if own[1] is None else field_id == own[1])
+            ]
             if not numbers:
-                names = ", ".join(column[0] for column in columns)
+                names = ", ".join(listing.table_name(inner, id) for inner, _, _, id in columns)
                 raise KeyError(f"no column {name!r} in the index (it has {names})")
-            _, seed, types = columns[numbers[0]]
+            _, seed, types, _ = columns[numbers[0]]
             if not all(name.casefold() in in_path for in_path in in_paths):
                 found = _values(given, types, name, listing.schema, seed)
                 lookups[name] = (numbers[0], seed, *found)
@@ -422,13 +456,14 @@ class FileIndex:
 
         Files are not pruned by a column that their path has too (`day=1/`).
 
-        `refresh=True` lists the folder of a dataset again, as `update` does, unless the index has a
-        column of this name.
+        `refresh=True` lists a dataset or loads a table again, as `update` does, unless the index has
+        a column of this name. Read the files of a table by `rows`, or as docs/file-index.md shows:
+        other readers return deleted rows.
         """
         if "refresh" not in self.columns and values.pop("refresh", False):
-            self._data = relisted(self._data)
-        listing = Listing(self._data, self._root, self._path)
-        in_paths = [hive_columns(path) | listing.in_path for path in listing.paths]
+            self._relist()
+        listing = self._list()
+        in_paths = [listing.hive_columns(path) | listing.in_path for path in listing.paths]
         groups = self._look_up(listing, values, in_paths)
         left = zip(listing.paths, groups)
         return [RowGroups(listing.shown(path), groups) for path, groups in left if groups != []]
@@ -441,7 +476,8 @@ class FileIndex:
         """
         import pyarrow.dataset as ds
 
-        listing = Listing(dataset, self._root)
+        of_table = is_table(self._data)
+        listing = self._list() if of_table else Listing(dataset, self._root)
         all_fragments = list(dataset.get_fragments())
         # pyarrow takes these columns from the path.
         in_path: dict[str, frozenset[str]] = {}
@@ -453,7 +489,8 @@ class FileIndex:
         groups = dict(zip(listing.paths, self._look_up(listing, values, in_paths)))
         fragments = []
         for fragment in all_fragments:
-            left = groups[fragment.path]
+            path = fragment.path
+            left = groups.get(listing.aliases.get(path, path)) if of_table else groups[path]
             if left:
                 # A fragment may have only some of the file's row groups.
                 own = {group.id for group in fragment.row_groups}
@@ -464,23 +501,39 @@ class FileIndex:
                 fragments.append(fragment.subset(row_group_ids=left))
         return fragments
 
+    def rows(self, columns: list[str] | None = None, /, **values: Any) -> Any:
+        """Returns rows of a Delta or Iceberg table as a pyarrow.Table: those of the row groups that
+        `files` finds, without deleted rows, with the table's columns. Filter them by the values.
+
+        pyiceberg reads whole files, so there the rows of other row groups are returned too.
+        """
+        if not is_table(self._data):
+            raise TypeError("rows() reads Delta and Iceberg tables: use fragments() for a dataset")
+        # With `refresh=True`, this changes the snapshot.
+        files = self.files(**values)
+        return self._list().read(files, columns)
+
     @property
     def columns(self) -> list[str]:
         """The names of the indexed columns."""
-        return [name for name, _, _ in self._index.columns()]
+        columns = self._index.columns()
+        if not is_table(self._data):
+            return [name for name, *_ in columns]
+        listing = self._list()
+        return [listing.table_name(name, field_id) for name, _, _, field_id in columns]
 
     def info(self) -> dict[str, Any]:
         """Describes the index and the files that exist: numbers of files that are known and
         unknown, and for each column its types, row groups, values, bits per value, and the row
         groups that the lookup of an absent value returns on average."""
-        listing = Listing(self._data, self._root, self._path)
+        listing = self._list()
         known = sum(self._index.known(listing.listed()))
         row_groups, size, files = self._index.counts()
         columns = {}
-        for name, types, (indexed, absent, oversized, values, bytes), rate in (
-            self._index.describe()
+        for column, (_, types, (indexed, absent, oversized, values, bytes), rate) in zip(
+            self.columns, self._index.describe()
         ):
-            columns[name] = {
+            columns[column] = {
                 "types": types,
                 "row_groups": indexed,
                 "row_groups_without_column": absent,
@@ -508,6 +561,10 @@ class FileIndex:
             f"<FileIndex of {', '.join(self.columns)}: {files} files, "
             f"{row_groups} row groups, {size} bytes>"
         )
+
+
+def _kept_data(data: Data) -> Data:
+    return data if is_table(data) else fixed_data(data)
 
 
 def _seed(schema: Any, name: str) -> int:
