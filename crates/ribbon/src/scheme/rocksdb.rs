@@ -162,11 +162,6 @@ impl<'a> Segments<'a> {
     pub(crate) fn raw_seed(&self) -> u32 {
         self.raw_seed
     }
-
-    #[inline(always)]
-    pub(crate) fn segments(&self) -> &'a [Segment] {
-        self.segments
-    }
 }
 
 impl Source for Segments<'_> {
