@@ -56,6 +56,18 @@ pub const MULTIPLIER: u32 = 0x9e37_79b9;
 /// ```
 #[inline]
 pub const fn block_index(hash: u64, blocks: u32) -> u32 {
+    // Let `n = blocks` and `f(lo) = floor(lo * n / 2^32)`, with `0 <= lo <= 2^32 - 1` and
+    // `0 <= n <= 2^32 - 1`. `unsafe` code relies on these three statements.
+    //
+    // 1. Nothing overflows: `lo * n <= (2^32 - 1)^2 = 2^64 - 2^33 + 1 < 2^64`, so the product of 64
+    //    bits is exact, and the shift by 32 is the division by 2^32, rounded down.
+    // 2. If `n > 0`, then `f(lo) < n`: `lo < 2^32` gives `lo * n < 2^32 * n`, so
+    //    `lo * n / 2^32 < n`, and rounding down does not increase it. The result is below 2^32, so
+    //    the last cast loses nothing.
+    // 3. `f` is monotone: `a <= b` gives `a * n <= b * n`, and division by 2^32 and rounding down
+    //    both keep that order. Block `i` therefore has the consecutive low halves
+    //    `ceil(i * 2^32 / n) .. ceil((i + 1) * 2^32 / n)`: `f(lo) >= i` means `lo * n >= i * 2^32`.
+    //    Since `n < 2^32`, each block has at least one.
     let lo = hash as u32;
     ((lo as u64 * blocks as u64) >> 32) as u32
 }

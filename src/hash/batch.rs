@@ -1,5 +1,8 @@
 //! Hashing of batches: with the vectors of an instruction set if it has any, otherwise key by key.
 
+// The three calls of `overwritten`.
+#![expect(unsafe_code, reason = "hashes are written to memory that need not be initialised")]
+
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 
@@ -47,7 +50,8 @@ impl KeyHasher {
     /// then.
     pub fn hash_u64s(self, keys: &[u64], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
-        self.integers(Kernel::default()).hash_keys(keys, overwritten(hashes));
+        // SAFETY: `hash_keys` of integers writes hashes and nothing else.
+        self.integers(Kernel::default()).hash_keys(keys, unsafe { overwritten(hashes) });
         Ok(())
     }
 
@@ -63,13 +67,13 @@ impl KeyHasher {
         hashes: &mut [u64],
     ) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
-        let kernel = Kernel::default();
-        let (bytes, memory) = (keys.as_flattened(), overwritten(hashes));
-        let vectors = Vectors(kernel);
+        let (bytes, vectors) = (keys.as_flattened(), Vectors(Kernel::default()));
+        // SAFETY: `Vectors` write hashes and nothing else.
+        let memory = unsafe { overwritten(hashes) };
         let is_hashed = N == 4 && vectors.integers::<4>(bytes, self.seed, memory)
             || N == 8 && vectors.integers::<8>(bytes, self.seed, memory);
         if !is_hashed {
-            self.hash_by(kernel, keys, hashes);
+            self.hash_by(vectors.0, keys, hashes);
         }
         Ok(())
     }
@@ -120,7 +124,8 @@ impl KeyHasher {
     /// Hashes keys with this kernel's vectors, as many as both slices have.
     pub(crate) fn hash_by<K: Key>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
-        self.bytes(kernel).hash_keys(&keys[..count], overwritten(&mut hashes[..count]));
+        // SAFETY: `hash_keys` of bytes writes hashes and nothing else, even if reading a key panics.
+        self.bytes(kernel).hash_keys(&keys[..count], unsafe { overwritten(&mut hashes[..count]) });
     }
 
     /// Returns a hasher of keys that uses this kernel's vectors.
@@ -210,8 +215,7 @@ fn wide(offset: impl TryInto<i128>) -> i128 {
 
 fn check_offsets<O: Copy + TryInto<i128>>(bytes: &[u8], offsets: &[O]) -> Result<(), HashError> {
     let (mut least, most) = (0, bytes.len());
-    for (index, &offset) in offsets.iter().enumerate() {
-        let offset = wide(offset);
+    for (index, offset) in offsets.iter().copied().map(wide).enumerate() {
         least = match usize::try_from(offset) {
             Ok(next) if (least..=most).contains(&next) => next,
             _ => return Err(HashError::Offset { index, offset, least, most }),

@@ -229,12 +229,15 @@ fn bytes_of(integers: &[u64]) -> &[u8] {
     unsafe { core::slice::from_raw_parts(integers.as_ptr().cast(), size_of_val(integers)) }
 }
 
-/// Returns the same memory in the form that [`Vectors`] take. They only write hashes to it, so it
-/// stays initialised.
+/// Returns the same memory in the form that [`Vectors`] take.
+///
+/// # Safety
+///
+/// No word becomes uninitialised: everything that is written to the memory is a number.
 #[inline]
-pub(super) fn overwritten(hashes: &mut [u64]) -> &mut [MaybeUninit<u64>] {
-    // SAFETY: the same memory, borrowed for the same time. `hash::batch`, the only caller, passes
-    // it only to `Vectors`, which never leave a word uninitialised.
+pub(super) unsafe fn overwritten(hashes: &mut [u64]) -> &mut [MaybeUninit<u64>] {
+    // SAFETY: the same memory, borrowed for the same time. The caller promises to keep every word
+    // initialised, as `hashes` requires.
     unsafe { core::slice::from_raw_parts_mut(hashes.as_mut_ptr().cast(), hashes.len()) }
 }
 

@@ -1,8 +1,10 @@
 //! The instruction `cpuid`, by which an x86 CPU describes itself.
 
-/// Returns the registers `eax` to `edx`; zeros on other machines.
+/// Returns the registers `eax` to `edx`; zeros on other machines, and under Miri, which executes no
+/// assembly.
 pub(super) fn cpuid(leaf: u32, index: u32) -> [u32; 4] {
-    #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    #[cfg(not(any(miri, target_env = "sgx")))]
     {
         #[cfg(target_arch = "x86")]
         use core::arch::x86::__cpuid_count;

@@ -445,6 +445,70 @@ fn the_oracle_is_the_documented_probe_scheme() {
     assert_eq!(probe::block_index(u64::MAX, 1), 0);
 }
 
+/// The first and the last low half of every block, for many numbers of blocks, and for the first,
+/// last and other blocks of large filters.
+#[test]
+fn the_index_steps_by_one_at_every_boundary_between_blocks() {
+    let first = |block: u64, blocks: u32| (block << 32).div_ceil(blocks.into());
+    let check = |block: u64, blocks: u32| {
+        let (start, end) = (first(block, blocks), first(block + 1, blocks));
+        assert!(start < end && end <= 1 << 32, "{block} of {blocks}");
+        for low in [start, end - 1] {
+            for high in [0, u64::MAX << 32] {
+                let index = probe::block_index(high | low, blocks);
+                assert_eq!(u64::from(index), block, "{low:#x} of {blocks}");
+            }
+        }
+    };
+    assert_eq!(probe::block_index(u64::MAX, 0), 0);
+    for blocks in 1..=1500 {
+        (0..u64::from(blocks)).for_each(|block| check(block, blocks));
+        assert_eq!(first(blocks.into(), blocks), 1 << 32);
+    }
+    let mut random = Random(17);
+    let around = (11..32).flat_map(|bits| [(1_u32 << bits) - 1, 1 << bits, (1 << bits) + 1]);
+    for blocks in around.chain([u32::MAX - 1, u32::MAX]) {
+        for i in 0..1000_u64 {
+            check(i, blocks);
+            check(u64::from(blocks) - 1 - i, blocks);
+            check(random.next() % u64::from(blocks), blocks);
+        }
+    }
+}
+
+/// Kernels compute the index themselves, some of them in vectors.
+#[test]
+fn every_kernel_uses_the_block_of_the_first_and_the_last_low_half() {
+    for kernel in kernels() {
+        for count in [1, 2, 3, 5, 63, 64, 65, 127, 1000, 1023, 4097_u64] {
+            for probes in [6, 16, 30] {
+                let ends = (1..=count).map(|block| (block << 32).div_ceil(count));
+                let halves = ends.flat_map(|end| [end - 1, end % (1 << 32)]);
+                let hashes: Vec<u64> = halves.map(|low| 0x9e37_79b9 << 32 | low).collect();
+                let mut blocks = vec![[0; 64]; count as usize];
+                insert_bare(kernel, &mut blocks, probes, &hashes).unwrap();
+                let mut expected = [0; 64];
+                probe::insert(&mut expected, hashes[0], probes);
+                assert!(blocks.iter().all(|block| *block == expected), "{kernel}, {count}");
+                // Without the block of each, its two hashes are absent and all others present.
+                for block in [0, count / 2, count - 1] {
+                    blocks[block as usize] = [0; 64];
+                    let filter = BloomFilter::from_blocks(&blocks[..], probes, KeyHash::default());
+                    let filter = filter.unwrap().with_kernel(kernel);
+                    let mut hits = Bitmask::new();
+                    filter.contains_hashes(&hashes, &mut hits);
+                    for (i, &hash) in hashes.iter().enumerate() {
+                        let present = u64::from(probe::block_index(hash, count as u32)) != block;
+                        assert_eq!(hits.get(i), Some(present), "{kernel}, {count}, {hash:#x}");
+                        assert_eq!(filter.contains_hash(hash), present, "{kernel}, {count}");
+                    }
+                    blocks[block as usize] = expected;
+                }
+            }
+        }
+    }
+}
+
 /// The environment is read once per process, so each value needs a process.
 #[test]
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "an emulated process cannot start itself")]

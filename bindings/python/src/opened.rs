@@ -31,7 +31,8 @@ self_cell::self_cell!(
 );
 
 fn map(path: &Path) -> PyResult<Mmap> {
-    // SAFETY: as in `stored.rs`: the effect of changing or shortening the file is documented.
+    // SAFETY: another process may shorten the file, which kills this process, or change it, which
+    // changes answers; the documentation of `open` says so. Every byte value is valid.
     let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
     map.map_err(|error| Error::Io(error).for_file(path))
 }

@@ -246,6 +246,8 @@ impl Store {
                     .into(),
             ));
         };
+        // The header must not say pass-all unless both filters are.
+        let (left, right) = if left.is_pass_all() { (right, left) } else { (left, right) };
         let (shape, expected) = (left.params(), right.params());
         if (shape.blocks(), shape.probes(), left.key_hash())
             != (expected.blocks(), expected.probes(), right.key_hash())
@@ -269,8 +271,7 @@ impl Store {
             .unwrap_or_else(|| left.keys_inserted().min(right.keys_inserted()));
         // Only stored bytes make a mutable filter of given blocks, so take this filter's header and
         // replace the number of keys and the blocks.
-        let mut bytes = vec![0; HEADER_BYTES];
-        left.stored_header().clone_into(bytes.first_chunk_mut().expect("as long as a header"));
+        let bytes = left.stored_header();
         let magic = std::array::from_fn(|i| bytes[i]);
         let mut header = Header::read(&bytes, magic, 1).map_err(FormatError::from)?;
         header.put(32, &keys.to_le_bytes());

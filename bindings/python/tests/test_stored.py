@@ -808,6 +808,19 @@ def test_intersections_of_full_filters_count_keys():
     assert len(both) == 10_000 and both.fpr > 0.9
 
 
+def test_intersections_with_a_pass_all_filter_are_the_other_filter():
+    golden = pathlib.Path(__file__).parents[3] / "tests/golden/pass-all.bloom"
+    pass_all = BloomFilter.from_bytes(golden.read_bytes())
+    one = BloomFilter(1, bits_per_key=1)
+    one.add("apple")
+    for both in (pass_all & one, one & pass_all):
+        assert both.to_bytes()[64:] == one.to_bytes()[64:]
+        assert "apple" in both and not both.contains(range(100)).all()
+        both.add("banana")
+        assert "banana" in BloomFilter.from_bytes(both.to_bytes())
+    assert (pass_all & pass_all).contains(range(100)).all()
+
+
 @pytest.mark.parametrize(
     "make", [lambda: BloomFilter(40_000), lambda: ScalableBloomFilter(0.01, first_keys=10_000)]
 )

@@ -109,7 +109,8 @@ pub(crate) fn zeros(length: usize) -> Option<Vec<u8>> {
 /// A string of an RDB file in the memory that the server reads it into; none if there is none.
 pub(crate) fn load_bytes(rdb: *mut raw::RedisModuleIO) -> Option<Vec<u8>> {
     let mut length = 0;
-    // SAFETY: as in `take`; `rdb` is the argument of the callback that runs.
+    // SAFETY: the server sets the pointers once, before it calls the module. `rdb` is the argument
+    // of the callback that runs, and the freed memory was just allocated and is not shared.
     let start = unsafe {
         let start: *mut u8 = raw::RedisModule_LoadStringBuffer?(rdb, &raw mut length).cast();
         if start.is_null() || raw::RedisModule_IsIOError?(rdb) != 0 || length == 0 {
@@ -125,7 +126,7 @@ pub(crate) fn load_bytes(rdb: *mut raw::RedisModuleIO) -> Option<Vec<u8>> {
 
 /// Whether running out of memory is an error instead of ending the server.
 pub(crate) fn can_fail() -> bool {
-    // SAFETY: as in `take`.
+    // SAFETY: the server sets the pointer once, before it calls the module; later reads do not race.
     unsafe { raw::RedisModule_TryAlloc }.is_some()
 }
 
@@ -155,7 +156,7 @@ fn is_plain(align: usize) -> bool {
 /// another crate allocated may not be the start of an allocation, and only such a start may be
 /// passed to the server.
 pub(crate) fn counted_bytes(layout: Layout) -> usize {
-    // SAFETY: as in `take`.
+    // SAFETY: the server sets the pointer once, before it calls the module; later reads do not race.
     let Some(bytes_of) = (unsafe { raw::RedisModule_MallocSize }) else { return 0 };
     if layout.size() == 0 {
         return 0;
@@ -208,7 +209,9 @@ pub(crate) fn move_bytes(value: &mut Box<[u8]>) {
     if length == 0 {
         return;
     }
-    // SAFETY: as in `move_box`; a `Vec` of this length and capacity has the layout of the bytes.
+    // SAFETY: the memory and the layout of the box, which is not empty; nothing else refers to it,
+    // and it is written again without being dropped. A `Vec` of this length and capacity has that
+    // layout.
     unsafe {
         let moved = realloc(value.as_mut_ptr(), layout, length);
         if !moved.is_null() {
@@ -295,7 +298,7 @@ unsafe impl GlobalAlloc for ServerMemory {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as in `take`.
+        // SAFETY: the server sets the pointer once, before it calls the module.
         if let Some(free) = unsafe { raw::RedisModule_Free } {
             // SAFETY: the caller's promise: memory of the server, given back once.
             unsafe { free(start_of(block, layout.align()).cast()) }

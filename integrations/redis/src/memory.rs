@@ -122,7 +122,8 @@ pub(crate) fn is_valkey(context: &Context) -> bool {
 
 /// A field of `INFO`; empty if the server has none of this name.
 fn text(context: &Context, section: &CStr, field: &CStr) -> Vec<u8> {
-    // SAFETY: as in `memory`.
+    // SAFETY: the pointers are set before the first command. The information is of this function,
+    // is used while it lives, and is freed once; the text is part of it and ends with 0.
     unsafe {
         let (Some(text), Some(get), Some(free)) = (
             raw::RedisModule_ServerInfoGetFieldC,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use blocked_bloom::BloomFilter;
 
 use crate::common::Random;
-use crate::tool::{Dir, TOOL, assert_parts, lines, stderr};
+use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, time_limit};
 
 /// The name of what a killed tool leaves behind begins with this.
 const LEFT: &str = ".blocked-bloom-";
@@ -405,6 +405,7 @@ fn a_pipe_that_nobody_reads_is_an_error() {
         failed += 1;
         let mut command = spawned(&dir, args);
         let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let _limit = time_limit(&running);
         drop(running.stdout.take());
         let name = if args.ends_with("/dev/stdout") { "/dev/stdout" } else { "standard output" };
         broken(running.wait_with_output().unwrap(), name);
@@ -417,7 +418,9 @@ fn a_pipe_that_nobody_reads_is_an_error() {
         move || File::open(fifo).unwrap().read_exact(&mut [0]).unwrap()
     });
     let running = spawned(&dir, "build keys --keys 1M -o fifo").stderr(Stdio::piped()).spawn();
-    broken(running.unwrap().wait_with_output().unwrap(), "fifo");
+    let running = running.unwrap();
+    let _limit = time_limit(&running);
+    broken(running.wait_with_output().unwrap(), "fifo");
     reader.join().unwrap();
     assert!(fs::metadata(&fifo).unwrap().file_type().is_fifo());
     assert_eq!(dir.names(), ["f", "fifo", "keys"]);

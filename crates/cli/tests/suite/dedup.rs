@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use crate::common::Random;
-use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, text};
+use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, text, time_limit};
 
 /// Bytes that are read at a time.
 const PIECE: usize = 256 << 10;
@@ -588,6 +588,7 @@ fn running(dir: &Dir, args: &str) -> Command {
 fn a_line_is_printed_before_the_next_is_read() {
     let dir = Dir::new();
     let mut child = running(&dir, "dedup").spawn().unwrap();
+    let _limit = time_limit(&child);
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -619,6 +620,7 @@ fn a_closed_pipe_ends_quietly_unless_there_is_a_state() {
     let before = dir.read("seen");
     let closed = |args: &str| {
         let mut child = running(&dir, args).spawn().unwrap();
+        let _limit = time_limit(&child);
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         (output.status.code(), stderr(&output))
@@ -717,6 +719,7 @@ fn no_more_memory_is_taken_than_was_stated() {
     // The peak when all lines were printed, of a run that still waits for its standard input.
     let peak = |args: &str| {
         let mut child = running(&dir, &format!("dedup -q {args} keys -")).spawn().unwrap();
+        let _limit = time_limit(&child);
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         while line != "key999999\n" {

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, words};
+use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, time_limit, words};
 
 /// Runs a script in which `$TOOL` is the tool.
 fn shell(dir: &Dir, script: &str) -> Output {
@@ -43,6 +43,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    let _limit = time_limit(&tool);
     let mut line = String::new();
     let mut stdout = BufReader::with_capacity(16, tool.stdout.take().unwrap());
     stdout.read_line(&mut line).unwrap();
@@ -83,6 +84,7 @@ fn a_closed_pipe_ends_every_command_quietly() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let _limit = time_limit(&tool);
         drop(tool.stdout.take());
         let output = tool.wait_with_output().unwrap();
         assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{command}");

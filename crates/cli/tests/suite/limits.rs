@@ -1,7 +1,7 @@
 //! Numbers that cannot be meant, and keys that are too long: errors before the memory is used, and
 //! warnings with the figures.
 
-use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, words};
+use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, time_limit, words};
 
 #[test]
 fn a_key_may_be_as_long_as_the_limit() {
@@ -237,6 +237,7 @@ fn a_file_that_grows_while_it_is_read_twice_is_an_error() {
         let mut command = std::process::Command::new(TOOL);
         command.args(args).current_dir(dir.0.path()).stderr(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
+        let _limit = time_limit(&child);
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         said.read_line(&mut line).unwrap();

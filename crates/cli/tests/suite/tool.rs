@@ -127,3 +127,18 @@ pub(crate) fn assert_parts(message: &str, parts: &[&str]) {
         assert!(message.contains(part), "no {part:?} in {message:?}");
     }
 }
+
+/// Kills a program two minutes after it started unless the result is dropped before. A test that
+/// reads the program's output then fails instead of waiting forever.
+pub(crate) fn time_limit(child: &std::process::Child) -> std::sync::mpsc::Sender<()> {
+    let (sender, ended) = std::sync::mpsc::channel();
+    let id = child.id().to_string();
+    std::thread::spawn(move || {
+        let limit = std::time::Duration::from_secs(120);
+        if ended.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("process {id} has not ended after {limit:?}: killed");
+            _ = std::process::Command::new("kill").args(["-KILL", &id]).status();
+        }
+    });
+    sender
+}

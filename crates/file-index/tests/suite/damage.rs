@@ -215,8 +215,8 @@ fn numbers_past_every_limit_are_errors() {
         bytes.push(number as u8);
         bytes
     };
+    let empty = build(&FileIndexOptions::new(columns(1), 1), &[]);
     let wrap = |manifest: &[u8]| {
-        let empty = build(&FileIndexOptions::new(columns(1), 1), &[]);
         let mut stored = empty[..64].to_vec();
         stored.extend(manifest);
         let mut trailer = empty[empty.len() - 64..].to_vec();
@@ -227,7 +227,6 @@ fn numbers_past_every_limit_are_errors() {
         stored.extend(trailer);
         stored
     };
-    let empty = build(&FileIndexOptions::new(columns(1), 1), &[]);
     let good = &empty[64..empty.len() - 64];
     assert!(wrap(good) == empty);
     // The last two numbers: no chunks, no files.

@@ -1,0 +1,198 @@
+//! The code that a record stands for: the source that this program was compiled with, without
+//! comments, blanks and line ends.
+//!
+//! A kernel is its own files and, of files that it shares with others, the functions that it calls
+//! to compute positions and answers. Prefetching, the sizes of caches, and the choice of a kernel
+//! do not belong to it: they change no answer of a kernel.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The text of a file of the repository, and the items that count. None: the whole file.
+type Part = (&'static str, &'static [&'static str]);
+
+macro_rules! file {
+    ($path:literal) => {
+        file!($path, [])
+    };
+    ($path:literal, [$($item:literal),*]) => {
+        (include_str!(concat!("../../", $path)), &[$($item),*])
+    };
+}
+
+const PROBE: Part =
+    file!("src/probe.rs", ["MULTIPLIER", "block_index", "bits", "contains", "insert"]);
+const DRIVER: Part =
+    file!("src/kernel/driver.rs", ["for_each_word", "for_each_of_few", "batch_for"]);
+const TABLE: Part = file!("src/kernel/table.rs", ["address", "powers", "index"]);
+/// What every kernel of a Bloom filter uses, and what kernels without it take from `scalar`.
+const BLOOM: [Part; 4] = [
+    PROBE,
+    DRIVER,
+    TABLE,
+    file!("src/kernel/scalar.rs", ["contains_one", "group", "batch", "insert"]),
+];
+/// Other functions of the file belong to other calls.
+const AVX2: Part = file!(
+    "src/kernel/avx2.rs",
+    [
+        "KEYS",
+        "MAX_SINGLE_TESTS",
+        "batch",
+        "batch_of",
+        "new",
+        "test_four",
+        "missing",
+        "halves",
+        "keep_in_registers",
+        "probing_lanes",
+        "words_and_bits",
+        "all_set",
+        "contains_one",
+        "group",
+        "group_of",
+        "zero_mask",
+        "load",
+        "insert",
+        "fill_for",
+        "fill",
+        "products",
+        "positions"
+    ]
+);
+
+const SCHEME: Part = file!(
+    "crates/split-block/src/split_block.rs",
+    ["SALTS", "block_index", "bits", "contains", "insert"]
+);
+const LOOPS: Part = file!(
+    "crates/split-block/src/kernel.rs",
+    ["for_each_word", "for_each_block", "for_each_ahead", "address", "for_each_group"]
+);
+const SPLIT: [Part; 3] = [SCHEME, LOOPS, file!("crates/split-block/src/kernel/scalar.rs")];
+
+const TAGS: [Part; 4] = [
+    file!(
+        "crates/removable/src/tags.rs",
+        [
+            "MULTIPLIER",
+            "KEEP_EMPTY",
+            "new",
+            "scale",
+            "lane",
+            "find",
+            "set",
+            "empty_lanes",
+            "insert",
+            "remove"
+        ]
+    ),
+    file!("crates/removable/src/kernel/driver.rs"),
+    // Single keys.
+    file!("crates/removable/src/kernel/portable.rs"),
+    file!("crates/removable/src/kernel/scalar.rs"),
+];
+
+const INTEGERS: Part =
+    file!("src/hash/kernel.rs", ["MULTIPLIER_8", "flip_8", "integers", "integer_keys", "bytes_of"]);
+
+/// Returns the parts of a kernel, or none if there is no such kernel.
+fn parts(check: &str, kernel: &str) -> Vec<Part> {
+    let check = match check {
+        "insert" | "single" | "group" | "batch" => "bloom",
+        check => check,
+    };
+    let (shared, own): (&[Part], &[Part]) = match (check, kernel) {
+        ("bloom", "avx512") => (
+            &BLOOM,
+            &[
+                file!("src/kernel/avx512.rs"),
+                file!("src/kernel/avx512/group.rs"),
+                file!("src/kernel/avx512/insert.rs"),
+                file!("src/kernel/avx512/single.rs"),
+                file!("src/kernel/avx2.rs", ["probing_lanes"]),
+            ],
+        ),
+        ("bloom", "avx2") => (&BLOOM, &[AVX2]),
+        ("bloom", "neon") => (&BLOOM, &[file!("src/kernel/neon.rs")]),
+        ("bloom", "portable") => (&BLOOM, &[file!("src/kernel/portable.rs")]),
+        ("bloom", "scalar") => (&BLOOM, &[]),
+        ("split", "avx512") => (
+            &SPLIT,
+            &[
+                file!("crates/split-block/src/kernel/avx512.rs"),
+                file!("crates/split-block/src/kernel/avx2.rs"),
+            ],
+        ),
+        ("split", "avx2") => (&SPLIT, &[file!("crates/split-block/src/kernel/avx2.rs")]),
+        ("split", "neon") => (&SPLIT, &[file!("crates/split-block/src/kernel/neon.rs")]),
+        ("split", "portable") => (&SPLIT, &[file!("crates/split-block/src/kernel/portable.rs")]),
+        ("split", "scalar") => (&SPLIT, &[]),
+        ("tags", "avx512") => (
+            &TAGS,
+            &[
+                file!("crates/removable/src/kernel/avx512.rs"),
+                file!("crates/removable/src/kernel/avx2.rs"),
+            ],
+        ),
+        ("tags", "avx2") => (&TAGS, &[file!("crates/removable/src/kernel/avx2.rs")]),
+        ("tags", "neon") => (&TAGS, &[file!("crates/removable/src/kernel/neon.rs")]),
+        ("tags", "portable" | "scalar") => (&TAGS, &[]),
+        ("integers", "avx512") => (&[INTEGERS], &[file!("src/hash/kernel/avx512.rs")]),
+        ("integers", "avx2") => (&[INTEGERS], &[file!("src/hash/kernel/avx2.rs")]),
+        ("integers", _) => (&[INTEGERS], &[]),
+        _ => (&[], &[]),
+    };
+    [shared, own].concat()
+}
+
+/// Returns the hash of a kernel's code, in hexadecimal digits.
+pub(crate) fn hash(check: &str, kernel: &str) -> Result<String, String> {
+    let mut code = String::new();
+    for (text, items) in parts(check, kernel) {
+        match items {
+            [] => code += &without_comments(text),
+            items => {
+                for item in items {
+                    code += &without_comments(&find(text, item)?);
+                }
+            }
+        }
+    }
+    match code.is_empty() {
+        true => Err(format!("no code is listed for {check} {kernel}")),
+        false => Ok(format!("{:016x}", xxh3_64(code.as_bytes()))),
+    }
+}
+
+/// Returns every function, macro or constant of this name, up to the line that ends it.
+fn find(text: &str, item: &str) -> Result<String, String> {
+    let starts = |line: &str| {
+        ["fn ", "const ", "macro_rules! "].into_iter().any(|kind| {
+            let after = line.split_once(&format!("{kind}{item}")).map(|(_, after)| after);
+            after.is_some_and(|after| after.starts_with(['(', '<', ':', ' ']))
+                && !line.trim_start().starts_with("//")
+        })
+    };
+    let mut found = String::new();
+    let mut end = None;
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        if end.is_none() && starts(line) {
+            end = Some(indent);
+        }
+        if let Some(start) = end {
+            found += line;
+            found.push('\n');
+            let is_last = line.ends_with(['}', ';']) && indent == start;
+            if is_last {
+                end = None;
+            }
+        }
+    }
+    if found.is_empty() { Err(format!("there is no {item}")) } else { Ok(found) }
+}
+
+fn without_comments(text: &str) -> String {
+    let code = text.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code));
+    code.flat_map(str::split_whitespace).collect()
+}
