@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# integrations/fjall/test.sh                applies the patches to the crates from the registry, then
-#                                           format, lints and tests of this integration and the unit
-#                                           tests of both patched crates; records what was tested in
-#                                           `tested`, to be committed
-# integrations/fjall/test.sh --if-changed   the same, unless `tested` says that these files and this
-#                                           interface of the core passed before
-# integrations/fjall/test.sh --patched      only the tests of both crates: as published, after each
-#                                           patch, and after the last one with its feature. The
-#                                           registry's packages have no `tests/`: LSM_TREE_REPOSITORY
-#                                           and FJALL_REPOSITORY name checkouts that have them,
-#                                           otherwise only unit tests run
-# integrations/fjall/test.sh --prepare      only applies the patches, for `cargo` in `patched`
+# integrations/fjall/test.sh               applies the patches to the crates from the registry, then
+#                                          format, lints and tests of this integration and unit
+#                                          tests of both patched crates; records what was tested in
+#                                          `tested`, to be committed
+# integrations/fjall/test.sh --if-changed  the same, unless `tested` says that these files and this
+#                                          interface of the core passed before
+# integrations/fjall/test.sh --patched     only the tests of both crates: as published, after each
+#                                          patch, and after the last one with its feature. Packages
+#                                          in the registry have no `tests/`: LSM_TREE_REPOSITORY
+#                                          and FJALL_REPOSITORY name checkouts that have them,
+#                                          otherwise only unit tests run
+# integrations/fjall/test.sh --prepare     only applies the patches, for `cargo` in `patched`
 # integrations/fjall/test.sh --bench [CASE...] [ROUNDS]
-#                                           only the benchmark, of all cases or of the named ones
+#                                          only the benchmark, of all cases or of the named ones
 set -euo pipefail
 cd "$(dirname "$0")"
 tested=(integrations/fjall tools/public-api/blocked-bloom.txt)
-patches=(patches/1-multi-get.patch patches/2-visit-tables-first.patch patches/3-blocked-filter.patch)
+patches=(patches/1-multi-get.patch patches/2-visit-tables-first.patch
+    patches/3-blocked-filter.patch)
 root=$(cd ../.. && pwd)
 
 if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
@@ -80,9 +81,8 @@ END
 
 # One line of context around each change: more would make a patch fit fewer versions.
 for patch in "${patches[@]}"; do
-    awk -v patch="$patch" '/^ / { if (++lines > 2) bad = 1 } !/^ / { lines = 0 }
-        END { if (bad) { print patch ": more than one line of context" > "/dev/stderr"; exit 1 } }' \
-        "$patch"
+    awk '/^ / { if (++lines > 2) bad = 1 } !/^ / { lines = 0 } END { exit bad }' "$patch" ||
+        { echo "$patch: more than one line of context" >&2; exit 1; }
 done
 mkdir -p target
 export CARGO_TARGET_DIR=$PWD/target

@@ -24,12 +24,13 @@ if [ "${1:-}" = --engine ]; then
     chmod -R u+w "$engine"
     cp src/policy.rs "$engine/src/blocked_bloom_policy.rs"
     # The policy becomes a module of the engine, and an environment variable makes it the default.
-    sed -i -e 's/^mod batch;$/mod batch;\nmod blocked_bloom_policy;\nextern crate self as surrealkv;/' \
-        -e 's/^\t\t\tfilter_policy: Some(Arc::new(bf)),$/\t\t\tfilter_policy: Some(chosen_policy(bf)),/' \
+    module='mod blocked_bloom_policy;\nextern crate self as surrealkv;'
+    sed -i -e "s/^mod batch;\$/mod batch;\n$module/" \
+        -e 's/^\t\t\tfilter_policy: Some(Arc::new(bf)),$/\t\t\tfilter_policy: Some(choose(bf)),/' \
         "$engine/src/lib.rs"
     cat >>"$engine/src/lib.rs" <<'END'
 
-fn chosen_policy(default: LevelDBBloomFilter) -> Arc<dyn FilterPolicy> {
+fn choose(default: LevelDBBloomFilter) -> Arc<dyn FilterPolicy> {
 	if std::env::var_os("BLOCKED_BLOOM").is_none() {
 		return Arc::new(default);
 	}
@@ -37,7 +38,7 @@ fn chosen_policy(default: LevelDBBloomFilter) -> Arc<dyn FilterPolicy> {
 	Arc::new(blocked_bloom_policy::BlockedBloomPolicy::new(sizing).expect("ten bits per key"))
 }
 END
-    grep -q 'filter_policy: Some(chosen_policy(bf))' "$engine/src/lib.rs"
+    grep -q 'filter_policy: Some(choose(bf))' "$engine/src/lib.rs"
     cat >>"$engine/Cargo.toml" <<END
 
 [dependencies.blocked-bloom]
