@@ -18,7 +18,7 @@ fn keys() -> Vec<[u8; 4]> {
 }
 
 fn expected() -> Vec<Option<fjall::UserValue>> {
-    keys().iter().enumerate().map(|(i, key)| (i % 2 == 0).then(|| key[..].into())).collect()
+    keys().iter().enumerate().map(|(i, key)| i.is_multiple_of(2).then(|| key[..].into())).collect()
 }
 
 #[test]

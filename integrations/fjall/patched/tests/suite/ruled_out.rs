@@ -70,7 +70,7 @@ fn batches_of_every_size_find_keys_in_any_order_and_more_than_once() {
             let numbers: Vec<u32> = (0..size).map(|i| i * 7_919 % 2_100).collect();
             let numbers = [&numbers[..], &numbers[..]].concat();
             let expected = numbers.iter().map(|&i| {
-                let present = i % 2 == 0 && i < 2_000 && !removed.contains(&(i / 2));
+                let present = i.is_multiple_of(2) && i < 2_000 && !removed.contains(&(i / 2));
                 present.then(|| key(if i == 14 { 0 } else { i / 2 }).to_vec())
             });
             let keys: Vec<_> = numbers.iter().map(|&i| key(i)).collect();
