@@ -72,8 +72,8 @@ fn run(blobs: bool, steps: Vec<Step>) {
                 tree.remove(i.to_be_bytes(), seqno);
                 model.remove(&i);
             }
-            Step::Flush => _ = tree.flush_active_memtable(0).unwrap(),
-            Step::Compact => _ = tree.major_compact(64_000_000, 0).unwrap(),
+            Step::Flush => tree.flush_active_memtable(0).unwrap(),
+            Step::Compact => tree.major_compact(64_000_000, 0).unwrap(),
             Step::Reopen { policy, pinned, partitioned } => {
                 // The memtable is not in a journal.
                 tree.flush_active_memtable(0).unwrap();
