@@ -61,8 +61,10 @@ END
         echo "engine's unit tests with the filter '$policy':" \
             "$passed, $(wc -l <"target/$policy.failed") failed"
     done
-    # A test that fails only with the policy is the policy's fault.
-    new=$(comm -13 target/default.failed target/blocked-bloom.failed)
+    # A test that fails only with the policy is the policy's fault, except the one that expects the
+    # 150 bytes of the default filter.
+    new=$(comm -13 target/default.failed target/blocked-bloom.failed |
+        grep -v 'compaction_tests::test_table_properties_population' || true)
     if [ -n "$new" ]; then
         printf 'these tests fail only with the policy:\n%s\n' "$new" >&2
         exit 1
