@@ -50,7 +50,7 @@ const ALLOWED: &[&str] = &[
 ];
 
 /// Folders that the rule covers.
-const FOLDERS: [&str; 13] = [
+const FOLDERS: [&str; 15] = [
     "src",
     "crates",
     "examples",
@@ -63,7 +63,9 @@ const FOLDERS: [&str; 13] = [
     "tools",
     "integrations/arrow-rs",
     "integrations/datafusion",
+    "integrations/fjall",
     "integrations/slatedb",
+    "integrations/surrealkv",
 ];
 
 /// The keywords that precede the name of an item.

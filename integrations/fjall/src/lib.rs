@@ -1,0 +1,1 @@
+//! Patches for fjall, in `patches/`. The package `patched` tests them.
