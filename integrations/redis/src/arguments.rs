@@ -6,8 +6,9 @@ use std::ptr::NonNull;
 use std::slice;
 use std::time::Duration;
 
-use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::{Context, Status, raw};
+
+use crate::key::Key;
 
 /// An argument of the command that runs.
 #[repr(transparent)]
@@ -58,11 +59,10 @@ impl Argument {
     }
 
     /// The key of this name, to be read.
-    pub(crate) fn open(&self, context: &Context) -> RedisKey {
+    pub(crate) fn open(&self, context: &Context) -> Key {
         let key = raw::open_key(context.ctx, self.0.as_ptr(), raw::KeyMode::READ);
-        // SAFETY: the context is the command's, and nothing else has the key, which is closed at
-        // the latest when the command ends.
-        unsafe { RedisKey::from_raw_parts(context.ctx, key) }
+        // SAFETY: the context is the command's, and nothing else has the key.
+        unsafe { Key::new(key) }
     }
 
     /// Tells clients that wait for events of the keyspace that this happened to the key.
@@ -89,8 +89,10 @@ impl Argument {
     }
 
     /// The key of this name, to be changed.
-    pub(crate) fn open_writable(&self, context: &Context) -> RedisKeyWritable {
-        RedisKeyWritable::open_with_redis_string(context.ctx, self.0.as_ptr())
+    pub(crate) fn open_writable(&self, context: &Context) -> Key {
+        let mode = raw::KeyMode::READ | raw::KeyMode::WRITE;
+        // SAFETY: as in `open`.
+        unsafe { Key::new(raw::open_key(context.ctx, self.0.as_ptr(), mode)) }
     }
 }
 

@@ -8,7 +8,6 @@ use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, Red
 
 use crate::arguments::{self, Argument};
 use crate::counters::{self, Facts};
-use crate::data_type;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
 use crate::making::{
@@ -172,14 +171,14 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
         }
     };
     let mut key = name.open_writable(context);
-    if data_type::get_mut(&mut key)?.is_some() {
+    if key.get_mut()?.is_some() {
         return Err(EXISTS);
     }
     let unused_expansion = UNUSED_EXPANSION;
     let reserve = Reserve { error_rate, capacity: capacity as u64, expansion, unused_expansion };
     let makes = Makes::of(context, reserve, is_blocked);
     let filter = create(&Allowance::new(context, 0), &makes)?;
-    data_type::set(&key, filter)?;
+    key.set(filter)?;
     replicate_as_made(context, name, &[], &makes);
     REDIS_OK
 }
@@ -190,7 +189,7 @@ fn bf_add(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let mut key = name.open_writable(context);
-    if let Some(mut filter) = data_type::get_mut(&mut key)?
+    if let Some(mut filter) = key.get_mut()?
         && let Some(is_new) = filter.add_one(item.as_slice())
     {
         if is_new {
@@ -370,7 +369,7 @@ fn bf_load(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let mut key = name.open_writable(context);
-    if data_type::get_mut(&mut key)?.is_some() {
+    if key.get_mut()?.is_some() {
         return Err(BUSY);
     }
     let allowance = Allowance::new(context, 0);
@@ -382,7 +381,7 @@ fn bf_load(context: &Context, arguments: &[Argument]) -> RedisResult {
         }
         BytesError::Memory => allowance.error(NO_MEMORY),
     })?;
-    data_type::set(&key, Filter::Valkey(Box::new(filter)))?;
+    key.set(Filter::Valkey(Box::new(filter)))?;
     context.replicate_verbatim();
     name.notify(context, RESERVED);
     REDIS_OK
@@ -394,7 +393,7 @@ fn bf_exists(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = data_type::get(&key)?;
+    let filter = key.get()?;
     let hit = filter.map_or(Some(false), |filter| filter.contains(item.as_slice()));
     hit.map(RedisValue::Bool).ok_or(LOADING)
 }
@@ -408,7 +407,7 @@ fn bf_mexists(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     }
     let key = name.open(context);
-    match data_type::get(&key)? {
+    match key.get()? {
         Some(filter) => {
             // Before the first reply nothing can fail.
             let (mut replies, mut count) = ([false; FEW], 0);
@@ -441,7 +440,7 @@ fn bf_info(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = complete(data_type::get(&key))?.ok_or(NOT_FOUND)?;
+    let filter = complete(key.get())?.ok_or(NOT_FOUND)?;
     let number = |number: u64| RedisValue::Integer(number.min(i64::MAX as u64) as i64);
     let expansion =
         filter.expansion().map_or(RedisValue::Null, |expansion| number(expansion.into()));
@@ -489,7 +488,7 @@ fn bf_card(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let keys = complete(data_type::get(&key))?.map_or(0, |filter| filter.keys());
+    let keys = complete(key.get())?.map_or(0, |filter| filter.keys());
     Ok(RedisValue::Integer(keys.min(i64::MAX as u64) as i64))
 }
 
@@ -499,7 +498,7 @@ fn bf_debug(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = complete(data_type::get(&key))?.ok_or(NOT_FOUND)?;
+    let filter = complete(key.get())?.ok_or(NOT_FOUND)?;
     let mut lines = vec![format!("size:{}", filter.keys())];
     lines.extend(filter.shapes().iter().map(|link| {
         format!(
@@ -542,7 +541,7 @@ fn bf_scandump(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = complete(data_type::get(&key))?.ok_or(NOT_FOUND)?;
+    let filter = complete(key.get())?.ok_or(NOT_FOUND)?;
     let iterator = iterator.integer().ok_or(RedisError::Str("Second argument must be numeric"))?;
     if matches!(&*filter, Filter::Valkey(_)) {
         return Err(RedisError::Str("ERR a filter of valkey-bloom has no dump"));
@@ -580,19 +579,20 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
         name.notify(context, if iterator == 1 { RESERVED } else { ADDED });
         REDIS_OK
     };
-    let Some(mut filter) = data_type::get_mut(&mut key)? else {
+    let Some(mut lent) = key.get_mut()? else {
         if iterator != 1 {
             return Err(NOT_FOUND);
         }
-        data_type::set(&key, Filter::Loading(begin()?))?;
+        key.set(Filter::Loading(begin()?))?;
         return done();
     };
+    let filter = lent.filter();
     // Dumps have negative iterators while their checksums are computed.
     let is_empty = iterator < 0 && data.as_slice().is_empty();
     if is_empty || filter.has_piece(iterator, data.as_slice()) {
         return REDIS_OK;
     }
-    let before = Facts::of(&filter);
+    let before = Facts::of(filter);
     let complete = match (&mut *filter, iterator) {
         // RedisBloom writes pieces over complete filters, too.
         (Filter::Redis(filter), _) if follows => {
@@ -609,11 +609,11 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
         }
         _ => return Err(BAD_DATA),
     };
-    counters::changed(&before, &Facts::of(&filter));
-    drop(filter);
+    counters::changed(&before, &Facts::of(filter));
+    drop(lent);
     if let Some(complete) = complete? {
         let left = || name.time_to_live(context);
-        data_type::replace(&mut key, left, complete.into())?;
+        key.replace_filter(left, complete.into())?;
     }
     done()
 }

@@ -10,9 +10,9 @@ use crate::allocator::{counted_bytes, move_box};
 use crate::loading::{Loaded, Loading};
 use crate::outcome::{AddError, Added, Shape};
 use crate::own::{Own, TIGHTENING};
+use crate::packed::packed_bytes;
 use crate::redisbloom;
 use crate::scaling::Scaling;
-use crate::slot::{Slot, packed_bytes};
 use crate::valkey::ValkeyFilter;
 
 pub(crate) enum Filter {
@@ -205,7 +205,7 @@ impl Filter {
     /// Bytes of the filter and its parts, in a key.
     pub(crate) fn size(&self) -> u64 {
         if let Some(packed) = packed_bytes(self) {
-            return (size_of::<Slot>() + packed) as u64;
+            return packed as u64;
         }
         let parts = match self {
             Filter::Own(filter) => filter.parts_bytes(),
@@ -217,7 +217,7 @@ impl Filter {
             Filter::Valkey(filter) => filter.bytes() + size_of::<ValkeyFilter>() as u64,
             Filter::Loading(loading) => loading.memory_bytes() + size_of::<Loading>() as u64,
         };
-        parts.saturating_add((size_of::<Slot>() + size_of::<Filter>()) as u64)
+        parts.saturating_add(size_of::<Filter>() as u64)
     }
 
     /// Bytes that the server's allocator took for a large filter: its size classes are up to a

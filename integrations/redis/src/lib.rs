@@ -4,7 +4,8 @@
 //! `commands` has the commands, `arguments` their arguments, and `making` the code that creates
 //! filters and adds to them. `register` lists commands for the server, `settings` is the
 //! configuration, and `counters` the section of `INFO`. `data_type` has the callbacks that save,
-//! load and free keys. `slot` is the memory of a key's value, and `filter` the filter in it: an own
+//! load and free keys. `key` opens keys, `slot` is the memory of their values (`packed`: small
+//! filters as bytes), and `filter` the filter in it: an own
 //! filter (`own`), one of RedisBloom's (`redisbloom`) or valkey-bloom's (`valkey`), or one that is
 //! being loaded (`loading`). `dump` has its pieces, `reserve` its options, `outcome` the results of
 //! adding, and `scaling` its limits.
@@ -18,12 +19,14 @@ mod counters;
 mod data_type;
 mod dump;
 mod filter;
+mod key;
 mod loading;
 mod log;
 mod making;
 mod memory;
 mod outcome;
 mod own;
+mod packed;
 mod redisbloom;
 mod register;
 mod reserve;

@@ -4,19 +4,19 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
-use redis_module::key::RedisKeyWritable;
 use redis_module::{Context, RedisError};
 
 use crate::arguments::Argument;
 use crate::counters::{self, Facts};
-use crate::data_type;
 use crate::filter::Filter;
+use crate::key::Key;
 use crate::memory;
 use crate::outcome::{AddError, Added, CreateError};
 use crate::own::Own;
 use crate::redisbloom;
 use crate::reserve::{MAX_ERROR_RATE, Reserve, UNUSED_EXPANSION};
 use crate::settings::{makes_filters_of_redisbloom, memory_limit};
+use crate::slot::Slot;
 use crate::valkey::{Shaping, ValkeyFilter};
 
 pub(crate) const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
@@ -129,25 +129,37 @@ pub(crate) fn add_items(
 ) -> Result<Added, RedisError> {
     let mut key = name.open_writable(context);
     complete_as_redisbloom(context, name, &mut key)?;
-    let Some(mut filter) = data_type::get_mut(&mut key)? else {
+    let Some(mut lent) = key.get_mut()? else {
         let makes = creates().ok_or(NOT_FOUND)?;
         let allowance = Allowance::new(context, 0);
         let mut filter = create(&allowance, &makes)?;
         let added = filter.add(items, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
         let added = added.map_err(|error| failed(&allowance, &error))?;
-        data_type::set(&key, filter)?;
+        key.set(filter)?;
         replicate_as_made(context, name, items, &makes);
         if added.is_new.contains(&true) {
             name.notify(context, ADDED);
         }
         return Ok(added);
     };
-    let allowance = Allowance::new(context, filter.size());
-    let before = Facts::of(&filter);
-    let added = filter.add(items, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
-    counters::changed(&before, &Facts::of(&filter));
+    let mut is_new = lent.add_packed(items);
+    is_new.iter().filter(|is_new| **is_new).for_each(|_| counters::added_one());
+    let left = &items[is_new.len()..];
+    let mut allowance = Allowance::new(context, 0);
+    let added = if left.is_empty() {
+        Ok(Added::default())
+    } else {
+        let filter = lent.filter();
+        allowance = Allowance::new(context, filter.size());
+        let before = Facts::of(filter);
+        let added = filter.add(left, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
+        counters::changed(&before, &Facts::of(filter));
+        added
+    };
     match added {
-        Ok(added) => {
+        Ok(mut added) => {
+            is_new.append(&mut added.is_new);
+            added.is_new = is_new;
             // Otherwise the filter has not changed.
             if added.is_new.contains(&true) {
                 context.replicate_verbatim();
@@ -157,9 +169,10 @@ pub(crate) fn add_items(
         }
         Err(error) => {
             // Followers must get the items that were added.
-            if error.before > 0 {
+            let before = is_new.len() + error.before;
+            if before > 0 {
                 let mut arguments = vec![name.as_slice()];
-                arguments.extend(items[..error.before].iter().map(Argument::as_slice));
+                arguments.extend(items[..before].iter().map(Argument::as_slice));
                 context.replicate("BF.MADD", &arguments[..]);
             }
             Err(failed(&allowance, &error))
@@ -172,23 +185,24 @@ pub(crate) fn add_items(
 fn complete_as_redisbloom(
     context: &Context,
     name: &Argument,
-    key: &mut RedisKeyWritable,
+    key: &mut Key,
 ) -> Result<(), RedisError> {
     if !memory::follows(context) {
         return Ok(());
     }
-    let Some(mut filter) = data_type::get_mut(key)? else { return Ok(()) };
-    let before = Facts::of(&filter);
-    let complete = match &mut *filter {
+    let Some(mut lent) = key.get_mut()? else { return Ok(()) };
+    let Slot::Large(filter) = lent.slot() else { return Ok(()) };
+    let before = Facts::of(filter);
+    let complete = match &mut **filter {
         Filter::Loading(loading) if loading.is_redisbloom() => {
             let complete = loading.complete_with_zeros();
-            counters::changed(&before, &Facts::of(&filter));
+            counters::changed(&before, &Facts::of(filter));
             complete.map_err(|_| NO_MEMORY_TO_ADD)?
         }
         _ => return Ok(()),
     };
-    drop(filter);
-    data_type::replace(key, || name.time_to_live(context), Filter::Redis(complete))
+    drop(lent);
+    key.replace_filter(|| name.time_to_live(context), Filter::Redis(complete))
 }
 
 /// Replicates a command that made a filter with all that it was made for, as words that make the

@@ -1,0 +1,125 @@
+//! Keys of the server, and the filters that are their values.
+
+use std::ffi::{c_int, c_longlong, c_void};
+use std::ptr::{self, null_mut};
+use std::time::Duration;
+
+use redis_module::{RedisError, raw};
+
+use crate::counters::{self, Facts};
+use crate::data_type::{ALL, type_of};
+use crate::filter::Filter;
+use crate::slot::{Lent, LentMut, Slot};
+
+/// An open key; null if it is open for reading and does not exist.
+pub(crate) struct Key(*mut raw::RedisModuleKey);
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        raw::close_key(self.0);
+    }
+}
+
+impl Key {
+    /// # Safety
+    ///
+    /// The server has opened the key for the command that runs, and nothing else closes it.
+    pub(crate) unsafe fn new(key: *mut raw::RedisModuleKey) -> Self {
+        Key(key)
+    }
+
+    /// The value; null if there is no key.
+    #[inline]
+    fn value(&self) -> Result<*mut c_void, RedisError> {
+        // SAFETY: the server writes the pointers before the first command; the key is open or null,
+        // which the functions accept.
+        let (kind, value) = unsafe {
+            (
+                raw::RedisModule_ModuleTypeGetType.map_or(null_mut(), |kind| kind(self.0)),
+                raw::RedisModule_ModuleTypeGetValue.map_or(null_mut(), |value| value(self.0)),
+            )
+        };
+        if kind.is_null() {
+            // SAFETY: as above.
+            let kind = unsafe { raw::RedisModule_KeyType.map_or(0, |kind| kind(self.0)) };
+            let is_empty = kind == raw::REDISMODULE_KEYTYPE_EMPTY as c_int;
+            return if is_empty { Ok(null_mut()) } else { Err(RedisError::WrongType) };
+        }
+        let is_known = ALL.iter().any(|known| *known.raw_type.borrow() == kind);
+        if is_known { Ok(value) } else { Err(RedisError::WrongType) }
+    }
+
+    /// The filter; none if there is no key.
+    #[inline]
+    pub(crate) fn get(&self) -> Result<Option<Lent<'_>>, RedisError> {
+        let value = self.value()?;
+        // SAFETY: all values of these types are from `Slot::into_raw`. `LentMut` borrows the key
+        // as mutable, and a command opens a key once.
+        Ok((!value.is_null()).then(|| unsafe { Lent::new(value) }))
+    }
+
+    /// The filter, to be changed.
+    #[inline]
+    pub(crate) fn get_mut(&mut self) -> Result<Option<LentMut<'_>>, RedisError> {
+        let value = self.value()?;
+        // SAFETY: as in `get`.
+        Ok((!value.is_null()).then(|| unsafe { LentMut::new(self, value) }))
+    }
+
+    /// Sets another value of the same type, without freeing the former one. Ends the server on
+    /// failure, which would be a key that is not open for writing.
+    pub(crate) fn replace_value(&mut self, value: *mut c_void) {
+        // SAFETY: as in `value`; the key has a value of this type.
+        let status = unsafe {
+            let kind = raw::RedisModule_ModuleTypeGetType.map_or(null_mut(), |kind| kind(self.0));
+            raw::RedisModule_ModuleTypeReplaceValue
+                .map_or(1, |put| put(self.0, kind, value, null_mut()))
+        };
+        if status != raw::REDISMODULE_OK as c_int {
+            std::process::abort();
+        }
+    }
+
+    /// Sets the filter of a key that does not exist.
+    pub(crate) fn set(&mut self, filter: Filter) -> Result<(), RedisError> {
+        let (kind, facts) = (type_of(&filter), Facts::of(&filter));
+        let value = Slot::from(filter).into_raw();
+        // SAFETY: as in `value`; the type is registered.
+        let status = unsafe {
+            raw::RedisModule_ModuleTypeSetValue
+                .map_or(1, |set| set(self.0, *kind.raw_type.borrow(), value))
+        };
+        if status != raw::REDISMODULE_OK as c_int {
+            return Err(RedisError::Str("ERR could not set the key"));
+        }
+        counters::came(&facts);
+        Ok(())
+    }
+
+    /// Sets the filter of a key that is loaded completely. Keeps the time to live if the filter
+    /// gets another type.
+    pub(crate) fn replace_filter(
+        &mut self,
+        time_to_live: impl FnOnce() -> Option<Duration>,
+        filter: Filter,
+    ) -> Result<(), RedisError> {
+        if let Some(mut lent) = self.get_mut()?
+            && ptr::eq(type_of(lent.filter()), type_of(&filter))
+        {
+            let loading = lent.filter();
+            counters::changed(&Facts::of(loading), &Facts::of(&filter));
+            *loading = filter;
+            return Ok(());
+        }
+        let left = time_to_live();
+        // SAFETY: as in `value`. Frees the former filter, to which nothing refers any more.
+        unsafe {
+            raw::RedisModule_DeleteKey.map(|delete| delete(self.0));
+        }
+        self.set(filter)?;
+        if let Some(left) = left {
+            raw::set_expire(self.0, left.as_millis() as c_longlong);
+        }
+        Ok(())
+    }
+}
