@@ -21,7 +21,7 @@ use crate::scaling::Scaling;
 use crate::settings::settings;
 use crate::slot::Lent;
 use crate::valkey::{BytesError, FIXED_SEED, Seed, Shaping, ValkeyFilter};
-use crate::{allocator, log, memory};
+use crate::{allocator, log, memory, own, redisbloom, valkey};
 
 const EXISTS: RedisError = RedisError::Str("ERR item exists");
 const BUSY: RedisError = RedisError::Str("BUSYKEY Target key name already exists.");
@@ -315,9 +315,9 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
             ));
         }
         let scaled = match makes() {
-            Makes::Own(reserve) => Scaling::of_own(reserve),
-            Makes::Redis(reserve) => Scaling::of_redisbloom(reserve),
-            Makes::Valkey(shaping) => Scaling::of_valkey(shaping),
+            Makes::Own(reserve) => Scaling::new(0, 0, own::links_of(reserve)),
+            Makes::Redis(reserve) => Scaling::new(0, 0, redisbloom::links_of(reserve)),
+            Makes::Valkey(shaping) => Scaling::new(0, 0, valkey::links_of(shaping)),
         };
         scaled.to(capacity).map_err(|error| RedisError::Str(error.text()))?;
     }

@@ -56,17 +56,10 @@ const fn methods(load: Load, save: Save) -> raw::RedisModuleTypeMethods {
         free: Some(free),
         free_effort: Some(free_effort),
         digest: Some(digest),
-        aux_load: None,
-        aux_save: None,
-        aux_save_triggers: 0,
-        unlink: None,
         copy: Some(copy),
         defrag: Some(defrag),
-        mem_usage2: None,
-        free_effort2: None,
-        unlink2: None,
-        copy2: None,
-        aux_save2: None,
+        // SAFETY: numbers, and functions that are none.
+        ..unsafe { std::mem::zeroed() }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::own::{Own, TIGHTENING};
 use crate::packed::packed_bytes;
 use crate::redisbloom;
 use crate::scaling::Scaling;
-use crate::valkey::ValkeyFilter;
+use crate::valkey::{self, ValkeyFilter};
 
 pub(crate) enum Filter {
     Own(Own),
@@ -191,14 +191,14 @@ impl Filter {
     pub(crate) fn scaling(&self) -> Scaling<'_> {
         match self {
             Filter::Own(filter) => {
-                Scaling::from(self.capacity(), self.size(), filter.links_to_come())
+                Scaling::new(self.capacity(), self.size(), filter.links_to_come())
             }
-            Filter::Valkey(filter) => Scaling::of_valkey(filter.shaping()),
+            Filter::Valkey(filter) => Scaling::new(0, 0, valkey::links_of(filter.shaping())),
             Filter::Redis(filter) => {
                 let next = redisbloom::links_to_come(filter);
-                Scaling::from(self.capacity(), self.size(), next)
+                Scaling::new(self.capacity(), self.size(), next)
             }
-            Filter::Loading(_) => Scaling::from(0, self.size(), || None),
+            Filter::Loading(_) => Scaling::new(0, self.size(), || None),
         }
     }
 

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_longlong, c_void};
 use std::ptr::{self, null_mut};
 use std::time::Duration;
 
+use redis_module::key::verify_type;
 use redis_module::{RedisError, raw};
 
 use crate::counters::{self, Facts};
@@ -31,22 +32,14 @@ impl Key {
     /// The value; null if there is no key.
     #[inline]
     fn value(&self) -> Result<*mut c_void, RedisError> {
-        // SAFETY: the server writes the pointers before the first command; the key is open or null,
-        // which the functions accept.
-        let (kind, value) = unsafe {
-            (
-                raw::RedisModule_ModuleTypeGetType.map_or(null_mut(), |kind| kind(self.0)),
-                raw::RedisModule_ModuleTypeGetValue.map_or(null_mut(), |value| value(self.0)),
-            )
-        };
-        if kind.is_null() {
-            // SAFETY: as above.
-            let kind = unsafe { raw::RedisModule_KeyType.map_or(0, |kind| kind(self.0)) };
-            let is_empty = kind == raw::REDISMODULE_KEYTYPE_EMPTY as c_int;
-            return if is_empty { Ok(null_mut()) } else { Err(RedisError::WrongType) };
+        // A type that is not registered would be that of strings.
+        let mut types = ALL.iter().filter(|known| !known.raw_type.borrow().is_null());
+        if !types.any(|known| verify_type(self.0, known).is_ok()) {
+            return Err(RedisError::WrongType);
         }
-        let is_known = ALL.iter().any(|known| *known.raw_type.borrow() == kind);
-        if is_known { Ok(value) } else { Err(RedisError::WrongType) }
+        // SAFETY: the server writes the pointer before the first command; the key is open or null,
+        // which the function accepts.
+        Ok(unsafe { raw::RedisModule_ModuleTypeGetValue.map_or(null_mut(), |value| value(self.0)) })
     }
 
     /// The filter; none if there is no key.

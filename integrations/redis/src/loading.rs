@@ -148,8 +148,8 @@ impl Loading {
                 (start, part?)
             }
             Kind::Redis { ends, links } => {
-                let link = link_at(ends, offset);
-                (link.start, &links[link.number][..])
+                let (number, link) = link_at(ends, offset);
+                (link.start, &links[number][..])
             }
         };
         let end = (end - start).min(part.len() as u64) as usize;
@@ -181,12 +181,12 @@ impl Loading {
             _ if length > self.total - start => return Err(LoadError::AcrossLinks),
             Kind::Own(parts) => parts.take(piece, self.total - start)?.map(Loaded::Own),
             Kind::Redis { ends, links } => {
-                let link = link_at(ends, start);
+                let (number, link) = link_at(ends, start);
                 if length > link.end - start {
                     return Err(LoadError::AcrossLinks);
                 }
                 let at = (start - link.start) as usize;
-                let bits = allocated(&mut links[link.number], link.end - link.start)?;
+                let bits = allocated(&mut links[number], link.end - link.start)?;
                 bits[at..at + piece.len()].copy_from_slice(piece);
                 None
             }
@@ -265,18 +265,10 @@ impl Loading {
     }
 }
 
-/// A link of RedisBloom's, and where it is in the data.
-struct Place {
-    number: usize,
-    start: u64,
-    end: u64,
-}
-
-/// The link that has this byte, which must exist.
-fn link_at(ends: &[u64], offset: u64) -> Place {
+/// The number of the link that has this byte, which must exist, and where it is in the data.
+fn link_at(ends: &[u64], offset: u64) -> (usize, Range<u64>) {
     let number = ends.partition_point(|&end| end <= offset);
-    let start = number.checked_sub(1).map_or(0, |before| ends[before]);
-    Place { number, start, end: ends[number] }
+    (number, number.checked_sub(1).map_or(0, |before| ends[before])..ends[number])
 }
 
 /// The bytes of a link, allocated as zeros before its first piece.

@@ -146,16 +146,14 @@ pub(crate) fn add_items(
     is_new.iter().filter(|is_new| **is_new).for_each(|_| counters::added_one());
     let left = &items[is_new.len()..];
     let mut allowance = Allowance::new(context, 0);
-    let added = if left.is_empty() {
-        Ok(Added::default())
-    } else {
+    let mut added = Ok(Added::default());
+    if !left.is_empty() {
         let filter = lent.filter();
-        allowance = Allowance::new(context, filter.size());
         let before = Facts::of(filter);
-        let added = filter.add(left, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
+        allowance = Allowance::new(context, filter.size());
+        added = filter.add(left, |bytes| allowance.may_take(bytes)).ok_or(LOADING)?;
         counters::changed(&before, &Facts::of(filter));
-        added
-    };
+    }
     match added {
         Ok(mut added) => {
             is_new.append(&mut added.is_new);

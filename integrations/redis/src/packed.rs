@@ -8,7 +8,7 @@ use blocked_bloom_formats::redis::RedisFilter;
 
 use crate::filter::Filter;
 use crate::loading::{FIRST_LINK, LINK};
-use crate::own::{FEW, Own};
+use crate::own::Own;
 
 /// Most packed bytes: a size class of jemalloc. Filters of 10,000 keys at 1 % take less.
 const MOST_BYTES: usize = 14 << 10;
@@ -106,20 +106,6 @@ pub(crate) fn contains(packed: &[u8], key: &[u8]) -> bool {
     }
     let (facts, bits) = packed.split_at(FACTS);
     probes(facts, bits.len(), key).all(|(at, bit)| bits[at] & bit != 0)
-}
-
-/// As [`Filter::contains_few`].
-#[inline]
-pub(crate) fn contains_few<K: AsRef<[u8]>>(
-    packed: &[u8],
-    keys: &[K],
-    hit: impl FnMut(bool),
-) -> bool {
-    let is_few = keys.len() <= FEW;
-    if is_few {
-        keys.iter().map(|key| contains(packed, key.as_ref())).for_each(hit);
-    }
-    is_few
 }
 
 /// Adds a key, and returns whether it is new; none if that takes another link.

@@ -2,11 +2,7 @@
 //! `BF.INFO ... MAXSCALEDCAPACITY`.
 
 use crate::memory::MOST;
-use crate::own;
-use crate::redisbloom;
-use crate::reserve::Reserve;
 use crate::settings::memory_limit;
-use crate::valkey::{self, Shaping};
 
 /// Links beyond this many are not counted. Each is looked up for a key that is absent; with the
 /// built-in tightening there can be 1,022.
@@ -43,27 +39,12 @@ impl ScaleError {
 
 impl<'a> Scaling<'a> {
     /// From links of so many keys and bytes.
-    pub(crate) fn from(
+    pub(crate) fn new(
         capacity: u64,
         bytes: u64,
         next: impl FnMut() -> Option<(u64, u64)> + 'a,
     ) -> Self {
         Scaling { capacity, bytes, next: Box::new(next) }
-    }
-
-    /// Of a filter that is not made yet.
-    pub(crate) fn of_own(reserve: Reserve) -> Self {
-        Scaling::from(0, 0, own::links_of(reserve))
-    }
-
-    /// The same of RedisBloom's.
-    pub(crate) fn of_redisbloom(reserve: Reserve) -> Self {
-        Scaling::from(0, 0, redisbloom::links_of(reserve))
-    }
-
-    /// The same of valkey-bloom's.
-    pub(crate) fn of_valkey(shaping: Shaping) -> Self {
-        Scaling::from(0, 0, valkey::links_of(shaping))
     }
 
     /// The keys that the filter can be for.

@@ -7,11 +7,10 @@ use std::mem::{ManuallyDrop, replace};
 use std::ops::Deref;
 use std::ptr::slice_from_raw_parts_mut;
 
-use blocked_bloom::Bitmask;
-
 use crate::allocator::{move_box, move_bytes};
 use crate::filter::Filter;
 use crate::key::Key;
+use crate::own::FEW;
 use crate::packed;
 
 pub(crate) enum Slot {
@@ -119,12 +118,12 @@ impl<'a> Lent<'a> {
     pub(crate) fn contains_few<K: AsRef<[u8]>>(&self, keys: &[K], hit: impl FnMut(bool)) -> bool {
         match self {
             Lent::Large(filter) => filter.contains_few(keys, hit),
-            Lent::Small(packed, _) => packed::contains_few(packed, keys, hit),
+            Lent::Small(packed, _) if keys.len() <= FEW => {
+                keys.iter().map(|key| packed::contains(packed, key.as_ref())).for_each(hit);
+                true
+            }
+            Lent::Small(..) => false,
         }
-    }
-
-    pub(crate) fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> Option<Bitmask> {
-        (**self).contains_batch(keys)
     }
 }
 
