@@ -50,7 +50,7 @@ const ALLOWED: &[&str] = &[
 ];
 
 /// Folders that the rule covers.
-const FOLDERS: [&str; 13] = [
+const FOLDERS: [&str; 14] = [
     "src",
     "crates",
     "examples",
@@ -63,6 +63,7 @@ const FOLDERS: [&str; 13] = [
     "tools",
     "integrations/arrow-rs",
     "integrations/datafusion",
+    "integrations/redis",
     "integrations/slatedb",
 ];
 

@@ -54,7 +54,7 @@ impl Argument {
     }
 
     /// Whether it is this word, in capitals or not.
-    pub(crate) fn is(&self, word: &str) -> bool {
+    pub(crate) fn equals(&self, word: &str) -> bool {
         self.as_slice().eq_ignore_ascii_case(word.as_bytes())
     }
 

@@ -18,7 +18,7 @@ use crate::counters::{self, Facts};
 use crate::dump::PIECE;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
-use crate::slot::{Lent, Slot};
+use crate::slot::{FilterRef, Slot};
 use crate::{log, memory, redisbloom, settings, valkey};
 
 /// The versions of what an RDB file has: of the module's own type; of RedisBloom's since its
@@ -76,7 +76,7 @@ pub(crate) fn type_of(filter: &Filter) -> &'static RedisType {
             &REDISBLOOM
         }
         Filter::Valkey(_) => &VALKEY_BLOOM,
-        Filter::Own(_) | Filter::Redis(_) | Filter::Loading(_) => &FILTER,
+        Filter::Blocked(_) | Filter::Redis(_) | Filter::Loading(_) => &FILTER,
     }
 }
 
@@ -95,11 +95,11 @@ unsafe fn create_key(
 ) -> *mut c_void {
     allocator::failed_bytes();
     let filter = catch_unwind(AssertUnwindSafe(|| {
-        create().map(|filter| (Facts::of(&filter), Slot::from(filter)))
+        create().map(|filter| (Facts::from_filter(&filter), Slot::from(filter)))
     }));
     let reason = match filter {
         Ok(Ok((facts, slot))) => {
-            counters::came(&facts);
+            counters::filter_created(&facts);
             return slot.into_raw();
         }
         Ok(Err(reason)) => reason,
@@ -179,7 +179,7 @@ fn for_each_piece(
 ) -> Option<()> {
     let (header, mut piece) = (filter.header(), filter.piece(1, most));
     // The headers of links are made with the first piece.
-    if piece.is_none() && matches!(filter, Filter::Own(_)) {
+    if piece.is_none() && matches!(filter, Filter::Blocked(_)) {
         return None;
     }
     callback(1, &header);
@@ -210,7 +210,8 @@ fn load(rdb: *mut raw::RedisModuleIO) -> Result<Filter, String> {
     loop {
         let iterator = next_iterator()?;
         match (iterator, &mut filter) {
-            (COMPLETE, Filter::Own(_) | Filter::Redis(_)) | (STILL_LOADING, Filter::Loading(_)) => {
+            (COMPLETE, Filter::Blocked(_) | Filter::Redis(_))
+            | (STILL_LOADING, Filter::Loading(_)) => {
                 return Ok(filter);
             }
             (2.., Filter::Loading(loading)) => {
@@ -246,9 +247,9 @@ unsafe extern "C" fn load_valkey(rdb: *mut raw::RedisModuleIO, encoding: c_int) 
 ///
 /// A command or one of the functions above has created `value`, and nothing changes it while the
 /// filter is in use.
-unsafe fn filter<'a>(value: *const c_void) -> Lent<'a> {
+unsafe fn filter<'a>(value: *const c_void) -> FilterRef<'a> {
     // SAFETY: the caller's promise; both are from `Slot::into_raw`.
-    unsafe { Lent::new(value.cast_mut()) }
+    unsafe { FilterRef::new(value.cast_mut()) }
 }
 
 unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
@@ -436,7 +437,7 @@ unsafe extern "C" fn free(value: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: Redis frees each value once, and uses it no more.
         unsafe {
-            counters::left(&Facts::of(&Lent::new(value)));
+            counters::filter_freed(&Facts::from_filter(&FilterRef::new(value)));
             drop(Slot::from_raw(value));
         }
     }));

@@ -10,7 +10,7 @@ use redis_module::{RedisError, raw};
 use crate::counters::{self, Facts};
 use crate::data_type::{ALL, type_of};
 use crate::filter::Filter;
-use crate::slot::{Lent, LentMut, Slot};
+use crate::slot::{FilterMut, FilterRef, Slot};
 
 /// An open key; null if it is open for reading and does not exist.
 pub(crate) struct Key(*mut raw::RedisModuleKey);
@@ -44,19 +44,19 @@ impl Key {
 
     /// The filter; none if there is no key.
     #[inline]
-    pub(crate) fn get(&self) -> Result<Option<Lent<'_>>, RedisError> {
+    pub(crate) fn get(&self) -> Result<Option<FilterRef<'_>>, RedisError> {
         let value = self.value()?;
-        // SAFETY: all values of these types are from `Slot::into_raw`. `LentMut` borrows the key
+        // SAFETY: all values of these types are from `Slot::into_raw`. `FilterMut` borrows the key
         // as mutable, and a command opens a key once.
-        Ok((!value.is_null()).then(|| unsafe { Lent::new(value) }))
+        Ok((!value.is_null()).then(|| unsafe { FilterRef::new(value) }))
     }
 
     /// The filter, to be changed.
     #[inline]
-    pub(crate) fn get_mut(&mut self) -> Result<Option<LentMut<'_>>, RedisError> {
+    pub(crate) fn get_mut(&mut self) -> Result<Option<FilterMut<'_>>, RedisError> {
         let value = self.value()?;
         // SAFETY: as in `get`.
-        Ok((!value.is_null()).then(|| unsafe { LentMut::new(self, value) }))
+        Ok((!value.is_null()).then(|| unsafe { FilterMut::new(self, value) }))
     }
 
     /// Sets another value of the same type, without freeing the former one. Ends the server on
@@ -75,7 +75,7 @@ impl Key {
 
     /// Sets the filter of a key that does not exist.
     pub(crate) fn set(&mut self, filter: Filter) -> Result<(), RedisError> {
-        let (kind, facts) = (type_of(&filter), Facts::of(&filter));
+        let (kind, facts) = (type_of(&filter), Facts::from_filter(&filter));
         let value = Slot::from(filter).into_raw();
         // SAFETY: as in `value`; the type is registered.
         let status = unsafe {
@@ -85,7 +85,7 @@ impl Key {
         if status != raw::REDISMODULE_OK as c_int {
             return Err(RedisError::Str("ERR could not set the key"));
         }
-        counters::came(&facts);
+        counters::filter_created(&facts);
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl Key {
             && ptr::eq(type_of(lent.filter()), type_of(&filter))
         {
             let loading = lent.filter();
-            counters::changed(&Facts::of(loading), &Facts::of(&filter));
+            counters::filter_changed(&Facts::from_filter(loading), &Facts::from_filter(&filter));
             *loading = filter;
             return Ok(());
         }

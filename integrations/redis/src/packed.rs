@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 
 use blocked_bloom_formats::redis::RedisFilter;
 
+use crate::blocked::Blocked;
 use crate::filter::Filter;
 use crate::loading::{FIRST_LINK, LINK};
-use crate::own::Own;
 
 /// Most packed bytes: a size class of jemalloc. Filters of 10,000 keys at 1 % take less.
-const MOST_BYTES: usize = 14 << 10;
+const MAX_BYTES: usize = 14 << 10;
 
 /// Facts of RedisBloom's filters: length, 0, options (1 byte), growth (4), size, error and bits per
 /// entry (8 each), hashes (1), entries (8) and n2 (1).
@@ -30,14 +30,14 @@ static HASHER: LazyLock<RedisFilter> =
 /// Bytes of a small filter when packed; none if it is not small.
 pub(crate) fn packed_bytes(filter: &Filter) -> Option<usize> {
     let bytes = match filter {
-        Filter::Own(filter) => filter.packed_bytes()?,
+        Filter::Blocked(filter) => filter.packed_bytes()?,
         Filter::Redis(filter) if filter.hash_bits() == 64 => {
             let [link] = filter.links() else { return None };
             (link.shape().probes() <= u8::MAX.into()).then_some(FACTS + link.as_bytes().len())?
         }
         _ => return None,
     };
-    (bytes <= MOST_BYTES).then_some(bytes)
+    (bytes <= MAX_BYTES).then_some(bytes)
 }
 
 pub(crate) fn pack(filter: &Filter) -> Option<Box<[u8]>> {
@@ -45,7 +45,7 @@ pub(crate) fn pack(filter: &Filter) -> Option<Box<[u8]>> {
     let mut packed = Vec::with_capacity(bytes);
     packed.extend((bytes as u16).to_le_bytes());
     match filter {
-        Filter::Own(filter) => filter.pack(&mut packed),
+        Filter::Blocked(filter) => filter.pack(&mut packed),
         Filter::Redis(filter) => {
             let (_, header) = filter.dump().next()?;
             packed.push(0);
@@ -63,7 +63,7 @@ pub(crate) fn pack(filter: &Filter) -> Option<Box<[u8]>> {
 pub(crate) fn unpack(packed: &[u8]) -> Filter {
     let filter = match packed[KIND] {
         0 => unpack_redis(packed).map(|filter| Filter::Redis(Box::new(filter))),
-        _ => Own::unpack(packed).map(Filter::Own),
+        _ => Blocked::unpack(packed).map(Filter::Blocked),
     };
     // Packed bytes are those of a filter, so only memory can be missing.
     filter.unwrap_or_else(|| handle_alloc_error(Layout::for_value(packed)))
@@ -102,7 +102,7 @@ fn probes(facts: &[u8], bytes: usize, key: &[u8]) -> impl Iterator<Item = (usize
 #[inline]
 pub(crate) fn contains(packed: &[u8], key: &[u8]) -> bool {
     if packed[KIND] != 0 {
-        return Own::packed_link(packed).is_none_or(|link| link.contains(key));
+        return Blocked::packed_link(packed).is_none_or(|link| link.contains(key));
     }
     let (facts, bits) = packed.split_at(FACTS);
     probes(facts, bits.len(), key).all(|(at, bit)| bits[at] & bit != 0)
@@ -112,7 +112,7 @@ pub(crate) fn contains(packed: &[u8], key: &[u8]) -> bool {
 #[inline]
 pub(crate) fn add_one(packed: &mut [u8], key: &[u8]) -> Option<bool> {
     if packed[KIND] != 0 {
-        return Own::add_packed(packed, key);
+        return Blocked::add_packed(packed, key);
     }
     if contains(packed, key) {
         return Some(false);

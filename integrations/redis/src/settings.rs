@@ -104,7 +104,7 @@ static ALL: [Setting; 6] = [
         arguments: &["INITIAL_SIZE", "bloom-capacity"],
         read: |settings| settings.reserve.capacity.to_string(),
         write: |settings, text| {
-            settings.reserve.capacity = within(text, 1, MAX_CAPACITY)?;
+            settings.reserve.capacity = number_within(text, 1, MAX_CAPACITY)?;
             Ok(())
         },
     },
@@ -113,7 +113,7 @@ static ALL: [Setting; 6] = [
         arguments: &["EXPANSION", "bloom-expansion"],
         read: |settings| settings.reserve.expansion.to_string(),
         write: |settings, text| {
-            settings.reserve.expansion = within(text, 0, MAX_EXPANSION)?;
+            settings.reserve.expansion = number_within(text, 0, MAX_EXPANSION)?;
             Ok(())
         },
     },
@@ -135,7 +135,7 @@ static ALL: [Setting; 6] = [
         arguments: &[],
         read: |settings| settings.memory_limit.to_string(),
         write: |settings, text| {
-            settings.memory_limit = within(text, 0, i64::MAX)?;
+            settings.memory_limit = number_within(text, 0, i64::MAX)?;
             Ok(())
         },
     },
@@ -160,7 +160,7 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Result<T, String> {
     number.ok_or_else(|| "is not a number".into())
 }
 
-fn within(text: &[u8], least: i64, most: i64) -> Result<u64, String> {
+fn number_within(text: &[u8], least: i64, most: i64) -> Result<u64, String> {
     let number = number::<i64>(text)?;
     if !(least..=most).contains(&number) {
         return Err(format!("must be in the range [{least}, {most}]"));
@@ -205,7 +205,7 @@ pub(crate) fn read_arguments(arguments: &[&[u8]]) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the settings configuration of the server, by RedisBloom's names, or, where names must
+/// NewFilter the settings configuration of the server, by RedisBloom's names, or, where names must
 /// begin with that of the module, by these with `blocked-bloom.` before them. False if the server's
 /// own configuration has an invalid value.
 pub(crate) fn register(context: &Context) -> bool {

@@ -8,9 +8,9 @@ use std::ops::Deref;
 use std::ptr::slice_from_raw_parts_mut;
 
 use crate::allocator::{move_box, move_bytes};
+use crate::blocked::MAX_FEW;
 use crate::filter::Filter;
 use crate::key::Key;
-use crate::own::FEW;
 use crate::packed;
 
 pub(crate) enum Slot {
@@ -78,12 +78,12 @@ impl Slot {
 }
 
 /// A filter that is read. Packed bytes are unpacked for everything but lookups.
-pub(crate) enum Lent<'a> {
+pub(crate) enum FilterRef<'a> {
     Large(&'a Filter),
     Small(&'a [u8], OnceCell<Filter>),
 }
 
-impl<'a> Lent<'a> {
+impl<'a> FilterRef<'a> {
     /// # Safety
     ///
     /// `value` is from [`Slot::into_raw`], and nothing changes or frees it within `'a`.
@@ -91,8 +91,8 @@ impl<'a> Lent<'a> {
         // SAFETY: the caller's promise.
         unsafe {
             match place(value) {
-                Ok(filter) => Lent::Large(&*filter),
-                Err(packed) => Lent::Small(&*packed, OnceCell::new()),
+                Ok(filter) => FilterRef::Large(&*filter),
+                Err(packed) => FilterRef::Small(&*packed, OnceCell::new()),
             }
         }
     }
@@ -101,58 +101,58 @@ impl<'a> Lent<'a> {
     /// a small one without the rest of its size class, as RedisBloom counts them.
     pub(crate) fn memory_bytes(&self) -> u64 {
         match self {
-            Lent::Large(filter) => filter.memory_bytes(),
-            Lent::Small(packed, _) => packed.len() as u64,
+            FilterRef::Large(filter) => filter.memory_bytes(),
+            FilterRef::Small(packed, _) => packed.len() as u64,
         }
     }
 
     #[inline]
     pub(crate) fn contains(&self, key: &[u8]) -> Option<bool> {
         match self {
-            Lent::Large(filter) => filter.contains(key),
-            Lent::Small(packed, _) => Some(packed::contains(packed, key)),
+            FilterRef::Large(filter) => filter.contains(key),
+            FilterRef::Small(packed, _) => Some(packed::contains(packed, key)),
         }
     }
 
     #[inline]
     pub(crate) fn contains_few<K: AsRef<[u8]>>(&self, keys: &[K], hit: impl FnMut(bool)) -> bool {
         match self {
-            Lent::Large(filter) => filter.contains_few(keys, hit),
-            Lent::Small(packed, _) if keys.len() <= FEW => {
+            FilterRef::Large(filter) => filter.contains_few(keys, hit),
+            FilterRef::Small(packed, _) if keys.len() <= MAX_FEW => {
                 keys.iter().map(|key| packed::contains(packed, key.as_ref())).for_each(hit);
                 true
             }
-            Lent::Small(..) => false,
+            FilterRef::Small(..) => false,
         }
     }
 }
 
-impl Deref for Lent<'_> {
+impl Deref for FilterRef<'_> {
     type Target = Filter;
 
     #[inline]
     fn deref(&self) -> &Filter {
         match self {
-            Lent::Large(filter) => filter,
-            Lent::Small(packed, filter) => filter.get_or_init(|| packed::unpack(packed)),
+            FilterRef::Large(filter) => filter,
+            FilterRef::Small(packed, filter) => filter.get_or_init(|| packed::unpack(packed)),
         }
     }
 }
 
 /// A filter that is changed, and packed afterwards if it is small.
-pub(crate) struct LentMut<'a> {
+pub(crate) struct FilterMut<'a> {
     key: &'a mut Key,
     /// The key's value.
     slot: ManuallyDrop<Slot>,
 }
 
-impl<'a> LentMut<'a> {
+impl<'a> FilterMut<'a> {
     /// # Safety
     ///
     /// `value` is the key's value, from [`Slot::into_raw`].
     pub(crate) unsafe fn new(key: &'a mut Key, value: *mut c_void) -> Self {
         // SAFETY: the caller's promise; only the holder of the key uses its value.
-        LentMut { key, slot: ManuallyDrop::new(unsafe { Slot::from_raw(value) }) }
+        FilterMut { key, slot: ManuallyDrop::new(unsafe { Slot::from_raw(value) }) }
     }
 
     /// Adds a key, and returns whether it is new, where that is quick.
@@ -200,7 +200,7 @@ impl<'a> LentMut<'a> {
     }
 }
 
-impl Drop for LentMut<'_> {
+impl Drop for FilterMut<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Slot::Large(filter) = &*self.slot

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use blocked_bloom::parts::{BlockBuffer, Blocks};
 use blocked_bloom::{Block, BloomFilter, FilterContents, KeyHash};
 
-use super::{One, Own};
+use super::{Blocked, One};
 
 /// Length (2 bytes), growth and whether the filter grows (1), probes (1), keys that the link is for
 /// (2), keys that it has (2), and the rate (8); then the blocks.
@@ -18,7 +18,7 @@ fn link<D: Blocks>(facts: &[u8; FACTS], blocks: D) -> Option<BloomFilter<D>> {
     BloomFilter::from_blocks(blocks, facts[3].into(), KeyHash::default()).ok()
 }
 
-impl Own {
+impl Blocked {
     /// Bytes of the packed filter; none if its facts are too large.
     pub(crate) fn packed_bytes(&self) -> Option<usize> {
         let One { link, .. } = &self.body else { return None };
@@ -48,7 +48,7 @@ impl Own {
         let blocks = BlockBuffer::copy_of(blocks.as_chunks().0, false).ok()?;
         let has = u16::from_le_bytes([c, d]).into();
         let link = link(facts, blocks)?.with_facts(has, FilterContents::WholeKeys);
-        Some(Own {
+        Some(Blocked {
             body: One { link, rate: f64::from_le_bytes(rate) },
             dump: Cell::default(),
             keys: u16::from_le_bytes([a, b]).into(),
