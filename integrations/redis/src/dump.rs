@@ -28,8 +28,8 @@ impl Filter {
     }
 
     /// The piece of at most `most` bytes that follows the one with this iterator, and its own
-    /// iterator. None at the end. Pieces of an own filter have at most [`BLOCKED_PIECE`] bytes. In a
-    /// filter that is being loaded, the piece may begin after a gap.
+    /// iterator. None at the end. Pieces of an own filter have at most [`BLOCKED_PIECE`] bytes. If
+    /// the filter is being loaded, the piece may begin after a gap.
     pub(crate) fn piece(&self, iterator: i64, most: usize) -> Option<(i64, Cow<'_, [u8]>)> {
         let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
         let piece: Cow<'_, [u8]> = match self {

@@ -72,7 +72,7 @@ macro_rules! commands {
 
 static COMMANDS: &[Command] = commands! {
     c"bf.reserve" => reserve, WriteFast, -4, since c"1.0.0",
-        c"NewFilter an empty filter for a number of items and a false-positive rate.",
+        c"Creates an empty filter for a number of items and a false-positive rate.",
         c"O(1): memory comes as pages of zeros",
         &[
             One(c"error_rate", DOUBLE), One(c"capacity", INTEGER),
@@ -130,7 +130,7 @@ static COMMANDS: &[Command] = commands! {
         c"O(n), where n is the size of the piece; for the last one that of the filter",
         &[One(c"iterator", INTEGER), One(c"data", TEXT)];
     c"bf.load" => load, Write, 3, since c"1.0.0",
-        c"NewFilter a filter of what valkey-bloom writes to the AOF.",
+        c"Creates a filter from the bytes that valkey-bloom writes to the AOF.",
         c"O(n), where n is the size of the filter",
         &[One(c"bytes", TEXT)];
 };
@@ -142,7 +142,7 @@ static VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfo
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// NewFilter the commands; false if the server does not take one. Categories and documentation are for
+/// Registers the commands; false if the server refuses one. Categories and documentation are for
 /// servers that know them.
 pub(crate) fn register(context: &Context) -> bool {
     // SAFETY: called while the module is loaded, when the server has written its pointers; the

@@ -205,8 +205,8 @@ pub(crate) fn read_arguments(arguments: &[&[u8]]) -> Result<(), String> {
     Ok(())
 }
 
-/// NewFilter the settings configuration of the server, by RedisBloom's names, or, where names must
-/// begin with that of the module, by these with `blocked-bloom.` before them. False if the server's
+/// Registers the settings as configuration of the server, by RedisBloom's names. Where names must
+/// begin with the module's, `blocked-bloom.` precedes them. False if the server's
 /// own configuration has an invalid value.
 pub(crate) fn register(context: &Context) -> bool {
     // SAFETY: the server writes these pointers once, before anything else of the module runs.
