@@ -103,10 +103,12 @@ impl Blocked {
         }
         let kept = self.dump.take().filter(|dump| iterator < 0 || dump.keys == self.keys());
         let mut dump = kept.unwrap_or_else(|| Dump::new(self.keys()));
-        if !dump.is_complete {
+        // Also after the last part: one command does not read a part and copy a piece.
+        let reads = !dump.is_complete;
+        if reads {
             dump.read(self, PART)?;
         }
-        let next = (!dump.is_complete).then_some(-dump.parts);
+        let next = reads.then_some(-dump.parts);
         self.dump.set(Some(dump));
         next
     }
