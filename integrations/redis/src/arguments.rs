@@ -4,7 +4,6 @@
 use std::ffi::{CStr, c_int};
 use std::ptr::NonNull;
 use std::slice;
-use std::time::Duration;
 
 use redis_module::{Context, Status, raw};
 
@@ -76,16 +75,6 @@ impl Argument {
                 notify(context.ctx, generic, event.as_ptr(), self.0.as_ptr());
             }
         }
-    }
-
-    /// How long the key of this name, which is there, has to live; none if for ever.
-    pub(crate) fn time_to_live(&self, context: &Context) -> Option<Duration> {
-        let key = raw::open_key(context.ctx, self.0.as_ptr(), raw::KeyMode::READ);
-        // SAFETY: the pointer is set before the first command; the key was just opened, nothing
-        // else has it, and it is closed once.
-        let left = unsafe { raw::RedisModule_GetExpire.map_or(-1, |left| left(key)) };
-        raw::close_key(key);
-        u64::try_from(left).ok().map(Duration::from_millis)
     }
 
     /// The key of this name, to be changed.

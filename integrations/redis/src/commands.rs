@@ -605,8 +605,7 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
     counters::filter_changed(&before, &Facts::from_filter(filter));
     drop(lent);
     if let Some(complete) = complete? {
-        let left = || name.time_to_live(context);
-        key.replace_filter(left, complete.into())?;
+        key.replace_filter(complete.into())?;
     }
     done()
 }

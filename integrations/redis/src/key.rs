@@ -1,8 +1,7 @@
 //! Keys of the server, and the filters that are their values.
 
-use std::ffi::{c_int, c_longlong, c_void};
-use std::ptr::{self, null_mut};
-use std::time::Duration;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 
 use redis_module::key::verify_type;
 use redis_module::{RedisError, raw};
@@ -89,29 +88,14 @@ impl Key {
         Ok(())
     }
 
-    /// Sets the filter of a key that is loaded completely. Keeps the time to live if the filter
-    /// gets another type.
-    pub(crate) fn replace_filter(
-        &mut self,
-        time_to_live: impl FnOnce() -> Option<Duration>,
-        filter: Filter,
-    ) -> Result<(), RedisError> {
-        if let Some(mut lent) = self.get_mut()?
-            && ptr::eq(type_of(lent.filter()), type_of(&filter))
-        {
+    /// Replaces the filter of a key after its last piece has arrived. The type stays: it is that of
+    /// the filter's module, or the own one, also while the filter is being loaded.
+    pub(crate) fn replace_filter(&mut self, filter: Filter) -> Result<(), RedisError> {
+        if let Some(mut lent) = self.get_mut()? {
             let loading = lent.filter();
-            counters::filter_changed(&Facts::from_filter(loading), &Facts::from_filter(&filter));
+            let facts = Facts::from_filter(&filter);
+            counters::filter_changed(&Facts::from_filter(loading), &facts);
             *loading = filter;
-            return Ok(());
-        }
-        let left = time_to_live();
-        // SAFETY: as in `value`. Frees the former filter, to which nothing refers any more.
-        unsafe {
-            raw::RedisModule_DeleteKey.map(|delete| delete(self.0));
-        }
-        self.set(filter)?;
-        if let Some(left) = left {
-            raw::set_expire(self.0, left.as_millis() as c_longlong);
         }
         Ok(())
     }

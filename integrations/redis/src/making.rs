@@ -129,7 +129,7 @@ pub(crate) fn add_items(
     creates: impl FnOnce() -> Option<NewFilter>,
 ) -> Result<Added, RedisError> {
     let mut key = name.open_writable(context);
-    complete_as_redisbloom(context, name, &mut key)?;
+    complete_as_redisbloom(context, &mut key)?;
     let Some(mut lent) = key.get_mut()? else {
         let makes = creates().ok_or(NO_KEY)?;
         let allowance = Allowance::new(context, 0);
@@ -181,11 +181,7 @@ pub(crate) fn add_items(
 
 /// Completes the key's filter with zeros if it is RedisBloom's, half loaded, and the command comes
 /// from a source: RedisBloom adds to half-loaded filters.
-fn complete_as_redisbloom(
-    context: &Context,
-    name: &Argument,
-    key: &mut Key,
-) -> Result<(), RedisError> {
+fn complete_as_redisbloom(context: &Context, key: &mut Key) -> Result<(), RedisError> {
     if !memory::follows(context) {
         return Ok(());
     }
@@ -201,7 +197,7 @@ fn complete_as_redisbloom(
         _ => return Ok(()),
     };
     drop(lent);
-    key.replace_filter(|| name.time_to_live(context), Filter::Redis(complete))
+    key.replace_filter(Filter::Redis(complete))
 }
 
 /// Replicates a command that made a filter with all that it was made for, as words that make the
