@@ -116,6 +116,10 @@ impl Blocked {
     /// The bytes of the stored chain from `offset` on, at most this many; none after the end.
     /// `any_keys` accepts checksums of blocks that have changed since.
     pub(crate) fn piece(&self, offset: u64, most: usize, any_keys: bool) -> Option<Vec<u8>> {
+        // The last reply of a dump reads no block.
+        if offset >= self.stored_bytes() {
+            return None;
+        }
         let kept = self.dump.take().filter(|dump| {
             let is_current =
                 dump.keys == self.keys() && dump.headers.len() == 1 + self.links().len();
