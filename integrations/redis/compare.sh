@@ -6,6 +6,8 @@
 #     the same for commands of one item, each sent after the reply to the one before
 # integrations/redis/compare.sh migrate
 #     from RedisBloom's files and dumps to this module, as README.md says
+# integrations/redis/compare.sh memory
+#     memory of small filters, and CPU time of single commands to many of them
 # integrations/redis/compare.sh stalls [load | dump | CAPACITY]
 #     the longest commands of both, those of dumps and copies, and the memory that loading takes;
 #     or one part of it
@@ -34,7 +36,7 @@ if ! [ -e "$module" ]; then
     chmod +x "$module"
 fi
 case ${1:-} in
-    migrate | stalls)
+    memory | migrate | stalls)
         cargo run --quiet --locked --release --example "$1" -- "$(realpath "$module")" "${@:2}"
         exit
         ;;

@@ -50,7 +50,7 @@ const ALLOWED: &[&str] = &[
 ];
 
 /// Folders that the rule covers.
-const FOLDERS: [&str; 15] = [
+const FOLDERS: [&str; 11] = [
     "src",
     "crates",
     "examples",
@@ -61,11 +61,7 @@ const FOLDERS: [&str; 15] = [
     "benches",
     "compare",
     "tools",
-    "integrations/arrow-rs",
-    "integrations/datafusion",
-    "integrations/fjall",
-    "integrations/slatedb",
-    "integrations/surrealkv",
+    "integrations",
 ];
 
 /// The keywords that precede the name of an item.

@@ -22,12 +22,12 @@ const LINE: usize = 64;
 /// never changed, since memory is given back as it was taken.
 static ALIGNS_LINES: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
-const NO: u8 = 1;
-const YES: u8 = 2;
+const MISALIGNED: u8 = 1;
+const ALIGNED: u8 = 2;
 
 /// Allocations that the server was to move while it defragmented: moved, and left where they were.
 pub(crate) static MOVED: AtomicU64 = AtomicU64::new(0);
-pub(crate) static NOT_MOVED: AtomicU64 = AtomicU64::new(0);
+pub(crate) static UNMOVED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// While the server defragments a key: its context.
@@ -136,7 +136,7 @@ pub(crate) fn can_fail() -> bool {
 /// are multiples of 128. Allocations below 16 KiB lie in slabs of whole pages at multiples of
 /// their class, so at multiples of 64; larger ones begin at a multiple of 64 within a page.
 pub(crate) fn set_allocator(name: &[u8]) {
-    let aligns = if name.starts_with(b"jemalloc") { YES } else { NO };
+    let aligns = if name.starts_with(b"jemalloc") { ALIGNED } else { MISALIGNED };
     let _ = ALIGNS_LINES.compare_exchange(UNKNOWN, aligns, Ordering::Relaxed, Ordering::Relaxed);
 }
 
@@ -145,8 +145,9 @@ fn is_plain(align: usize) -> bool {
     if align <= SERVER_ALIGN {
         return true;
     }
-    let known = ALIGNS_LINES.compare_exchange(UNKNOWN, NO, Ordering::Relaxed, Ordering::Relaxed);
-    align == LINE && known == Err(YES)
+    let known =
+        ALIGNS_LINES.compare_exchange(UNKNOWN, MISALIGNED, Ordering::Relaxed, Ordering::Relaxed);
+    align == LINE && known == Err(ALIGNED)
 }
 
 /// Bytes that the server counts for an allocation of this size and alignment, which its size
@@ -236,7 +237,7 @@ unsafe fn moved(block: *mut u8) -> *mut u8 {
     let moved = unsafe {
         raw::RedisModule_DefragAlloc.map_or(null_mut(), |move_to| move_to(context, block.cast()))
     };
-    let count = if moved.is_null() { &NOT_MOVED } else { &MOVED };
+    let count = if moved.is_null() { &UNMOVED } else { &MOVED };
     count.fetch_add(1, Ordering::Relaxed);
     if moved.is_null() { block } else { moved.cast() }
 }

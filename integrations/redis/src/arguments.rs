@@ -4,10 +4,10 @@
 use std::ffi::{CStr, c_int};
 use std::ptr::NonNull;
 use std::slice;
-use std::time::Duration;
 
-use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::{Context, Status, raw};
+
+use crate::key::Key;
 
 /// An argument of the command that runs.
 #[repr(transparent)]
@@ -53,16 +53,15 @@ impl Argument {
     }
 
     /// Whether it is this word, in capitals or not.
-    pub(crate) fn is(&self, word: &str) -> bool {
+    pub(crate) fn equals(&self, word: &str) -> bool {
         self.as_slice().eq_ignore_ascii_case(word.as_bytes())
     }
 
     /// The key of this name, to be read.
-    pub(crate) fn open(&self, context: &Context) -> RedisKey {
+    pub(crate) fn open(&self, context: &Context) -> Key {
         let key = raw::open_key(context.ctx, self.0.as_ptr(), raw::KeyMode::READ);
-        // SAFETY: the context is the command's, and nothing else has the key, which is closed at
-        // the latest when the command ends.
-        unsafe { RedisKey::from_raw_parts(context.ctx, key) }
+        // SAFETY: the context is the command's, and nothing else has the key.
+        unsafe { Key::new(key) }
     }
 
     /// Tells clients that wait for events of the keyspace that this happened to the key.
@@ -78,19 +77,11 @@ impl Argument {
         }
     }
 
-    /// How long the key of this name, which is there, has to live; none if for ever.
-    pub(crate) fn time_to_live(&self, context: &Context) -> Option<Duration> {
-        let key = raw::open_key(context.ctx, self.0.as_ptr(), raw::KeyMode::READ);
-        // SAFETY: the pointer is set before the first command; the key was just opened, nothing
-        // else has it, and it is closed once.
-        let left = unsafe { raw::RedisModule_GetExpire.map_or(-1, |left| left(key)) };
-        raw::close_key(key);
-        u64::try_from(left).ok().map(Duration::from_millis)
-    }
-
     /// The key of this name, to be changed.
-    pub(crate) fn open_writable(&self, context: &Context) -> RedisKeyWritable {
-        RedisKeyWritable::open_with_redis_string(context.ctx, self.0.as_ptr())
+    pub(crate) fn open_writable(&self, context: &Context) -> Key {
+        let mode = raw::KeyMode::READ | raw::KeyMode::WRITE;
+        // SAFETY: as in `open`.
+        unsafe { Key::new(raw::open_key(context.ctx, self.0.as_ptr(), mode)) }
     }
 }
 

@@ -7,22 +7,21 @@ use redis_module::raw;
 use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, RedisValue};
 
 use crate::arguments::{self, Argument};
+use crate::blocked::MAX_FEW;
 use crate::counters::{self, Facts};
-use crate::data_type;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
 use crate::making::{
-    ADDED, Allowance, BLOCKED, CANNOT_ADD, LOADING, Makes, NO_MEMORY, NOT_FOUND, RESERVED,
+    ADDED, Allowance, BLOCKED, CANNOT_ADD, LOADING, NO_KEY, NO_MEMORY, NewFilter, RESERVED,
     TOO_LARGE, add_items, create, replicate_as_made,
 };
 use crate::outcome::Added;
-use crate::own::FEW;
 use crate::reserve::{MAX_CAPACITY, MAX_EXPANSION, Reserve, UNUSED_EXPANSION};
 use crate::scaling::Scaling;
 use crate::settings::settings;
-use crate::slot::Lent;
+use crate::slot::FilterRef;
 use crate::valkey::{BytesError, FIXED_SEED, Seed, Shaping, ValkeyFilter};
-use crate::{allocator, log, memory};
+use crate::{allocator, blocked, log, memory, redisbloom, valkey};
 
 const EXISTS: RedisError = RedisError::Str("ERR item exists");
 const BUSY: RedisError = RedisError::Str("BUSYKEY Target key name already exists.");
@@ -43,7 +42,7 @@ fn run(command: Command, context: &Context, arguments: &[Argument]) -> c_int {
         && memory::follows(context)
         && !memory::imports_slot(context)
     {
-        if !is_as_there(error) {
+        if !source_may_reply(error) {
             end(arguments, error);
         }
         // The source replied this error and sent the command all the same. A server with
@@ -57,16 +56,9 @@ fn run(command: Command, context: &Context, arguments: &[Argument]) -> c_int {
 
 /// Whether the source may have replied this error too, or the key differed before. The server
 /// treats such errors of its own commands alike: it logs them and goes on.
-fn is_as_there(error: &RedisError) -> bool {
-    let known = [
-        RedisError::WrongType,
-        NOT_FOUND,
-        EXISTS,
-        BUSY,
-        CANNOT_ADD,
-        TOO_LARGE,
-        RedisError::Str(FULL),
-    ];
+fn source_may_reply(error: &RedisError) -> bool {
+    let known =
+        [RedisError::WrongType, NO_KEY, EXISTS, BUSY, CANNOT_ADD, TOO_LARGE, RedisError::Str(FULL)];
     let text = error.to_string();
     known.iter().any(|known| known.to_string() == text)
 }
@@ -139,7 +131,7 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
     let (mut expansion, mut is_fixed, mut is_blocked) = (None, false, false);
     let mut options = options.iter();
     while let Some(option) = options.next() {
-        if option.is("EXPANSION") {
+        if option.equals("EXPANSION") {
             match options.next() {
                 // RedisBloom reads the first one.
                 _ if follows && expansion.is_some() => {}
@@ -148,16 +140,16 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
                     expansion = Some(value.integer().ok_or(RedisError::Str("ERR bad expansion"))?);
                 }
             }
-        } else if option.is("NONSCALING") {
+        } else if option.equals("NONSCALING") {
             is_fixed = true;
-        } else if option.is(BLOCKED) {
+        } else if option.equals(BLOCKED) {
             is_blocked = true;
         } else if !follows {
             return Err(RedisError::Str("Unknown argument received"));
         }
     }
     // RedisBloom looks for the word in all arguments, the key too. This module names the expansion.
-    is_fixed |= follows && !is_blocked && expansion.is_none() && name.is("NONSCALING");
+    is_fixed |= follows && !is_blocked && expansion.is_none() && name.equals("NONSCALING");
     if is_fixed && expansion.is_some_and(|expansion| expansion != 0) {
         return Err(RedisError::Str("Nonscaling filters cannot expand"));
     }
@@ -172,14 +164,14 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
         }
     };
     let mut key = name.open_writable(context);
-    if data_type::get_mut(&mut key)?.is_some() {
+    if key.get_mut()?.is_some() {
         return Err(EXISTS);
     }
     let unused_expansion = UNUSED_EXPANSION;
     let reserve = Reserve { error_rate, capacity: capacity as u64, expansion, unused_expansion };
-    let makes = Makes::of(context, reserve, is_blocked);
+    let makes = NewFilter::from_reserve(context, reserve, is_blocked);
     let filter = create(&Allowance::new(context, 0), &makes)?;
-    data_type::set(&key, filter)?;
+    key.set(filter)?;
     replicate_as_made(context, name, &[], &makes);
     REDIS_OK
 }
@@ -190,18 +182,18 @@ fn bf_add(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let mut key = name.open_writable(context);
-    if let Some(mut filter) = data_type::get_mut(&mut key)?
+    if let Some(mut filter) = key.get_mut()?
         && let Some(is_new) = filter.add_one(item.as_slice())
     {
         if is_new {
-            counters::added_one();
+            counters::item_added();
             context.replicate_verbatim();
             name.notify(context, ADDED);
         }
         return Ok(RedisValue::Bool(is_new));
     }
     drop(key);
-    let added = add_items(context, name, std::slice::from_ref(item), by_settings(context))?;
+    let added = add_items(context, name, std::slice::from_ref(item), creates_by_settings(context))?;
     match added.is_new.first() {
         Some(&is_new) => Ok(RedisValue::Bool(is_new)),
         None => Err(RedisError::Str(FULL)),
@@ -209,8 +201,8 @@ fn bf_add(context: &Context, arguments: &[Argument]) -> RedisResult {
 }
 
 /// The filter that a command without options creates.
-fn by_settings(context: &Context) -> impl FnOnce() -> Option<Makes> {
-    || Some(Makes::of(context, settings(), false))
+fn creates_by_settings(context: &Context) -> impl FnOnce() -> Option<NewFilter> {
+    || Some(NewFilter::from_reserve(context, settings(), false))
 }
 
 /// `BF.MADD key item [item ...]`
@@ -221,7 +213,7 @@ fn bf_madd(context: &Context, arguments: &[Argument]) -> RedisResult {
     if items.is_empty() {
         return Err(RedisError::WrongArity);
     }
-    let added = add_items(context, name, items, by_settings(context))?;
+    let added = add_items(context, name, items, creates_by_settings(context))?;
     Ok(reply_added(context, &added))
 }
 
@@ -299,8 +291,8 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     }
     let makes = || match is_valkey {
-        false => Makes::of(context, reserve, is_blocked),
-        true => Makes::Valkey(Shaping {
+        false => NewFilter::from_reserve(context, reserve, is_blocked),
+        true => NewFilter::Valkey(Shaping {
             rate: reserve.error_rate,
             tightening: tightening.unwrap_or(0.5),
             capacity: reserve.capacity,
@@ -316,11 +308,11 @@ fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
             ));
         }
         let scaled = match makes() {
-            Makes::Own(reserve) => Scaling::of_own(reserve),
-            Makes::Redis(reserve) => Scaling::of_redisbloom(reserve),
-            Makes::Valkey(shaping) => Scaling::of_valkey(shaping),
+            NewFilter::Blocked(reserve) => Scaling::new(0, 0, blocked::links_of(reserve)),
+            NewFilter::Redis(reserve) => Scaling::new(0, 0, redisbloom::links_of(reserve)),
+            NewFilter::Valkey(shaping) => Scaling::new(0, 0, valkey::links_of(shaping)),
         };
-        scaled.to(capacity).map_err(|error| RedisError::Str(error.text()))?;
+        scaled.check(capacity).map_err(|error| RedisError::Str(error.text()))?;
     }
     let added = add_items(context, name, items, || creates.then(makes))?;
     Ok(reply_added(context, &added))
@@ -341,7 +333,7 @@ fn option_of(context: &Context, argument: &Argument) -> Option<&'static str> {
         "SEED",
         "VALIDATESCALETO",
     ];
-    let option = ALL.into_iter().find(|option| argument.is(option));
+    let option = ALL.into_iter().find(|option| argument.equals(option));
     if option.is_some() || !memory::follows(context) {
         return option;
     }
@@ -370,7 +362,7 @@ fn bf_load(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let mut key = name.open_writable(context);
-    if data_type::get_mut(&mut key)?.is_some() {
+    if key.get_mut()?.is_some() {
         return Err(BUSY);
     }
     let allowance = Allowance::new(context, 0);
@@ -382,7 +374,7 @@ fn bf_load(context: &Context, arguments: &[Argument]) -> RedisResult {
         }
         BytesError::Memory => allowance.error(NO_MEMORY),
     })?;
-    data_type::set(&key, Filter::Valkey(Box::new(filter)))?;
+    key.set(Filter::Valkey(Box::new(filter)))?;
     context.replicate_verbatim();
     name.notify(context, RESERVED);
     REDIS_OK
@@ -394,7 +386,7 @@ fn bf_exists(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = data_type::get(&key)?;
+    let filter = key.get()?;
     let hit = filter.map_or(Some(false), |filter| filter.contains(item.as_slice()));
     hit.map(RedisValue::Bool).ok_or(LOADING)
 }
@@ -408,10 +400,10 @@ fn bf_mexists(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     }
     let key = name.open(context);
-    match data_type::get(&key)? {
+    match key.get()? {
         Some(filter) => {
             // Before the first reply nothing can fail.
-            let (mut replies, mut count) = ([false; FEW], 0);
+            let (mut replies, mut count) = ([false; MAX_FEW], 0);
             let quick = filter.contains_few(items, |hit| {
                 replies[count] = hit;
                 count += 1;
@@ -441,7 +433,7 @@ fn bf_info(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = complete(data_type::get(&key))?.ok_or(NOT_FOUND)?;
+    let filter = complete(key.get())?.ok_or(NO_KEY)?;
     let number = |number: u64| RedisValue::Integer(number.min(i64::MAX as u64) as i64);
     let expansion =
         filter.expansion().map_or(RedisValue::Null, |expansion| number(expansion.into()));
@@ -455,13 +447,13 @@ fn bf_info(context: &Context, arguments: &[Argument]) -> RedisResult {
     if !wanted.is_empty() || memory::is_on_valkey() {
         fields.insert(4, ("ERROR", "Error rate", RedisValue::Float(filter.rate())));
         if filter.expansion().is_some() {
-            let scaled = number(filter.scaling().most());
+            let scaled = number(filter.scaling().max_capacity());
             fields.push(("TIGHTENING", "Tightening ratio", RedisValue::Float(filter.tightening())));
             fields.push(("MAXSCALEDCAPACITY", "Max scaled capacity", scaled));
         }
     }
     if let [wanted] = wanted {
-        fields.retain(|(argument, ..)| wanted.is(argument));
+        fields.retain(|(argument, ..)| wanted.equals(argument));
         if fields.is_empty() {
             return Err(RedisError::Str("Invalid information value"));
         }
@@ -489,7 +481,7 @@ fn bf_card(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let keys = complete(data_type::get(&key))?.map_or(0, |filter| filter.keys());
+    let keys = complete(key.get())?.map_or(0, |filter| filter.keys());
     Ok(RedisValue::Integer(keys.min(i64::MAX as u64) as i64))
 }
 
@@ -499,7 +491,7 @@ fn bf_debug(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = complete(data_type::get(&key))?.ok_or(NOT_FOUND)?;
+    let filter = complete(key.get())?.ok_or(NO_KEY)?;
     let mut lines = vec![format!("size:{}", filter.keys())];
     lines.extend(filter.shapes().iter().map(|link| {
         format!(
@@ -542,7 +534,7 @@ fn bf_scandump(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let key = name.open(context);
-    let filter = complete(data_type::get(&key))?.ok_or(NOT_FOUND)?;
+    let filter = complete(key.get())?.ok_or(NO_KEY)?;
     let iterator = iterator.integer().ok_or(RedisError::Str("Second argument must be numeric"))?;
     if matches!(&*filter, Filter::Valkey(_)) {
         return Err(RedisError::Str("ERR a filter of valkey-bloom has no dump"));
@@ -580,19 +572,20 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
         name.notify(context, if iterator == 1 { RESERVED } else { ADDED });
         REDIS_OK
     };
-    let Some(mut filter) = data_type::get_mut(&mut key)? else {
+    let Some(mut lent) = key.get_mut()? else {
         if iterator != 1 {
-            return Err(NOT_FOUND);
+            return Err(NO_KEY);
         }
-        data_type::set(&key, Filter::Loading(begin()?))?;
+        key.set(Filter::Loading(begin()?))?;
         return done();
     };
+    let filter = lent.filter();
     // Dumps have negative iterators while their checksums are computed.
     let is_empty = iterator < 0 && data.as_slice().is_empty();
     if is_empty || filter.has_piece(iterator, data.as_slice()) {
         return REDIS_OK;
     }
-    let before = Facts::of(&filter);
+    let before = Facts::from_filter(filter);
     let complete = match (&mut *filter, iterator) {
         // RedisBloom writes pieces over complete filters, too.
         (Filter::Redis(filter), _) if follows => {
@@ -609,11 +602,10 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
         }
         _ => return Err(BAD_DATA),
     };
-    counters::changed(&before, &Facts::of(&filter));
-    drop(filter);
+    counters::filter_changed(&before, &Facts::from_filter(filter));
+    drop(lent);
     if let Some(complete) = complete? {
-        let left = || name.time_to_live(context);
-        data_type::replace(&mut key, left, complete.into())?;
+        key.replace_filter(complete.into())?;
     }
     done()
 }
@@ -623,7 +615,7 @@ fn is_rate(rate: f64) -> bool {
 }
 
 /// The filter of a key that is there, unless it is still being loaded.
-fn complete(value: Result<Option<Lent>, RedisError>) -> Result<Option<Lent>, RedisError> {
+fn complete(value: Result<Option<FilterRef>, RedisError>) -> Result<Option<FilterRef>, RedisError> {
     match value? {
         Some(filter) if matches!(&*filter, Filter::Loading(_)) => Err(LOADING),
         filter => Ok(filter),

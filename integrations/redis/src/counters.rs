@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redis_module::{Context, raw};
 
-use crate::allocator::{MOVED, NOT_MOVED};
+use crate::allocator::{MOVED, UNMOVED};
 use crate::filter::Filter;
 
 /// What one filter has, or all together.
@@ -26,7 +26,7 @@ static ALL: Facts<AtomicU64> = Facts {
 };
 
 impl Facts {
-    pub(crate) fn of(filter: &Filter) -> Self {
+    pub(crate) fn from_filter(filter: &Filter) -> Self {
         Facts {
             links: filter.links() as u64,
             items: filter.keys(),
@@ -35,7 +35,7 @@ impl Facts {
         }
     }
 
-    fn each(&self, change: impl Fn(&AtomicU64, u64)) {
+    fn update(&self, change: impl Fn(&AtomicU64, u64)) {
         change(&ALL.links, self.links);
         change(&ALL.items, self.items);
         change(&ALL.capacity, self.capacity);
@@ -43,34 +43,34 @@ impl Facts {
     }
 
     fn add(&self) {
-        self.each(|all, this| _ = all.fetch_add(this, Relaxed));
+        self.update(|all, this| _ = all.fetch_add(this, Relaxed));
     }
 
     fn take(&self) {
-        self.each(|all, this| _ = all.fetch_sub(this, Relaxed));
+        self.update(|all, this| _ = all.fetch_sub(this, Relaxed));
     }
 }
 
 /// A filter was made or loaded.
-pub(crate) fn came(facts: &Facts) {
+pub(crate) fn filter_created(facts: &Facts) {
     OBJECTS.fetch_add(1, Relaxed);
     facts.add();
 }
 
 /// A filter is freed, maybe by another thread.
-pub(crate) fn left(facts: &Facts) {
+pub(crate) fn filter_freed(facts: &Facts) {
     OBJECTS.fetch_sub(1, Relaxed);
     facts.take();
 }
 
-pub(crate) fn changed(before: &Facts, after: &Facts) {
+pub(crate) fn filter_changed(before: &Facts, after: &Facts) {
     before.take();
     after.add();
 }
 
 /// An item was added to a link that there was.
 #[inline]
-pub(crate) fn added_one() {
+pub(crate) fn item_added() {
     ALL.items.fetch_add(1, Relaxed);
 }
 
@@ -97,7 +97,7 @@ unsafe extern "C" fn inform(info: *mut raw::RedisModuleInfoCtx, _for_crash_repor
         ),
         (
             c"bloom_defrag_metrics",
-            &[(c"bloom_defrag_hits", &MOVED), (c"bloom_defrag_misses", &NOT_MOVED)],
+            &[(c"bloom_defrag_hits", &MOVED), (c"bloom_defrag_misses", &UNMOVED)],
         ),
     ];
     // SAFETY: the pointers are set before any callback; `info` is the callback's argument, and

@@ -8,19 +8,17 @@
 use std::ffi::{c_char, c_int, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, null_mut};
-use std::time::Duration;
 
-use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::logging::RedisLogLevel;
 use redis_module::native_types::RedisType;
-use redis_module::{RedisError, logging, raw};
+use redis_module::{logging, raw};
 
-use crate::allocator::{self, move_box};
+use crate::allocator;
 use crate::counters::{self, Facts};
 use crate::dump::PIECE;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
-use crate::slot::{Lent, LentMut, Slot};
+use crate::slot::{FilterRef, Slot};
 use crate::{log, memory, redisbloom, settings, valkey};
 
 /// The versions of what an RDB file has: of the module's own type; of RedisBloom's since its
@@ -47,7 +45,7 @@ pub(crate) static VALKEY_BLOOM: RedisType =
 type Load = unsafe extern "C" fn(*mut raw::RedisModuleIO, c_int) -> *mut c_void;
 type Save = unsafe extern "C" fn(*mut raw::RedisModuleIO, *mut c_void);
 
-/// Methods of a type whose values are boxes of [`Slot`].
+/// Methods of a type whose values are from [`Slot::into_raw`].
 const fn methods(load: Load, save: Save) -> raw::RedisModuleTypeMethods {
     raw::RedisModuleTypeMethods {
         version: redis_module::TYPE_METHOD_VERSION,
@@ -58,71 +56,15 @@ const fn methods(load: Load, save: Save) -> raw::RedisModuleTypeMethods {
         free: Some(free),
         free_effort: Some(free_effort),
         digest: Some(digest),
-        aux_load: None,
-        aux_save: None,
-        aux_save_triggers: 0,
-        unlink: None,
         copy: Some(copy),
         defrag: Some(defrag),
-        mem_usage2: None,
-        free_effort2: None,
-        unlink2: None,
-        copy2: None,
-        aux_save2: None,
+        // SAFETY: numbers, and functions that are none.
+        ..unsafe { std::mem::zeroed() }
     }
 }
 
-/// The other types that the module has registered.
-fn others() -> impl Iterator<Item = &'static RedisType> {
-    let all = [&REDISBLOOM, &VALKEY_BLOOM].into_iter();
-    all.filter(|of| !of.raw_type.borrow().is_null())
-}
-
-/// The filter of a key; none if there is no key.
-#[inline]
-pub(crate) fn get(key: &RedisKey) -> Result<Option<Lent<'_>>, RedisError> {
-    let slot: Result<Option<&Slot>, _> = key.get_value(&FILTER);
-    let slot = slot
-        .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType));
-    Ok(slot?.map(Slot::get))
-}
-
-/// The same to be changed, by one at a time.
-#[inline]
-pub(crate) fn get_mut(key: &mut RedisKeyWritable) -> Result<Option<LentMut<'_>>, RedisError> {
-    let slot: Result<Option<&mut Slot>, _> = key.get_value(&FILTER);
-    let slot = slot
-        .or_else(|_| others().find_map(|of| key.get_value(of).ok()).ok_or(RedisError::WrongType));
-    Ok(slot?.map(Slot::get_mut))
-}
-
-/// Sets a filter as the value of a key that is not there, or that has a value of the same type.
-pub(crate) fn set(key: &RedisKeyWritable, filter: Filter) -> Result<(), RedisError> {
-    let (of, facts) = (type_of(&filter), Facts::of(&filter));
-    key.set_value(of, Slot::from(filter))?;
-    counters::came(&facts);
-    Ok(())
-}
-
-/// Replaces the filter of a key after its last piece has arrived.
-pub(crate) fn replace(
-    key: &mut RedisKeyWritable,
-    time_to_live: impl FnOnce() -> Option<Duration>,
-    filter: Filter,
-) -> Result<(), RedisError> {
-    if let Some(mut loading) = get_mut(key)?
-        && ptr::eq(type_of(&loading), type_of(&filter))
-    {
-        counters::changed(&Facts::of(&loading), &Facts::of(&filter));
-        *loading = filter;
-        return Ok(());
-    }
-    let left = time_to_live();
-    // Frees the filter that is there, to which nothing refers any more.
-    key.delete()?;
-    set(key, filter)?;
-    left.map_or(Ok(()), |left| key.set_expire(left).map(|_| ()))
-}
+/// All types of the module.
+pub(crate) static ALL: [&RedisType; 3] = [&FILTER, &REDISBLOOM, &VALKEY_BLOOM];
 
 /// The type of a key with this filter.
 pub(crate) fn type_of(filter: &Filter) -> &'static RedisType {
@@ -134,7 +76,7 @@ pub(crate) fn type_of(filter: &Filter) -> &'static RedisType {
             &REDISBLOOM
         }
         Filter::Valkey(_) => &VALKEY_BLOOM,
-        Filter::Own(_) | Filter::Redis(_) | Filter::Loading(_) => &FILTER,
+        Filter::Blocked(_) | Filter::Redis(_) | Filter::Loading(_) => &FILTER,
     }
 }
 
@@ -153,12 +95,12 @@ unsafe fn create_key(
 ) -> *mut c_void {
     allocator::failed_bytes();
     let filter = catch_unwind(AssertUnwindSafe(|| {
-        create().map(|filter| (Facts::of(&filter), Box::new(Slot::from(filter))))
+        create().map(|filter| (Facts::from_filter(&filter), Slot::from(filter)))
     }));
     let reason = match filter {
         Ok(Ok((facts, slot))) => {
-            counters::came(&facts);
-            return Box::into_raw(slot).cast();
+            counters::filter_created(&facts);
+            return slot.into_raw();
         }
         Ok(Err(reason)) => reason,
         Err(_) => "internal error of the module".into(),
@@ -237,7 +179,7 @@ fn for_each_piece(
 ) -> Option<()> {
     let (header, mut piece) = (filter.header(), filter.piece(1, most));
     // The headers of links are made with the first piece.
-    if piece.is_none() && matches!(filter, Filter::Own(_)) {
+    if piece.is_none() && matches!(filter, Filter::Blocked(_)) {
         return None;
     }
     callback(1, &header);
@@ -268,7 +210,8 @@ fn load(rdb: *mut raw::RedisModuleIO) -> Result<Filter, String> {
     loop {
         let iterator = next_iterator()?;
         match (iterator, &mut filter) {
-            (COMPLETE, Filter::Own(_) | Filter::Redis(_)) | (STILL_LOADING, Filter::Loading(_)) => {
+            (COMPLETE, Filter::Blocked(_) | Filter::Redis(_))
+            | (STILL_LOADING, Filter::Loading(_)) => {
                 return Ok(filter);
             }
             (2.., Filter::Loading(loading)) => {
@@ -298,21 +241,21 @@ unsafe extern "C" fn load_valkey(rdb: *mut raw::RedisModuleIO, encoding: c_int) 
     })
 }
 
-/// The slot that Redis has for a key.
+/// The filter of a value.
 ///
 /// # Safety
 ///
 /// A command or one of the functions above has created `value`, and nothing changes it while the
 /// filter is in use.
-unsafe fn slot<'a>(value: *const c_void) -> &'a Slot {
-    // SAFETY: the caller's promise; both are boxes of slots.
-    unsafe { &*value.cast() }
+unsafe fn filter<'a>(value: *const c_void) -> FilterRef<'a> {
+    // SAFETY: the caller's promise; both are from `Slot::into_raw`.
+    unsafe { FilterRef::new(value.cast_mut()) }
 }
 
 unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs
     // it in another process.
-    let filter = unsafe { slot(value) }.get();
+    let filter = unsafe { filter(value) };
     written(rdb, || {
         for_each_piece(&filter, PIECE_OF_FILE, |iterator, piece| {
             raw::save_signed(rdb, iterator);
@@ -326,7 +269,7 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
 
 unsafe extern "C" fn save_redisbloom(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { slot(value) }.get();
+    let filter = unsafe { filter(value) };
     written(rdb, || match &*filter {
         Filter::Redis(filter) => redisbloom::save(rdb, filter),
         Filter::Loading(loading) => loading.save_redisbloom(rdb),
@@ -337,7 +280,7 @@ unsafe extern "C" fn save_redisbloom(rdb: *mut raw::RedisModuleIO, value: *mut c
 
 unsafe extern "C" fn save_valkey(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { slot(value) }.get();
+    let filter = unsafe { filter(value) };
     written(rdb, || {
         // No other filter is of this type.
         let Filter::Valkey(filter) = &*filter else { return None };
@@ -366,7 +309,7 @@ unsafe extern "C" fn aof_rewrite(
     value: *mut c_void,
 ) {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { slot(value) }.get();
+    let filter = unsafe { filter(value) };
     written(aof, || {
         if let Filter::Valkey(filter) = &*filter {
             let bytes = filter.to_bytes()?;
@@ -403,7 +346,7 @@ unsafe extern "C" fn aof_rewrite(
 /// `DEBUG DIGEST` and `DEBUG DIGEST-VALUE`: equal for filters with equal dumps.
 unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { slot(value) }.get();
+    let filter = unsafe { filter(value) };
     let add = |bytes: &[u8]| {
         // SAFETY: the pointer is set before any callback; `digest` is the callback's, and the
         // server reads the bytes at once.
@@ -436,15 +379,15 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
 
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
     // SAFETY: as in `rdb_save`.
-    let slot = unsafe { slot(value) };
-    let bytes = AssertUnwindSafe(|| slot.memory_bytes() as usize);
+    let filter = unsafe { filter(value) };
+    let bytes = AssertUnwindSafe(|| filter.memory_bytes() as usize);
     catch_unwind(bytes).unwrap_or_default()
 }
 
 /// Pages to give back: above 64, Redis frees the key of `UNLINK` in another thread.
 unsafe extern "C" fn free_effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { slot(value) }.get();
+    let filter = unsafe { filter(value) };
     catch_unwind(AssertUnwindSafe(|| (filter.size() / 4096) as usize)).unwrap_or(1).max(1)
 }
 
@@ -455,7 +398,7 @@ unsafe extern "C" fn copy(
     value: *const c_void,
 ) -> *mut c_void {
     // SAFETY: as in `rdb_save`.
-    let filter = unsafe { slot(value) }.get();
+    let filter = unsafe { filter(value) };
     let copy = || match &*filter {
         Filter::Loading(_) => Err("the source key is not completely loaded".into()),
         _ => filter.copy().ok_or_else(|| "no memory".into()),
@@ -473,13 +416,12 @@ unsafe extern "C" fn defrag(
 ) -> c_int {
     let moved = catch_unwind(AssertUnwindSafe(|| {
         allocator::defragment(context, || {
-            // SAFETY: Redis passes the place of a key's value, a box of a slot, and runs nothing
-            // else that uses it; the place gets the new box.
+            // SAFETY: Redis passes the place of a key's value, and runs nothing else that uses it;
+            // the place gets the new value.
             unsafe {
-                let mut slot: Box<Slot> = Box::from_raw((*value).cast());
+                let mut slot = Slot::from_raw(*value);
                 slot.reallocate();
-                move_box(&mut slot);
-                *value = Box::into_raw(slot).cast();
+                *value = slot.into_raw();
             }
         });
     }));
@@ -491,11 +433,12 @@ unsafe extern "C" fn defrag(
 }
 
 unsafe extern "C" fn free(value: *mut c_void) {
-    // SAFETY: Redis frees each value once, and it is a box of a slot.
-    let slot: Box<Slot> = unsafe { Box::from_raw(value.cast()) };
     // Neither runs code that panics.
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        counters::left(&Facts::of(&slot.get()));
-        drop(slot);
+        // SAFETY: Redis frees each value once, and uses it no more.
+        unsafe {
+            counters::filter_freed(&Facts::from_filter(&FilterRef::new(value)));
+            drop(Slot::from_raw(value));
+        }
     }));
 }

@@ -11,13 +11,13 @@ pub(crate) const PIECE: usize = 16 << 20;
 
 /// Most bytes of a piece of an own filter: what takes it computes checksums, too, which shall not
 /// keep the server for longer than a piece of RedisBloom's.
-const OWN_PIECE: usize = 8 << 20;
+const BLOCKED_PIECE: usize = 8 << 20;
 
 impl Filter {
     /// The header.
     pub(crate) fn header(&self) -> Cow<'_, [u8]> {
         match self {
-            Filter::Own(filter) => filter.header().into(),
+            Filter::Blocked(filter) => filter.header().into(),
             Filter::Redis(filter) => {
                 filter.dump().next().map(|(_, header)| header).unwrap_or_default()
             }
@@ -28,12 +28,12 @@ impl Filter {
     }
 
     /// The piece of at most `most` bytes that follows the one with this iterator, and its own
-    /// iterator. None at the end. Pieces of an own filter have at most [`OWN_PIECE`] bytes. In a
-    /// filter that is being loaded, the piece may begin after a gap.
+    /// iterator. None at the end. Pieces of an own filter have at most [`BLOCKED_PIECE`] bytes. If
+    /// the filter is being loaded, the piece may begin after a gap.
     pub(crate) fn piece(&self, iterator: i64, most: usize) -> Option<(i64, Cow<'_, [u8]>)> {
         let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
         let piece: Cow<'_, [u8]> = match self {
-            Filter::Own(filter) => filter.piece(offset, most.min(OWN_PIECE), false)?.into(),
+            Filter::Blocked(filter) => filter.piece(offset, most.min(BLOCKED_PIECE), false)?.into(),
             Filter::Redis(filter) => filter.dump().skip(1).find_map(|(end, data)| {
                 let start = (end as u64 - 1).checked_sub(data.len() as u64)?;
                 let within = usize::try_from(offset.checked_sub(start)?).ok()?;
@@ -55,13 +55,13 @@ impl Filter {
     /// The reply to `BF.SCANDUMP` with this iterator. Before the first piece of a large own filter
     /// come replies without data, with negative iterators, while its checksums are computed.
     pub(crate) fn scan(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
-        let Filter::Own(filter) = self else { return self.piece(iterator, PIECE) };
+        let Filter::Blocked(filter) = self else { return self.piece(iterator, PIECE) };
         if let Some(next) = filter.read_part(iterator) {
             return Some((next, Cow::default()));
         }
         let iterator = if filter.is_read_in_parts() { iterator.max(1) } else { iterator };
         let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
-        let piece = filter.piece(offset, OWN_PIECE, true)?;
+        let piece = filter.piece(offset, BLOCKED_PIECE, true)?;
         Some((iterator.checked_add(piece.len() as i64)?, piece.into()))
     }
 

@@ -7,16 +7,16 @@ use blocked_bloom::{Bitmask, BloomFilter};
 use blocked_bloom_formats::redis::{Link, RedisFilter};
 
 use crate::allocator::{counted_bytes, move_box};
+use crate::blocked::{Blocked, TIGHTENING};
 use crate::loading::{Loaded, Loading};
 use crate::outcome::{AddError, Added, Shape};
-use crate::own::{Own, TIGHTENING};
+use crate::packed::packed_bytes;
 use crate::redisbloom;
 use crate::scaling::Scaling;
-use crate::slot::{Slot, packed_bytes};
-use crate::valkey::ValkeyFilter;
+use crate::valkey::{self, ValkeyFilter};
 
 pub(crate) enum Filter {
-    Own(Own),
+    Blocked(Blocked),
     /// A filter of RedisBloom's, which answers, grows and is dumped as there.
     Redis(Box<RedisFilter>),
     /// One of valkey-bloom's, likewise.
@@ -27,7 +27,7 @@ pub(crate) enum Filter {
 impl From<Loaded> for Filter {
     fn from(loaded: Loaded) -> Self {
         match loaded {
-            Loaded::Own(filter) => Filter::Own(filter),
+            Loaded::Blocked(filter) => Filter::Blocked(filter),
             Loaded::Redis(filter) => Filter::Redis(filter),
         }
     }
@@ -40,7 +40,7 @@ impl Filter {
     /// Whether the key may be present; none while the filter is being loaded.
     pub(crate) fn contains(&self, key: &[u8]) -> Option<bool> {
         match self {
-            Filter::Own(filter) => Some(filter.contains(key)),
+            Filter::Blocked(filter) => Some(filter.contains(key)),
             Filter::Redis(filter) => Some(filter.contains(key)),
             Filter::Valkey(filter) => Some(filter.contains(key)),
             Filter::Loading(_) => None,
@@ -51,14 +51,14 @@ impl Filter {
     /// call, false: then [`contains_batch`](Self::contains_batch) does it.
     #[inline]
     pub(crate) fn contains_few<K: AsRef<[u8]>>(&self, keys: &[K], hit: impl FnMut(bool)) -> bool {
-        matches!(self, Filter::Own(filter) if filter.contains_few(keys, hit))
+        matches!(self, Filter::Blocked(filter) if filter.contains_few(keys, hit))
     }
 
     /// Looks up every key by the batch kernels; none while the filter is being loaded.
     pub(crate) fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> Option<Bitmask> {
         let mut hits = Bitmask::new();
         match self {
-            Filter::Own(filter) => filter.contains_batch(keys, &mut hits),
+            Filter::Blocked(filter) => filter.contains_batch(keys, &mut hits),
             Filter::Redis(filter) => filter.contains_batch(keys, &mut hits),
             Filter::Valkey(filter) => filter.contains_batch(keys, &mut hits),
             Filter::Loading(_) => return None,
@@ -71,7 +71,7 @@ impl Filter {
     #[inline]
     pub(crate) fn add_one(&mut self, key: &[u8]) -> Option<bool> {
         match self {
-            Filter::Own(filter) => filter.add_one(key),
+            Filter::Blocked(filter) => filter.add_one(key),
             _ => None,
         }
     }
@@ -84,7 +84,7 @@ impl Filter {
         may_take: impl Fn(u64) -> bool,
     ) -> Option<Result<Added, AddError>> {
         match self {
-            Filter::Own(filter) => Some(filter.add(keys, may_take)),
+            Filter::Blocked(filter) => Some(filter.add(keys, may_take)),
             Filter::Redis(filter) => Some(redisbloom::add(filter, keys, may_take)),
             Filter::Valkey(filter) => Some(filter.add(keys, may_take)),
             Filter::Loading(_) => None,
@@ -94,7 +94,7 @@ impl Filter {
     /// Keys that were certainly new when they were added.
     pub(crate) fn keys(&self) -> u64 {
         match self {
-            Filter::Own(filter) => filter.keys(),
+            Filter::Blocked(filter) => filter.keys(),
             Filter::Redis(filter) => filter.size(),
             Filter::Valkey(filter) => filter.keys(),
             Filter::Loading(_) => 0,
@@ -104,7 +104,7 @@ impl Filter {
     /// Keys that the links are for.
     pub(crate) fn capacity(&self) -> u64 {
         match self {
-            Filter::Own(filter) => filter.capacity(),
+            Filter::Blocked(filter) => filter.capacity(),
             Filter::Redis(filter) => filter.capacity(),
             Filter::Valkey(filter) => filter.capacity(),
             Filter::Loading(_) => 0,
@@ -115,7 +115,7 @@ impl Filter {
     /// the first key.
     pub(crate) fn links(&self) -> usize {
         match self {
-            Filter::Own(filter) => filter.links().len().max(1),
+            Filter::Blocked(filter) => filter.links().len().max(1),
             Filter::Redis(filter) => filter.links().len(),
             Filter::Valkey(filter) => filter.links(),
             Filter::Loading(_) => 0,
@@ -125,7 +125,7 @@ impl Filter {
     /// How many times as many keys the next link is for; none if there will be none.
     pub(crate) fn expansion(&self) -> Option<u32> {
         match self {
-            Filter::Own(filter) => filter.expansion(),
+            Filter::Blocked(filter) => filter.expansion(),
             Filter::Redis(filter) => filter.expansion(),
             Filter::Valkey(filter) => filter.expansion(),
             Filter::Loading(_) => None,
@@ -136,7 +136,7 @@ impl Filter {
     /// that it was made for.
     pub(crate) fn shapes(&self) -> Vec<Shape> {
         match self {
-            Filter::Own(filter) => {
+            Filter::Blocked(filter) => {
                 let shapes = filter.links().iter().zip(filter.link_capacities());
                 let shape = |(link, capacity): (&BloomFilter, u64)| Shape {
                     bytes: link.memory_bytes(),
@@ -167,7 +167,7 @@ impl Filter {
     /// The rate that all links together keep, or that other modules' filters were reserved for.
     pub(crate) fn rate(&self) -> f64 {
         match self {
-            Filter::Own(filter) => filter.rate(),
+            Filter::Blocked(filter) => filter.rate(),
             Filter::Redis(filter) => {
                 let first = filter.links().first().map_or(0.0, Link::error_rate);
                 if filter.expansion().is_some() { 2.0 * first } else { first }
@@ -181,7 +181,7 @@ impl Filter {
     /// rate that a link leaves.
     pub(crate) fn tightening(&self) -> f64 {
         match self {
-            Filter::Own(_) => TIGHTENING,
+            Filter::Blocked(_) => TIGHTENING,
             Filter::Valkey(filter) => filter.shaping().tightening,
             Filter::Redis(_) | Filter::Loading(_) => 0.5,
         }
@@ -190,25 +190,25 @@ impl Filter {
     /// How it would go on to grow.
     pub(crate) fn scaling(&self) -> Scaling<'_> {
         match self {
-            Filter::Own(filter) => {
-                Scaling::from(self.capacity(), self.size(), filter.links_to_come())
+            Filter::Blocked(filter) => {
+                Scaling::new(self.capacity(), self.size(), filter.links_to_come())
             }
-            Filter::Valkey(filter) => Scaling::of_valkey(filter.shaping()),
+            Filter::Valkey(filter) => Scaling::new(0, 0, valkey::links_of(filter.shaping())),
             Filter::Redis(filter) => {
                 let next = redisbloom::links_to_come(filter);
-                Scaling::from(self.capacity(), self.size(), next)
+                Scaling::new(self.capacity(), self.size(), next)
             }
-            Filter::Loading(_) => Scaling::from(0, self.size(), || None),
+            Filter::Loading(_) => Scaling::new(0, self.size(), || None),
         }
     }
 
     /// Bytes of the filter and its parts, in a key.
     pub(crate) fn size(&self) -> u64 {
         if let Some(packed) = packed_bytes(self) {
-            return (size_of::<Slot>() + packed) as u64;
+            return packed as u64;
         }
         let parts = match self {
-            Filter::Own(filter) => filter.parts_bytes(),
+            Filter::Blocked(filter) => filter.parts_bytes(),
             Filter::Redis(filter) => {
                 let links = filter.links();
                 let bits = links.iter().map(|link| link.shape().bits() / 8).sum::<u64>();
@@ -217,7 +217,7 @@ impl Filter {
             Filter::Valkey(filter) => filter.bytes() + size_of::<ValkeyFilter>() as u64,
             Filter::Loading(loading) => loading.memory_bytes() + size_of::<Loading>() as u64,
         };
-        parts.saturating_add((size_of::<Slot>() + size_of::<Filter>()) as u64)
+        parts.saturating_add(size_of::<Filter>() as u64)
     }
 
     /// Bytes that the server's allocator took for a large filter: its size classes are up to a
@@ -225,7 +225,7 @@ impl Filter {
     pub(crate) fn memory_bytes(&self) -> u64 {
         let value = counted_bytes(Layout::new::<Filter>()) as u64;
         let more = match self {
-            Filter::Own(filter) => filter.heap_bytes(),
+            Filter::Blocked(filter) => filter.heap_bytes(),
             Filter::Redis(filter) => {
                 let links = filter.links();
                 let bits = links.iter().map(|link| link.shape().bits() / 8).sum::<u64>();
@@ -246,7 +246,7 @@ impl Filter {
     /// loaded.
     pub(crate) fn copy(&self) -> Option<Self> {
         match self {
-            Filter::Own(filter) => filter.copy().map(Filter::Own),
+            Filter::Blocked(filter) => filter.copy().map(Filter::Blocked),
             Filter::Redis(filter) => {
                 RedisFilter::load(filter.dump()).ok().map(|filter| Filter::Redis(Box::new(filter)))
             }
@@ -258,7 +258,7 @@ impl Filter {
     /// Has the allocator move small allocations.
     pub(crate) fn reallocate(&mut self) {
         match self {
-            Filter::Own(filter) => filter.reallocate(),
+            Filter::Blocked(filter) => filter.reallocate(),
             Filter::Redis(filter) => move_box(filter),
             Filter::Valkey(filter) => move_box(filter),
             Filter::Loading(loading) => move_box(loading),

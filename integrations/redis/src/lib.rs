@@ -4,26 +4,28 @@
 //! `commands` has the commands, `arguments` their arguments, and `making` the code that creates
 //! filters and adds to them. `register` lists commands for the server, `settings` is the
 //! configuration, and `counters` the section of `INFO`. `data_type` has the callbacks that save,
-//! load and free keys. `slot` is the memory of a key's value, and `filter` the filter in it: an own
-//! filter (`own`), one of RedisBloom's (`redisbloom`) or valkey-bloom's (`valkey`), or one that is
-//! being loaded (`loading`). `dump` has its pieces, `reserve` its options, `outcome` the results of
-//! adding, and `scaling` its limits.
+//! load and free keys. `key` opens keys, `slot` is the memory of their values (`packed`: small
+//! filters as bytes), and `filter` the filter in it: an own filter (`blocked`), one of RedisBloom's
+//! (`redisbloom`) or valkey-bloom's (`valkey`), or one that is being loaded (`loading`). `dump` has
+//! its pieces, `reserve` its options, `outcome` the results of adding, and `scaling` its limits.
 //!
 //! No panic leaves the module: commands and callbacks catch it, and reply or log an error.
 
 mod allocator;
 mod arguments;
+mod blocked;
 mod commands;
 mod counters;
 mod data_type;
 mod dump;
 mod filter;
+mod key;
 mod loading;
 mod log;
 mod making;
 mod memory;
 mod outcome;
-mod own;
+mod packed;
 mod redisbloom;
 mod register;
 mod reserve;
@@ -37,7 +39,7 @@ use redis_module::redis_module;
 
 use crate::allocator::ServerMemory;
 use crate::data_type::{FILTER, VALKEY_BLOOM};
-use crate::start::on_load;
+use crate::start::load_module;
 
 /// The version of the package as `MODULE LIST` has it: 10,000 for a major version, 100 for a minor
 /// one.
@@ -57,6 +59,6 @@ redis_module! {
     version: MODULE_VERSION,
     allocator: (ServerMemory, ServerMemory),
     data_types: [FILTER, VALKEY_BLOOM],
-    init: on_load,
+    init: load_module,
     commands: [],
 }

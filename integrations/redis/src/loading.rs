@@ -10,7 +10,7 @@ use redis_module::raw;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::allocator::zeros;
-use crate::own::Own;
+use crate::blocked::Blocked;
 use crate::redisbloom;
 use crate::settings::huge_pages;
 
@@ -67,12 +67,12 @@ pub(crate) struct Loading {
 
 /// A filter that is complete.
 pub(crate) enum Loaded {
-    Own(Own),
+    Blocked(Blocked),
     Redis(Box<RedisFilter>),
 }
 
 enum Kind {
-    Own(Parts),
+    Blocked(Parts),
     /// The end of each link of RedisBloom's in the data, and its bytes: zeros where they are
     /// missing, and none before the first piece of a link.
     Redis {
@@ -90,8 +90,8 @@ impl Loading {
         if header.len() > MAX_HEADER {
             return Err(LoadError::BadData);
         }
-        let (kind, total) = match Own::read_header(header) {
-            Some((grows, total)) => (Kind::Own(Parts::new(grows)), total),
+        let (kind, total) = match Blocked::read_header(header) {
+            Some((grows, total)) => (Kind::Blocked(Parts::new(grows)), total),
             None => {
                 let ends = ends(header)?;
                 let total = ends.last().copied().unwrap_or_default();
@@ -138,7 +138,7 @@ impl Loading {
             return None;
         }
         let (start, part) = match &self.kind {
-            Kind::Own(parts) => {
+            Kind::Blocked(parts) => {
                 let mut start = 0;
                 let part = parts.parts.iter().map(|part| part.as_flattened()).find(|part| {
                     let is_here = offset - start < part.len() as u64;
@@ -148,8 +148,8 @@ impl Loading {
                 (start, part?)
             }
             Kind::Redis { ends, links } => {
-                let link = link_at(ends, offset);
-                (link.start, &links[link.number][..])
+                let (number, link) = link_at(ends, offset);
+                (link.start, &links[number][..])
             }
         };
         let end = (end - start).min(part.len() as u64) as usize;
@@ -179,14 +179,14 @@ impl Loading {
         }
         let loaded = match &mut self.kind {
             _ if length > self.total - start => return Err(LoadError::AcrossLinks),
-            Kind::Own(parts) => parts.take(piece, self.total - start)?.map(Loaded::Own),
+            Kind::Blocked(parts) => parts.take(piece, self.total - start)?.map(Loaded::Blocked),
             Kind::Redis { ends, links } => {
-                let link = link_at(ends, start);
+                let (number, link) = link_at(ends, start);
                 if length > link.end - start {
                     return Err(LoadError::AcrossLinks);
                 }
                 let at = (start - link.start) as usize;
-                let bits = allocated(&mut links[link.number], link.end - link.start)?;
+                let bits = allocated(&mut links[number], link.end - link.start)?;
                 bits[at..at + piece.len()].copy_from_slice(piece);
                 None
             }
@@ -254,7 +254,7 @@ impl Loading {
 
     pub(crate) fn memory_bytes(&self) -> u64 {
         let parts = match &self.kind {
-            Kind::Own(parts) => parts.parts.iter().map(|part| size_of_val(&part[..])).sum(),
+            Kind::Blocked(parts) => parts.parts.iter().map(|part| size_of_val(&part[..])).sum(),
             Kind::Redis { ends, links } => {
                 size_of_val(&ends[..])
                     + size_of_val(&links[..])
@@ -265,18 +265,10 @@ impl Loading {
     }
 }
 
-/// A link of RedisBloom's, and where it is in the data.
-struct Place {
-    number: usize,
-    start: u64,
-    end: u64,
-}
-
-/// The link that has this byte, which must exist.
-fn link_at(ends: &[u64], offset: u64) -> Place {
+/// The number of the link that has this byte, which must exist, and where it is in the data.
+fn link_at(ends: &[u64], offset: u64) -> (usize, Range<u64>) {
     let number = ends.partition_point(|&end| end <= offset);
-    let start = number.checked_sub(1).map_or(0, |before| ends[before]);
-    Place { number, start, end: ends[number] }
+    (number, number.checked_sub(1).map_or(0, |before| ends[before])..ends[number])
 }
 
 /// The bytes of a link, allocated as zeros before its first piece.
@@ -306,7 +298,7 @@ impl Parts {
 
     /// Takes the next piece; `left` is how much is missing with it. Returns the filter if this was
     /// the last one. After an error nothing has changed.
-    fn take(&mut self, piece: &[u8], left: u64) -> Result<Option<Own>, LoadError> {
+    fn take(&mut self, piece: &[u8], left: u64) -> Result<Option<Blocked>, LoadError> {
         let (parts, filled, sum) = (self.parts.len(), self.filled, self.sum.clone());
         let is_last = piece.len() as u64 == left;
         let taken = self.extend(piece, left);
@@ -361,7 +353,7 @@ impl Parts {
     }
 
     /// The filter of all parts. After an error nothing has changed.
-    fn finish(&mut self) -> Result<Own, LoadError> {
+    fn finish(&mut self) -> Result<Blocked, LoadError> {
         let is_whole = self.parts.last().is_some_and(|part| self.filled == size_of_val(&part[..]));
         if !is_whole || self.parts.len().is_multiple_of(2) {
             return Err(LoadError::BadData);
@@ -376,7 +368,7 @@ impl Parts {
         // Blocks that are borrowed do not say how many keys were added; headers are compared.
         let mut of_views = headers.clone();
         of_views[1..].iter_mut().for_each(|header| header[KEYS].fill(0));
-        if !views.is_some_and(|views| Own::loads(self.grows, &of_views, views)) {
+        if !views.is_some_and(|views| Blocked::loads(self.grows, &of_views, views)) {
             return Err(LoadError::BadData);
         }
         let blocks = std::mem::take(&mut self.parts).into_iter().skip(2).step_by(2).zip(&facts);
@@ -385,7 +377,7 @@ impl Parts {
             Some(link.with_facts(facts.keys, facts.contents))
         });
         let own = links.collect::<Option<_>>();
-        own.and_then(|links| Own::load(self.grows, &headers, links)).ok_or(LoadError::BadData)
+        own.and_then(|links| Blocked::load(self.grows, &headers, links)).ok_or(LoadError::BadData)
     }
 }
 

@@ -9,7 +9,7 @@ use redis_module::{Context, ContextFlags, raw};
 /// Fewer bytes are not checked.
 const SMALL: u64 = 1 << 20;
 /// More than this no server has.
-pub(crate) const MOST: u64 = 1 << 46;
+pub(crate) const MAX_MEMORY: u64 = 1 << 46;
 
 /// Whether this many more bytes stay within `maxmemory`, or, if that is not set, within the memory
 /// of the machine. Where keys are evicted, all memory may be in use, and eviction frees some:
@@ -18,8 +18,8 @@ pub(crate) const MOST: u64 = 1 << 46;
 /// Redis looks at `maxmemory` before a command only, and a link may be gigabytes. jemalloc reserves
 /// more memory than the machine has without an error; using it ends the server. Followers have
 /// no limit, as in Redis.
-pub(crate) fn has(context: &Context, bytes: u64) -> bool {
-    if bytes > MOST {
+pub(crate) fn fits(context: &Context, bytes: u64) -> bool {
+    if bytes > MAX_MEMORY {
         return false;
     }
     if bytes < SMALL || follows(context) {

@@ -13,7 +13,7 @@ use redis_module::raw;
 use crate::allocator::{load_bytes, zeros};
 use crate::data_type::{load_double, load_number, load_small};
 use crate::loading::{FIRST_LINK, GROWTH, LINK};
-use crate::memory::MOST;
+use crate::memory::MAX_MEMORY;
 use crate::outcome::{AddError, Added, CreateError};
 use crate::reserve::{Reserve, UNUSED_EXPANSION};
 
@@ -84,7 +84,7 @@ pub(crate) fn create(
     };
     let rate = if expansion.is_some() { 0.5 } else { 1.0 } * reserve.error_rate;
     match bytes_for(reserve.capacity, rate) {
-        MOST.. => return Err(CreateError::TooLarge),
+        MAX_MEMORY.. => return Err(CreateError::TooLarge),
         bytes if !may_take(bytes) => return Err(CreateError::Memory),
         _ => {}
     }

@@ -1,16 +1,12 @@
 //! How far a filter can grow within the limit of memory: for `BF.INSERT ... VALIDATESCALETO` and
 //! `BF.INFO ... MAXSCALEDCAPACITY`.
 
-use crate::memory::MOST;
-use crate::own;
-use crate::redisbloom;
-use crate::reserve::Reserve;
+use crate::memory::MAX_MEMORY;
 use crate::settings::memory_limit;
-use crate::valkey::{self, Shaping};
 
 /// Links beyond this many are not counted. Each is looked up for a key that is absent; with the
 /// built-in tightening there can be 1,022.
-const MOST_LINKS: usize = 1 << 12;
+const MAX_LINKS: usize = 1 << 12;
 
 /// A filter that grows, in thought.
 pub(crate) struct Scaling<'a> {
@@ -43,7 +39,7 @@ impl ScaleError {
 
 impl<'a> Scaling<'a> {
     /// From links of so many keys and bytes.
-    pub(crate) fn from(
+    pub(crate) fn new(
         capacity: u64,
         bytes: u64,
         next: impl FnMut() -> Option<(u64, u64)> + 'a,
@@ -51,34 +47,19 @@ impl<'a> Scaling<'a> {
         Scaling { capacity, bytes, next: Box::new(next) }
     }
 
-    /// Of a filter that is not made yet.
-    pub(crate) fn of_own(reserve: Reserve) -> Self {
-        Scaling::from(0, 0, own::links_of(reserve))
-    }
-
-    /// The same of RedisBloom's.
-    pub(crate) fn of_redisbloom(reserve: Reserve) -> Self {
-        Scaling::from(0, 0, redisbloom::links_of(reserve))
-    }
-
-    /// The same of valkey-bloom's.
-    pub(crate) fn of_valkey(shaping: Shaping) -> Self {
-        Scaling::from(0, 0, valkey::links_of(shaping))
-    }
-
     /// The keys that the filter can be for.
-    pub(crate) fn most(self) -> u64 {
+    pub(crate) fn max_capacity(self) -> u64 {
         self.grow(u64::MAX).0
     }
 
     /// Whether it can be for this many.
-    pub(crate) fn to(self, capacity: u64) -> Result<(), ScaleError> {
+    pub(crate) fn check(self, capacity: u64) -> Result<(), ScaleError> {
         self.grow(capacity).1.map_or(Ok(()), Err)
     }
 
     fn grow(mut self, wanted: u64) -> (u64, Option<ScaleError>) {
-        let limit = memory_limit().min(MOST);
-        for _ in 0..MOST_LINKS {
+        let limit = memory_limit().min(MAX_MEMORY);
+        for _ in 0..MAX_LINKS {
             if self.capacity >= wanted {
                 return (self.capacity, None);
             }

@@ -78,18 +78,16 @@ struct Setting {
     name: &'static CStr,
     /// Other names, of the load argument.
     arguments: &'static [&'static str],
-    /// Whether it is configuration too, and not a load argument alone.
-    is_configuration: bool,
     read: fn(&Settings) -> String,
     /// The error, if the text is none of its values.
     write: fn(&mut Settings, &[u8]) -> Result<(), String>,
 }
 
+/// The last one is a load argument alone, the others are configuration too.
 static ALL: [Setting; 6] = [
     Setting {
         name: c"bf-error-rate",
         arguments: &["ERROR_RATE", "bloom-fp-rate"],
-        is_configuration: true,
         read: |settings| settings.reserve.error_rate.to_string(),
         write: |settings, text| {
             let rate = number::<f64>(text)?;
@@ -104,27 +102,24 @@ static ALL: [Setting; 6] = [
     Setting {
         name: c"bf-initial-size",
         arguments: &["INITIAL_SIZE", "bloom-capacity"],
-        is_configuration: true,
         read: |settings| settings.reserve.capacity.to_string(),
         write: |settings, text| {
-            settings.reserve.capacity = within(text, 1, MAX_CAPACITY)?;
+            settings.reserve.capacity = number_within(text, 1, MAX_CAPACITY)?;
             Ok(())
         },
     },
     Setting {
         name: c"bf-expansion-factor",
         arguments: &["EXPANSION", "bloom-expansion"],
-        is_configuration: true,
         read: |settings| settings.reserve.expansion.to_string(),
         write: |settings, text| {
-            settings.reserve.expansion = within(text, 0, MAX_EXPANSION)?;
+            settings.reserve.expansion = number_within(text, 0, MAX_EXPANSION)?;
             Ok(())
         },
     },
     Setting {
         name: c"bf-huge-pages",
         arguments: &["HUGE_PAGES"],
-        is_configuration: true,
         read: |settings| if settings.huge_pages { "yes" } else { "no" }.into(),
         write: |settings, text| {
             settings.huge_pages = match text.to_ascii_lowercase().as_slice() {
@@ -138,17 +133,15 @@ static ALL: [Setting; 6] = [
     Setting {
         name: c"bloom-memory-usage-limit",
         arguments: &[],
-        is_configuration: true,
         read: |settings| settings.memory_limit.to_string(),
         write: |settings, text| {
-            settings.memory_limit = within(text, 0, i64::MAX)?;
+            settings.memory_limit = number_within(text, 0, i64::MAX)?;
             Ok(())
         },
     },
     Setting {
         name: c"redisbloom-type",
         arguments: &["REDISBLOOM_TYPE"],
-        is_configuration: false,
         read: |_| String::new(),
         write: |settings, text| {
             settings.redisbloom_type = match text.to_ascii_lowercase().as_slice() {
@@ -167,7 +160,7 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Result<T, String> {
     number.ok_or_else(|| "is not a number".into())
 }
 
-fn within(text: &[u8], least: i64, most: i64) -> Result<u64, String> {
+fn number_within(text: &[u8], least: i64, most: i64) -> Result<u64, String> {
     let number = number::<i64>(text)?;
     if !(least..=most).contains(&number) {
         return Err(format!("must be in the range [{least}, {most}]"));
@@ -212,8 +205,8 @@ pub(crate) fn read_arguments(arguments: &[&[u8]]) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the settings configuration of the server, by RedisBloom's names, or, where names must
-/// begin with that of the module, by these with `blocked-bloom.` before them. False if the server's
+/// Registers the settings as configuration of the server, by RedisBloom's names. Where names must
+/// begin with the module's, `blocked-bloom.` precedes them. False if the server's
 /// own configuration has an invalid value.
 pub(crate) fn register(context: &Context) -> bool {
     // SAFETY: the server writes these pointers once, before anything else of the module runs.
@@ -224,7 +217,7 @@ pub(crate) fn register(context: &Context) -> bool {
     // and does not.
     let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
     let unprefixed = if version >= 8 << 16 { raw::REDISMODULE_CONFIG_UNPREFIXED } else { 0 };
-    for setting in ALL.iter().filter(|setting| setting.is_configuration) {
+    for setting in &ALL[..ALL.len() - 1] {
         let default = CString::new((setting.read)(&now())).unwrap_or_default();
         for flags in [unprefixed, 0] {
             // SAFETY: called while the module is loaded; names and values end with 0, and the

@@ -1,68 +1,68 @@
-//! The memory of a key's value. Small filters are bytes, without any number that others determine;
-//! a command that changes one unpacks it and packs it again.
+//! The memory of a key's value: a large filter, or a small one as bytes, in one allocation and
+//! without any number that others determine. The value's lowest bit says which.
 
-use std::alloc::{Layout, handle_alloc_error};
-use std::ops::{Deref, DerefMut};
+use std::cell::OnceCell;
+use std::ffi::c_void;
+use std::mem::{ManuallyDrop, replace};
+use std::ops::Deref;
+use std::ptr::slice_from_raw_parts_mut;
 
-use blocked_bloom_formats::redis::RedisFilter;
-
-use crate::allocator::{counted_bytes, move_box, move_bytes};
+use crate::allocator::{move_box, move_bytes};
+use crate::blocked::MAX_FEW;
 use crate::filter::Filter;
-use crate::loading::{FIRST_LINK, LINK};
-use crate::own::Own;
-
-/// Most bytes of a small filter's blocks or bits.
-pub(crate) const MOST_BYTES: usize = 2048;
-
-/// The first packed byte.
-const OWN: u8 = 0;
-const REDIS: u8 = 1;
-
-/// Bytes of a packed filter of RedisBloom before its bits.
-const FACTS: usize = 40;
-const HEADER: usize = FIRST_LINK + LINK;
+use crate::key::Key;
+use crate::packed;
 
 pub(crate) enum Slot {
     Large(Box<Filter>),
-    /// Packed.
     Small(Box<[u8]>),
 }
 
 impl From<Filter> for Slot {
     fn from(filter: Filter) -> Self {
-        match pack(&filter) {
+        match packed::pack(&filter) {
             Some(packed) => Slot::Small(packed),
             None => Slot::Large(Box::new(filter)),
         }
     }
 }
 
+/// Where the filter of a value is, or its packed bytes.
+///
+/// # Safety
+///
+/// `value` is from [`Slot::into_raw`], and was not freed since.
+unsafe fn place(value: *mut c_void) -> Result<*mut Filter, *mut [u8]> {
+    if value.addr().is_multiple_of(2) {
+        return Ok(value.cast());
+    }
+    let start = value.cast::<u8>().wrapping_sub(1);
+    // SAFETY: packed bytes begin with their length, which has two.
+    let length = u16::from_le_bytes(unsafe { start.cast::<[u8; 2]>().read() });
+    Err(slice_from_raw_parts_mut(start, length.into()))
+}
+
 impl Slot {
-    /// The filter, to be read.
-    #[inline]
-    pub(crate) fn get(&self) -> Lent<'_> {
+    /// The value of a key.
+    pub(crate) fn into_raw(self) -> *mut c_void {
         match self {
-            Slot::Large(filter) => Lent::Large(filter),
-            Slot::Small(packed) => Lent::Small(unpack(packed)),
+            Slot::Large(filter) => Box::into_raw(filter).cast(),
+            // The server allocates at multiples of 8.
+            Slot::Small(packed) => Box::into_raw(packed).cast::<u8>().wrapping_add(1).cast(),
         }
     }
 
-    /// The filter, to be changed.
-    #[inline]
-    pub(crate) fn get_mut(&mut self) -> LentMut<'_> {
-        if let Slot::Small(packed) = self {
-            *self = Slot::Large(Box::new(unpack(packed)));
+    /// # Safety
+    ///
+    /// `value` is from [`into_raw`](Self::into_raw), and nothing else uses it any more.
+    pub(crate) unsafe fn from_raw(value: *mut c_void) -> Self {
+        // SAFETY: the caller's promise. `into_raw` had a box of this type and length.
+        unsafe {
+            match place(value) {
+                Ok(filter) => Slot::Large(Box::from_raw(filter)),
+                Err(packed) => Slot::Small(Box::from_raw(packed)),
+            }
         }
-        LentMut(self)
-    }
-
-    /// Bytes that the server's allocator took.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        let value = counted_bytes(Layout::new::<Slot>()) as u64;
-        value.saturating_add(match self {
-            Slot::Large(filter) => filter.memory_bytes(),
-            Slot::Small(packed) => counted_bytes(Layout::for_value(&**packed)) as u64,
-        })
     }
 
     /// Has the allocator move small allocations.
@@ -77,115 +77,136 @@ impl Slot {
     }
 }
 
-/// A filter that is read: one of a key, or one that was unpacked.
-pub(crate) enum Lent<'a> {
+/// A filter that is read. Packed bytes are unpacked for everything but lookups.
+pub(crate) enum FilterRef<'a> {
     Large(&'a Filter),
-    Small(Filter),
+    Small(&'a [u8], OnceCell<Filter>),
 }
 
-impl Deref for Lent<'_> {
+impl<'a> FilterRef<'a> {
+    /// # Safety
+    ///
+    /// `value` is from [`Slot::into_raw`], and nothing changes or frees it within `'a`.
+    pub(crate) unsafe fn new(value: *mut c_void) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match place(value) {
+                Ok(filter) => FilterRef::Large(&*filter),
+                Err(packed) => FilterRef::Small(&*packed, OnceCell::new()),
+            }
+        }
+    }
+
+    /// Bytes of the value: those that the server's allocator took for a large filter, and those of
+    /// a small one without the rest of its size class, as RedisBloom counts them.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        match self {
+            FilterRef::Large(filter) => filter.memory_bytes(),
+            FilterRef::Small(packed, _) => packed.len() as u64,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, key: &[u8]) -> Option<bool> {
+        match self {
+            FilterRef::Large(filter) => filter.contains(key),
+            FilterRef::Small(packed, _) => Some(packed::contains(packed, key)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains_few<K: AsRef<[u8]>>(&self, keys: &[K], hit: impl FnMut(bool)) -> bool {
+        match self {
+            FilterRef::Large(filter) => filter.contains_few(keys, hit),
+            FilterRef::Small(packed, _) if keys.len() <= MAX_FEW => {
+                keys.iter().map(|key| packed::contains(packed, key.as_ref())).for_each(hit);
+                true
+            }
+            FilterRef::Small(..) => false,
+        }
+    }
+}
+
+impl Deref for FilterRef<'_> {
     type Target = Filter;
 
     #[inline]
     fn deref(&self) -> &Filter {
         match self {
-            Lent::Large(filter) => filter,
-            Lent::Small(filter) => filter,
+            FilterRef::Large(filter) => filter,
+            FilterRef::Small(packed, filter) => filter.get_or_init(|| packed::unpack(packed)),
         }
     }
 }
 
-/// A filter that is changed, and packed afterwards if it is small. Its slot is large.
-pub(crate) struct LentMut<'a>(&'a mut Slot);
+/// A filter that is changed, and packed afterwards if it is small.
+pub(crate) struct FilterMut<'a> {
+    key: &'a mut Key,
+    /// The key's value.
+    slot: ManuallyDrop<Slot>,
+}
 
-impl Deref for LentMut<'_> {
-    type Target = Filter;
+impl<'a> FilterMut<'a> {
+    /// # Safety
+    ///
+    /// `value` is the key's value, from [`Slot::into_raw`].
+    pub(crate) unsafe fn new(key: &'a mut Key, value: *mut c_void) -> Self {
+        // SAFETY: the caller's promise; only the holder of the key uses its value.
+        FilterMut { key, slot: ManuallyDrop::new(unsafe { Slot::from_raw(value) }) }
+    }
 
+    /// Adds a key, and returns whether it is new, where that is quick.
     #[inline]
-    fn deref(&self) -> &Filter {
-        match &*self.0 {
-            Slot::Large(filter) => filter,
-            Slot::Small(_) => unreachable!("unpacked in `get_mut`"),
+    pub(crate) fn add_one(&mut self, key: &[u8]) -> Option<bool> {
+        match &mut *self.slot {
+            Slot::Large(filter) => filter.add_one(key),
+            Slot::Small(packed) => packed::add_one(packed, key),
         }
+    }
+
+    pub(crate) fn slot(&mut self) -> &mut Slot {
+        &mut self.slot
+    }
+
+    /// Adds the first keys to packed bytes, and returns of each whether it is new.
+    pub(crate) fn add_packed<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Vec<bool> {
+        match &mut *self.slot {
+            Slot::Large(_) => Vec::new(),
+            Slot::Small(packed) => {
+                let added = |key: &K| packed::add_one(packed, key.as_ref());
+                keys.iter().map_while(added).collect()
+            }
+        }
+    }
+
+    /// The filter, unpacked.
+    pub(crate) fn filter(&mut self) -> &mut Filter {
+        if let Slot::Small(packed) = &*self.slot {
+            self.put(Slot::Large(Box::new(packed::unpack(packed))));
+        }
+        match &mut *self.slot {
+            Slot::Large(filter) => filter,
+            Slot::Small(_) => unreachable!("just replaced"),
+        }
+    }
+
+    /// Replaces the value of the key, and frees the former one.
+    fn put(&mut self, slot: Slot) {
+        let value = slot.into_raw();
+        self.key.replace_value(value);
+        // SAFETY: the key's value, which only the holder of the key uses.
+        let slot = unsafe { Slot::from_raw(value) };
+        drop(replace(&mut *self.slot, slot));
     }
 }
 
-impl DerefMut for LentMut<'_> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Filter {
-        match self.0 {
-            Slot::Large(filter) => filter,
-            Slot::Small(_) => unreachable!("unpacked in `get_mut`"),
-        }
-    }
-}
-
-impl Drop for LentMut<'_> {
+impl Drop for FilterMut<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(packed) = pack(self) {
-            *self.0 = Slot::Small(packed);
+        if let Slot::Large(filter) = &*self.slot
+            && let Some(packed) = packed::pack(filter)
+        {
+            self.put(Slot::Small(packed));
         }
     }
-}
-
-/// Bytes of a small filter when packed; none if it is not small.
-pub(crate) fn packed_bytes(filter: &Filter) -> Option<usize> {
-    match filter {
-        Filter::Own(filter) => Some(1 + filter.packed_bytes()?),
-        Filter::Redis(filter) => {
-            let [link] = filter.links() else { return None };
-            let bytes = link.as_bytes().len();
-            let is_small = bytes <= MOST_BYTES && link.shape().probes() <= u8::MAX.into();
-            is_small.then_some(FACTS + bytes)
-        }
-        Filter::Valkey(_) | Filter::Loading(_) => None,
-    }
-}
-
-fn pack(filter: &Filter) -> Option<Box<[u8]>> {
-    let mut packed = Vec::with_capacity(packed_bytes(filter)?);
-    match filter {
-        Filter::Own(filter) => {
-            packed.push(OWN);
-            filter.pack(&mut packed);
-        }
-        Filter::Redis(filter) => {
-            let (_, header) = filter.dump().next()?;
-            packed.push(REDIS);
-            // Options; growth; size, error and bits per entry; hashes; entries and n2.
-            for range in [12..13, 16..20, 36..60, 60..61, 64..HEADER] {
-                packed.extend(header.get(range)?);
-            }
-            packed.extend(filter.links().first()?.as_bytes());
-        }
-        Filter::Valkey(_) | Filter::Loading(_) => return None,
-    }
-    Some(packed.into_boxed_slice())
-}
-
-fn unpack(packed: &[u8]) -> Filter {
-    let filter = match packed.split_first() {
-        Some((&OWN, rest)) => Own::unpack(rest).map(Filter::Own),
-        _ => unpack_redis(packed).map(|filter| Filter::Redis(Box::new(filter))),
-    };
-    // Packed bytes are those of a filter, so only memory can be missing.
-    filter.unwrap_or_else(|| handle_alloc_error(Layout::for_value(packed)))
-}
-
-/// A filter of RedisBloom. Its header has the number of keys twice, one link, and the length of
-/// the bits in bytes and in bits.
-fn unpack_redis(packed: &[u8]) -> Option<RedisFilter> {
-    let (facts, bits) = packed.split_at_checked(FACTS)?;
-    let bytes = bits.len() as u64;
-    let mut header = [0; HEADER];
-    header[..8].copy_from_slice(&facts[6..14]);
-    header[8] = 1;
-    header[12] = facts[1];
-    header[16..20].copy_from_slice(&facts[2..6]);
-    header[20..28].copy_from_slice(&bytes.to_le_bytes());
-    header[28..36].copy_from_slice(&(8 * bytes).to_le_bytes());
-    header[36..61].copy_from_slice(&facts[6..31]);
-    header[64..].copy_from_slice(&facts[31..]);
-    RedisFilter::from_links(&header, vec![bits.to_vec()]).ok()
 }

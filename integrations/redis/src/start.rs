@@ -11,7 +11,7 @@ use crate::{allocator, counters, log, memory, register, settings};
 const VALKEY_HANDLE_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
 
 /// Reads the load arguments, and has the server list commands and settings.
-pub(crate) fn on_load(context: &Context, arguments: &[RedisString]) -> Status {
+pub(crate) fn load_module(context: &Context, arguments: &[RedisString]) -> Status {
     if !allocator::can_fail() {
         log::warn("this module needs Redis 7.0 or later");
         return Status::Err;

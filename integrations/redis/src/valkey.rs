@@ -12,7 +12,7 @@ use redis_module::raw;
 
 use crate::allocator::{load_bytes, zeros};
 use crate::data_type::{load_double, load_number, load_small};
-use crate::memory::MOST;
+use crate::memory::MAX_MEMORY;
 use crate::outcome::{AddError, Added, CreateError, Shape};
 
 /// The first byte of what `BF.LOAD` takes.
@@ -106,7 +106,7 @@ fn sip_hash(key: &[u8], item: &[u8]) -> u64 {
 struct Hashes(u64, u64);
 
 impl Hashes {
-    fn of(seed: &[u8], item: &[u8]) -> Self {
+    fn from_item(seed: &[u8], item: &[u8]) -> Self {
         Hashes(sip_hash(&seed[..16], item), sip_hash(&seed[16..], item))
     }
 
@@ -192,7 +192,7 @@ impl ValkeyFilter {
     ) -> Result<Self, CreateError> {
         let Shaping { rate, tightening, capacity, expansion, seed } = *shaping;
         match bytes_for(capacity, rate) {
-            MOST.. => return Err(CreateError::TooLarge),
+            MAX_MEMORY.. => return Err(CreateError::TooLarge),
             bytes if !may_take(bytes) => return Err(CreateError::Memory),
             _ => {}
         }
@@ -201,7 +201,7 @@ impl ValkeyFilter {
     }
 
     fn hashes(&self, item: &[u8]) -> Hashes {
-        Hashes::of(self.links[0].seed(), item)
+        Hashes::from_item(self.links[0].seed(), item)
     }
 
     fn contains_hashes(&self, hashes: Hashes) -> bool {

@@ -107,7 +107,7 @@ fn more_memory_than_there_is_is_an_error() {
 }
 
 #[test]
-fn where_keys_are_evicted_a_filter_takes_their_place() {
+fn keys_are_evicted_to_make_room_for_a_filter() {
     let options = ["--maxmemory", "12mb", "--maxmemory-policy", "volatile-lru"];
     let Some(mut server) = Server::start(&options) else { return };
     let mut connection = server.connect();

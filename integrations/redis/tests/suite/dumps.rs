@@ -1,6 +1,7 @@
 //! Dumps of large own filters, whose checksums are computed in parts, and small filters in files;
 //! events, digests and counters.
 
+use blocked_bloom_formats::redis::RedisFilter;
 use redis::Connection;
 
 use crate::loading::keys;
@@ -22,9 +23,10 @@ fn a_command_of_a_dump_reads_a_part_of_the_filter() {
     let mut connection = server.connect();
     large(&mut connection);
     let pieces = dump(&mut connection, "f");
-    let iterators: Vec<i64> = pieces.iter().map(|(iterator, _)| *iterator).take(3).collect();
-    assert_eq!(iterators, [1, -1, 1 + (8 << 20)]);
-    assert!(pieces[1].1.is_empty());
+    let iterators: Vec<i64> = pieces.iter().map(|(iterator, _)| *iterator).take(4).collect();
+    // The command that reads the last part copies no piece.
+    assert_eq!(iterators, [1, -1, -2, 1 + (8 << 20)]);
+    assert!(pieces[1..3].iter().all(|(_, data)| data.is_empty()));
     for (iterator, data) in &pieces {
         load_chunk(&mut connection, "g", *iterator, data).unwrap();
     }
@@ -146,4 +148,73 @@ fn the_server_tells_the_version_and_the_counters() {
         let info: String = call(&mut connection, &["INFO", section]);
         assert_eq!(info.contains("bloom_total_memory_bytes"), has, "{section}");
     }
+}
+
+/// RedisBloom before its release 2 rounds bits to powers of two: probes use 32 bits of 64 here.
+#[test]
+fn a_small_filter_with_rounded_bits_answers_and_grows_as_its_model() {
+    let mut header = Vec::new();
+    header.extend(0_u64.to_le_bytes());
+    [1_u32, 4, 2].iter().for_each(|number| header.extend(number.to_le_bytes()));
+    [8_u64, 64, 0].iter().for_each(|number| header.extend(number.to_le_bytes()));
+    let bits_per_entry = -0.01_f64.ln() / 0.480453013918201;
+    [0.01, bits_per_entry].iter().for_each(|number| header.extend(number.to_le_bytes()));
+    header.extend(7_u32.to_le_bytes());
+    header.extend(3_u64.to_le_bytes());
+    header.push(5);
+    let mut model = RedisFilter::from_links(&header, vec![vec![0; 8]]).unwrap();
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    for (iterator, data) in model.dump() {
+        load_chunk(&mut connection, "f", iterator, &data).unwrap();
+    }
+    for key in keys(0, 30) {
+        let expected = [model.contains(&key)];
+        assert_eq!(items(&mut connection, "BF.MEXISTS", "f", &[&key]), expected, "{key}");
+        let expected = [model.insert(&key).unwrap()];
+        assert_eq!(items(&mut connection, "BF.MADD", "f", &[&key]), expected, "{key}");
+        let expected: Vec<_> = model.dump().map(|(i, data)| (i, data.into_owned())).collect();
+        assert!(dump(&mut connection, "f") == expected, "{key}");
+    }
+}
+
+/// Commands that unpack a small filter leave it as small as it was.
+#[test]
+fn a_small_filter_stays_in_one_allocation() {
+    for settings in [&[][..], &["--module-arguments", "REDISBLOOM_TYPE", "write"]] {
+        let Some(server) = Server::start(settings) else { return };
+        let mut connection = server.connect();
+        call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", "100", "NONSCALING"]);
+        let usage = |connection: &mut Connection, name: &str| {
+            call::<u64>(connection, &["MEMORY", "USAGE", name])
+        };
+        let expected = usage(&mut connection, "f");
+        let all = keys(0, 150);
+        let mut words = vec!["BF.MADD", "f"];
+        words.extend(all.iter().map(String::as_str));
+        assert!(reply(&mut connection, &words).ends_with("non scaling filter is full]"));
+        assert_eq!(usage(&mut connection, "f"), expected);
+        let pieces = dump(&mut connection, "f");
+        for _ in 0..2 {
+            for (iterator, data) in &pieces {
+                let _ = load_chunk(&mut connection, "g", *iterator, data);
+            }
+            assert_eq!(usage(&mut connection, "g"), expected);
+        }
+        assert!(dump(&mut connection, "g") == pieces);
+    }
+}
+
+/// A client stops a dump, and another one begins it again after additions.
+#[test]
+fn a_dump_that_begins_again_has_the_checksums_of_the_filter_now() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    large(&mut connection);
+    assert_eq!(scan(&mut connection, 1).0, -1);
+    items(&mut connection, "BF.MADD", "f", &keys(1_000, 1_100));
+    for (iterator, data) in dump(&mut connection, "f") {
+        load_chunk(&mut connection, "g", iterator, &data).unwrap();
+    }
+    assert!(items(&mut connection, "BF.MEXISTS", "g", &keys(0, 1_100)).iter().all(|hit| *hit));
 }

@@ -64,7 +64,7 @@ fn a_filter_that_redisbloom_filled_has_all_items() {
 }
 
 #[test]
-fn what_other_modules_accept_is_accepted_from_them() {
+fn commands_that_other_modules_accept_are_followed() {
     let seed = *b"thirty-two bytes of a real seed.";
     let words: [&[&[u8]]; 11] = [
         // RedisBloom looks at the first letters, ignores other words of `BF.RESERVE`, and has had
@@ -174,7 +174,7 @@ fn what_other_modules_accept_is_accepted_from_them() {
 }
 
 #[test]
-fn what_cannot_be_followed_ends_the_server() {
+fn a_command_that_cannot_be_followed_ends_the_server() {
     for words in [
         &["BF.RESERVE", "f", "0.01", "0"][..],
         &["BF.RESERVE", "f", "x", "100"],

@@ -9,7 +9,7 @@ use blocked_bloom_formats::redis::RedisFilter;
 use blocked_bloom_scalable::ScalableOptions;
 use redis::Connection;
 
-use crate::loading::{BAD, Dump, LOADING, keys, own, redis_bloom};
+use crate::loading::{BAD, Dump, LOADING, blocked, keys, redis_bloom};
 use crate::operator::resident;
 use crate::server::{
     Server, call, command, error_text, info, items, load, load_chunk, reply, wait_until,
@@ -25,7 +25,7 @@ fn every_damage_of_an_own_dump_is_an_error() {
     for (name, arguments, count) in
         [("fixed", &["0.1", "10", "NONSCALING"][..], 10), ("grown", &["0.25", "4"], 20)]
     {
-        let dump = own(&mut connection, name, arguments, count);
+        let dump = blocked(&mut connection, name, arguments, count);
         let [(_, header), (end, data)] = &dump[..] else { panic!("{} replies", dump.len()) };
         let mut attempt = |header: &[u8], pieces: &[(i64, &[u8])]| {
             let mut pipeline = redis::pipe();
@@ -141,7 +141,7 @@ fn damaged_headers_of_redisbloom_are_errors_or_what_they_say() {
 }
 
 #[test]
-fn what_a_header_announces_must_be_there_and_takes_no_memory() {
+fn a_header_without_its_data_takes_no_memory() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
     let before = resident(&server);
@@ -195,9 +195,9 @@ fn what_a_header_announces_must_be_there_and_takes_no_memory() {
     assert!(taken > 0 && refused > 0 && resident < 16 << 20, "{taken} {refused} {resident}");
     call::<()>(&mut connection, &["FLUSHALL"]);
     // More than there can be.
-    own_rejected(&mut connection, i64::MAX as u64);
-    own_rejected(&mut connection, u64::MAX);
-    own_rejected(&mut connection, 0);
+    rejects_blocked(&mut connection, i64::MAX as u64);
+    rejects_blocked(&mut connection, u64::MAX);
+    rejects_blocked(&mut connection, 0);
     // More links than any chain has.
     let links = 100_000_u32;
     let mut many = dump[0].1[..20].to_vec();
@@ -211,7 +211,7 @@ fn what_a_header_announces_must_be_there_and_takes_no_memory() {
 }
 
 /// The two replies of a dump of an own filter with this container.
-fn own_dump(container: Vec<u8>) -> Dump {
+fn blocked_dump(container: Vec<u8>) -> Dump {
     let mut header = Header::new(*b"\x89BBRDIS\n", 1);
     header.put(12, &u32::MAX.to_le_bytes());
     header.put(24, &(container.len() as u64).to_le_bytes());
@@ -220,7 +220,7 @@ fn own_dump(container: Vec<u8>) -> Dump {
 
 /// A small link that says to have 2^33 keys and to be for as many, with sound checksums: the next
 /// one would have 160 GB.
-fn of_many_keys(growth: u8) -> Vec<u8> {
+fn dump_of_many_keys(growth: u8) -> Vec<u8> {
     let mut filter = ScalableOptions::new(0.01, 10).build().unwrap();
     assert!(filter.insert("a").unwrap());
     let mut container = filter.to_bytes();
@@ -242,7 +242,7 @@ fn chains_that_are_made_up_take_no_memory() {
     let mut connection = server.connect();
     for growth in [2, 16] {
         let name = format!("own:{growth}");
-        load(&mut connection, &name, &own_dump(of_many_keys(growth)));
+        load(&mut connection, &name, &blocked_dump(dump_of_many_keys(growth)));
         assert_eq!(reply(&mut connection, &["BF.MEXISTS", &name, "a", "b"]), "[1 0]");
         let error = "-ERR problem inserting into filter";
         assert_eq!(reply(&mut connection, &["BF.ADD", &name, "b"]), error);
@@ -251,7 +251,7 @@ fn chains_that_are_made_up_take_no_memory() {
     }
     // Without links: the options of the first one.
     let mut container = ScalableOptions::new(0.01, 1 << 34).build().unwrap().to_bytes();
-    load(&mut connection, "empty", &own_dump(container.clone()));
+    load(&mut connection, "empty", &blocked_dump(container.clone()));
     assert_eq!(
         reply(&mut connection, &["BF.ADD", "empty", "b"]),
         "-ERR problem inserting into filter"
@@ -259,7 +259,7 @@ fn chains_that_are_made_up_take_no_memory() {
     let mut header = Header::read(&container, *b"\x89BBGROW\n", 1).unwrap();
     header.put(48, &u64::MAX.to_le_bytes());
     container.copy_from_slice(&header.seal());
-    load(&mut connection, "endless", &own_dump(container));
+    load(&mut connection, "endless", &blocked_dump(container));
     assert_eq!(
         reply(&mut connection, &["BF.ADD", "endless", "b"]),
         "-ERR problem inserting into filter"
@@ -284,8 +284,8 @@ fn chains_that_are_made_up_take_no_memory() {
 fn headers_of_own_dumps_have_no_unknown_meaning() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
-    let one = own(&mut connection, "one", &["0.01", "100"], 10);
-    let grown = own(&mut connection, "grown", &["0.01", "100"], 500);
+    let one = blocked(&mut connection, "one", &["0.01", "100"], 10);
+    let grown = blocked(&mut connection, "grown", &["0.01", "100"], 500);
     let changed = |dump: &Dump, at: usize, field: &[u8]| {
         let mut header = Header::read(&dump[0].1, *b"\x89BBRDIS\n", 1).unwrap();
         header.put(at, field);
@@ -311,7 +311,7 @@ fn headers_of_own_dumps_have_no_unknown_meaning() {
     assert!(server.is_sound());
 }
 
-fn own_rejected(connection: &mut Connection, total: u64) {
+fn rejects_blocked(connection: &mut Connection, total: u64) {
     let mut header = Header::new(*b"\x89BBRDIS\n", 1);
     header.put(12, &u32::MAX.to_le_bytes());
     header.put(24, &total.to_le_bytes());
@@ -337,7 +337,7 @@ pub(crate) fn limit_memory(server: &Server, more: u64) -> bool {
 }
 
 #[test]
-fn without_memory_a_large_filter_is_an_error_and_the_server_goes_on() {
+fn a_large_filter_without_memory_is_an_error_and_the_server_goes_on() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
     items(&mut connection, "BF.MADD", "small", &keys(0, 1_000));
@@ -388,7 +388,7 @@ fn without_memory_a_large_filter_is_an_error_and_the_server_goes_on() {
 }
 
 #[test]
-fn without_memory_a_filter_of_valkey_bloom_is_an_error_and_the_server_goes_on() {
+fn a_filter_of_valkey_bloom_without_memory_is_an_error_and_the_server_goes_on() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
     // The filter has 36 MB, and the next link of the other one 45 MB.

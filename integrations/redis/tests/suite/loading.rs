@@ -18,7 +18,7 @@ pub(crate) fn keys(from: usize, to: usize) -> Vec<String> {
 }
 
 /// An own filter with the keys of `0..count`, and its dump.
-pub(crate) fn own(
+pub(crate) fn blocked(
     connection: &mut Connection,
     name: &str,
     arguments: &[&str],
@@ -40,7 +40,7 @@ pub(crate) fn redis_bloom(capacity: u64, count: usize) -> (RedisFilter, Dump) {
 }
 
 #[test]
-fn own_filters_are_the_same_afterwards() {
+fn loaded_filters_equal_their_sources() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
     let kinds: [(&str, &[&str], usize); 6] = [
@@ -52,7 +52,7 @@ fn own_filters_are_the_same_afterwards() {
         ("large", &["0.01", "15000000"], 1_000),
     ];
     for (name, arguments, count) in kinds {
-        let dump_before = own(&mut connection, name, arguments, count);
+        let dump_before = blocked(&mut connection, name, arguments, count);
         let copy = format!("{name}:copy");
         load(&mut connection, &copy, &dump_before);
         assert_eq!(dump(&mut connection, &copy), dump_before, "{name}");
@@ -111,7 +111,7 @@ fn the_header_of_an_own_dump_is_none_of_redisbloom() {
         ("b", &["0.1", "7", "EXPANSION", "16"], 5_000),
         ("c", &["0.2", "9", "NONSCALING"], 9),
     ] {
-        let dump = own(&mut connection, name, arguments, count);
+        let dump = blocked(&mut connection, name, arguments, count);
         let (iterator, header) = &dump[0];
         assert_eq!(*iterator, 1);
         // What RedisBloom's loader checks first: as many bytes as 53 for each link and 20 more, and
@@ -194,7 +194,7 @@ fn wrong_order(connection: &mut Connection, name: &str, dump: &Dump, by_link: bo
 fn pieces_out_of_order_are_errors() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
-    let large = own(&mut connection, "large", &["0.01", "15000000"], 1_000);
+    let large = blocked(&mut connection, "large", &["0.01", "15000000"], 1_000);
     wrong_order(&mut connection, "own", &large, false);
     let (_, dump) = redis_bloom(100, 2_000);
     assert!(dump.len() > 4);
@@ -208,7 +208,7 @@ fn a_repeated_piece_succeeds_and_is_not_replicated() {
     let Some(server) = Server::start(&["--repl-diskless-sync", "yes"]) else { return };
     let replica = crate::following::replica_of(&server, &[]);
     let mut connection = server.connect();
-    let own = own(&mut connection, "own", &["0.01", "15000000"], 1_000);
+    let own = blocked(&mut connection, "own", &["0.01", "15000000"], 1_000);
     for (name, dump) in [("own copy", own), ("redis", redis_bloom(100, 2_000).1)] {
         for (number, (iterator, data)) in dump.iter().enumerate() {
             load_chunk(&mut connection, name, *iterator, data).unwrap();
@@ -230,7 +230,7 @@ fn a_repeated_piece_succeeds_and_is_not_replicated() {
 fn a_filter_that_is_being_loaded_answers_nothing() {
     let Some(server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
-    let own = own(&mut connection, "large", &["0.01", "15000000"], 1_000);
+    let own = blocked(&mut connection, "large", &["0.01", "15000000"], 1_000);
     let (_, redis) = redis_bloom(100, 2_000);
     for (name, dump) in [("own", own), ("redis", redis)] {
         for (i, (iterator, data)) in dump.iter().enumerate() {
@@ -279,8 +279,8 @@ fn pieces_of_several_dumps_in_any_order_never_make_a_key_absent() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
     let dumps = [
-        own(&mut connection, "a", &["0.01", "100"], 300),
-        own(&mut connection, "b", &["0.1", "40"], 300),
+        blocked(&mut connection, "a", &["0.01", "100"], 300),
+        blocked(&mut connection, "b", &["0.1", "40"], 300),
         redis_bloom(100, 300).1,
         redis_bloom(30, 300).1,
     ];

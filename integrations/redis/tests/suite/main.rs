@@ -2,6 +2,7 @@
 //! that they did not run, and fail if `CI` is set.
 #![allow(clippy::print_stdout, reason = "a run shows what it tested, and what it left out")]
 
+mod campaign;
 mod cluster;
 mod commands;
 mod dumps;

@@ -79,7 +79,7 @@ fn a_replica_has_all_keys_or_has_ended() {
         let Some(server) = Server::start(&[]) else { return };
         // A writable one: its callbacks cannot tell its primary from its clients.
         let options: &[&str] =
-            if mebibytes % 40 == 20 { &[] } else { &["--replica-read-only", "no"] };
+            if mebibytes % 80 == 20 { &[] } else { &["--replica-read-only", "no"] };
         let mut replica = replica_of(&server, options);
         let mut connection = server.connect();
         large(&mut connection, "a");
@@ -208,4 +208,29 @@ fn a_full_filter_ends_no_follower() {
     server.start_again();
     assert_eq!(reply(&mut server.connect(), &words), "[1 1 1 0 0]");
     assert_eq!(info(&mut server.connect(), "loading"), 0);
+}
+
+/// A small filter takes items in place until it needs a link, which the limit forbids.
+#[test]
+fn items_before_an_error_are_replicated() {
+    for form in ["no", "write"] {
+        let options = ["bloom-memory-usage-limit", "700", "REDISBLOOM_TYPE", form];
+        let options = [&["--module-arguments"][..], &options].concat();
+        let Some(server) = Server::start(&options) else { return };
+        let replica = replica_of(&server, &[]);
+        let (mut connection, mut follower) = (server.connect(), replica.connect());
+        call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", "100"]);
+        let all = crate::loading::keys(0, 400);
+        let words: Vec<&str> =
+            ["BF.MADD", "f"].into_iter().chain(all.iter().map(String::as_str)).collect();
+        let text = reply(&mut connection, &words);
+        assert!(text.contains("exceeds bloom object memory limit"), "{text}");
+        assert_eq!(call::<u64>(&mut connection, &["WAIT", "1", "60000"]), 1);
+        let card = reply(&mut connection, &["BF.CARD", "f"]);
+        // Of one link, or of two.
+        assert!(["100", "300"].contains(&card.as_str()), "{card}");
+        assert_eq!(reply(&mut follower, &["BF.CARD", "f"]), card);
+        let hits = items(&mut connection, "BF.MEXISTS", "f", &all);
+        assert_eq!(items(&mut follower, "BF.MEXISTS", "f", &all), hits);
+    }
 }

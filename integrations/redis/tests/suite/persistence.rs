@@ -403,7 +403,7 @@ fn keys_are_moved_copied_and_freed() {
 
 /// A filter of each kind: of one link with and without capacity left, of several, of one that does
 /// not grow, and RedisBloom's.
-fn one_of_each_kind(connection: &mut Connection, prefix: &str) -> Vec<String> {
+fn filters_of_each_kind(connection: &mut Connection, prefix: &str) -> Vec<String> {
     let name = |kind: &str| format!("{prefix}:{kind}");
     let mut reserve = |kind: &str, arguments: &[&str], count: usize| {
         redis::cmd("BF.RESERVE").arg(name(kind)).arg(arguments).exec(connection).unwrap();
@@ -441,7 +441,7 @@ fn every_command_that_writes_between_two_dumps_leaves_a_filter_that_is_read() {
     ];
     let mut expected = Filters::new();
     for (i, write) in writes.iter().enumerate() {
-        for name in one_of_each_kind(&mut connection, &i.to_string()) {
+        for name in filters_of_each_kind(&mut connection, &i.to_string()) {
             dump(&mut connection, &name);
             let words = write.iter().map(|word| word.replace('_', &name)).collect::<Vec<_>>();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();

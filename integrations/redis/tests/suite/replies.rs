@@ -13,7 +13,7 @@ fn compare(connection: &mut redis::Connection, table: &[(&str, &str)]) {
 const TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
 #[test]
-fn of_version_2() {
+fn replies_of_version_2() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
     compare(
@@ -146,7 +146,7 @@ fn of_version_2() {
 }
 
 #[test]
-fn of_version_3() {
+fn replies_of_version_3() {
     let Some(server) = Server::start(&[]) else { return };
     let mut connection = server.connect_3();
     compare(

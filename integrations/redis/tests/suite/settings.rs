@@ -8,7 +8,7 @@ use crate::loading::{Dump, keys, redis_bloom};
 use crate::server::{Server, call, command, dump, info, items, load_chunk, reply, wait_until};
 
 /// Each setting at both extremes, alone; `maxmemory` is the server's.
-const EXTREMES: [&[&str]; 12] = [
+pub(crate) const EXTREMES: [&[&str]; 12] = [
     &["--module-arguments", "ERROR_RATE", "0.00000001"],
     &["--module-arguments", "ERROR_RATE", "0.999"],
     &["--module-arguments", "INITIAL_SIZE", "1"],
@@ -24,7 +24,7 @@ const EXTREMES: [&[&str]; 12] = [
 ];
 
 /// The dump of each key, or the payload of filters without dumps.
-fn contents(connection: &mut Connection) -> Vec<(String, Dump)> {
+pub(crate) fn contents(connection: &mut Connection) -> Vec<(String, Dump)> {
     let mut names: Vec<String> = call(connection, &["KEYS", "*"]);
     names.sort();
     let mut contents = Vec::new();

@@ -406,7 +406,7 @@ fn counters_have_the_bytes_of_filters_that_come_piece_by_piece() {
     for options in [&[][..], &["--module-arguments", "REDISBLOOM_TYPE", "write"]] {
         let Some(server) = Server::start(options) else { return };
         let mut connection = server.connect();
-        let own = crate::loading::own(&mut connection, "own", &["0.01", "100"], 5_000);
+        let own = crate::loading::blocked(&mut connection, "own", &["0.01", "100"], 5_000);
         call::<()>(&mut connection, &["DEL", "own"]);
         for dump in [own, crate::loading::redis_bloom(100, 5_000).1] {
             let data: Vec<u8> = dump[1..].iter().flat_map(|(_, data)| data).copied().collect();
@@ -461,7 +461,7 @@ fn counters_have_the_bytes_of_filters_that_come_piece_by_piece() {
 
 /// A filter of links that are hardly larger than the ones before.
 #[test]
-fn how_far_a_filter_can_grow_is_found_in_a_moment() {
+fn the_limit_of_growth_is_found_in_a_moment() {
     let Some(server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
     let shape = ["CAPACITY", "1", "EXPANSION", "1", "TIGHTENING", "0.99999"];

@@ -47,10 +47,10 @@ const TIGHTENING_FIXED: f64 = 0.05;
 pub(crate) const MIN_ERROR_RATE: f64 = 1e-8;
 
 /// Keys whose cache lines are prefetched together.
-const AT_ONCE: usize = 64;
+const PREFETCHED: usize = 64;
 
-/// Most keys of [`contains_few`](Own::contains_few).
-pub(crate) const FEW: usize = 8;
+/// Most keys of [`contains_few`](Blocked::contains_few).
+pub(crate) const MAX_FEW: usize = 8;
 
 /// Blocks of this many bytes may be on huge pages.
 const LARGE: u64 = 2 << 20;
@@ -58,7 +58,7 @@ const LARGE: u64 = 2 << 20;
 mod dump;
 mod small;
 
-pub(crate) struct Own {
+pub(crate) struct Blocked {
     body: Body,
     /// A dump that a client has begun and not ended.
     dump: Cell<Option<Box<Dump>>>,
@@ -77,7 +77,7 @@ enum Body {
 
 use Body::{Chain, One};
 
-impl Own {
+impl Blocked {
     /// An empty filter, if its bytes may be taken.
     pub(crate) fn new(
         reserve: &Reserve,
@@ -98,7 +98,7 @@ impl Own {
         let blocks = blocks.map_err(|_| CreateError::Memory)?;
         let link = BloomFilter::from_blocks(blocks, params.probes(), options.key_hash())
             .map_err(|_| CreateError::Shape)?;
-        Ok(Own {
+        Ok(Blocked {
             body: One { link, rate },
             dump: Cell::default(),
             // At most 2^30, as checked.
@@ -145,8 +145,8 @@ impl Own {
             One { link, .. } => link.hasher(),
             Chain(chain) => chain.hasher(),
         };
-        let (Ok(hasher), true) = (hasher, keys.len() <= FEW) else { return false };
-        let mut hashes = [0; FEW];
+        let (Ok(hasher), true) = (hasher, keys.len() <= MAX_FEW) else { return false };
+        let mut hashes = [0; MAX_FEW];
         for (key, hash) in keys.iter().zip(&mut hashes) {
             *hash = hasher.hash(key);
             match &self.body {
@@ -257,8 +257,8 @@ impl Own {
             }
         };
         let hasher = link.hasher()?;
-        if keys.len() <= FEW {
-            let mut hashes = [0; FEW];
+        if keys.len() <= MAX_FEW {
+            let mut hashes = [0; MAX_FEW];
             for (key, hash) in keys.iter().zip(&mut hashes) {
                 *hash = hasher.hash(key);
                 link.prefetch_hash(*hash);
@@ -268,8 +268,8 @@ impl Own {
             }
             return Ok(());
         }
-        let mut space = [0; AT_ONCE];
-        for keys in keys.chunks(AT_ONCE) {
+        let mut space = [0; PREFETCHED];
+        for keys in keys.chunks(PREFETCHED) {
             let hashes = &mut space[..keys.len()];
             hasher.hash_batch_into(keys, hashes).expect("a hash per key");
             hashes.iter().for_each(|&hash| link.prefetch_hash(hash));
@@ -417,8 +417,8 @@ impl Own {
             One { link, rate } => One { link: link.to_filter().ok()?, rate: *rate },
             Chain(chain) => Chain(Box::new(chain.to_filter().ok()?)),
         };
-        let Own { keys, growth, grows, .. } = *self;
-        Some(Own { body, dump: Cell::default(), keys, growth, grows })
+        let Blocked { keys, growth, grows, .. } = *self;
+        Some(Blocked { body, dump: Cell::default(), keys, growth, grows })
     }
 
     /// Whether the filter grows and how many bytes follow, from the first reply of a dump; none if
@@ -469,7 +469,7 @@ impl Own {
                 (Chain(Box::new(chain.with_huge_pages(huge_pages()))), 0)
             }
         };
-        Some(Own { body, dump: Cell::default(), keys, growth, grows })
+        Some(Blocked { body, dump: Cell::default(), keys, growth, grows })
     }
 }
 

@@ -10,12 +10,12 @@ use crate::loading::{BLOCKS, CHECKSUM, VERSION as LINK_VERSION};
 
 /// Bytes of blocks that one command reads for checksums. This takes less time than copying a piece
 /// of RedisBloom's.
-const AT_ONCE: usize = 24 << 20;
+const PART: usize = 24 << 20;
 
 pub(super) struct Dump {
     /// Keys that the filter had at the start.
     keys: u64,
-    /// Parts of [`AT_ONCE`] bytes that were read.
+    /// Parts of [`PART`] bytes that were read.
     parts: i64,
     /// Bytes of the next link that were read, and their checksum.
     read: usize,
@@ -38,7 +38,7 @@ impl Dump {
     }
 
     /// Reads at most this many bytes of the links, and completes the headers after the last one.
-    fn read(&mut self, own: &Own, mut most: usize) -> Option<()> {
+    fn read(&mut self, own: &Blocked, mut most: usize) -> Option<()> {
         self.parts += 1;
         while let Some(link) = own.links().get(self.headers.len() - 1) {
             let rest = &link.blocks().as_flattened()[self.read..];
@@ -72,7 +72,7 @@ fn link_header(link: &BloomFilter, checksum: u64) -> Option<[u8; HEADER_BYTES]> 
     Some(header.seal())
 }
 
-impl Own {
+impl Blocked {
     /// The first reply of a dump.
     pub(crate) fn header(&self) -> Vec<u8> {
         let mut header = Header::new(MAGIC, VERSION);
@@ -89,7 +89,7 @@ impl Own {
     }
 
     pub(crate) fn is_read_in_parts(&self) -> bool {
-        self.stored_bytes() > AT_ONCE as u64
+        self.stored_bytes() > PART as u64
     }
 
     /// Reads the next part of the blocks for a client's dump. Returns the iterator of the reply,
@@ -103,10 +103,12 @@ impl Own {
         }
         let kept = self.dump.take().filter(|dump| iterator < 0 || dump.keys == self.keys());
         let mut dump = kept.unwrap_or_else(|| Dump::new(self.keys()));
-        if !dump.is_complete {
-            dump.read(self, AT_ONCE)?;
+        // Also after the last part: one command does not read a part and copy a piece.
+        let reads = !dump.is_complete;
+        if reads {
+            dump.read(self, PART)?;
         }
-        let next = (!dump.is_complete).then_some(-dump.parts);
+        let next = reads.then_some(-dump.parts);
         self.dump.set(Some(dump));
         next
     }
@@ -114,6 +116,10 @@ impl Own {
     /// The bytes of the stored chain from `offset` on, at most this many; none after the end.
     /// `any_keys` accepts checksums of blocks that have changed since.
     pub(crate) fn piece(&self, offset: u64, most: usize, any_keys: bool) -> Option<Vec<u8>> {
+        // The last reply of a dump reads no block.
+        if offset >= self.stored_bytes() {
+            return None;
+        }
         let kept = self.dump.take().filter(|dump| {
             let is_current =
                 dump.keys == self.keys() && dump.headers.len() == 1 + self.links().len();
