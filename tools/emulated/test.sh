@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.."
 # The code under test: the kernels and the stored formats. The tests and their dependencies are not
 # included, since the nightly workflow runs all tests.
 tested=(src tools/cross-test.sh)
-for package in formats removable ribbon split-block planes lsm scalable file-index; do
+for package in formats removable ribbon split-block planes lsm scalable file-index range; do
     tested+=("crates/$package/src")
 done
 
@@ -22,7 +22,8 @@ export CARGO_PROFILE_TEST_DEBUG=0
 kernels=(--package blocked-bloom --package blocked-bloom-formats --package blocked-bloom-removable \
     --package blocked-bloom-ribbon --package blocked-bloom-split --test suite)
 stored=("${kernels[@]}" --package blocked-bloom-planes --package blocked-bloom-lsm \
-    --package blocked-bloom-scalable --package blocked-bloom-file-index)
+    --package blocked-bloom-scalable --package blocked-bloom-file-index \
+    --package blocked-bloom-range)
 all=("${stored[@]}" --package blocked-bloom-resident --lib)
 # NEON and its alignments; and on a big-endian machine the bytes of everything that is stored, and
 # the kernels of the portable scheme. The other tests, and those inside the libraries, run there in
