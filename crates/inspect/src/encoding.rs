@@ -158,8 +158,8 @@ fn decode_hex(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), String> {
 }
 
 /// Returns the number of keys found with the best encoding other than `given`, and its name, if it
-/// finds at least half of the keys and twice as many as `given`: a filter finds some keys by chance.
-/// Tries only encodings that fit all keys.
+/// finds at least half of the keys and twice as many as `given`, because a filter finds some keys
+/// by chance. Tries only encodings that fit all keys.
 ///
 /// # Errors
 ///
