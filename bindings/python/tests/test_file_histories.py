@@ -105,7 +105,7 @@ class History:
         dataset = ds.dataset(
             paths, filesystem=self.arrow, format="parquet", schema=schema,
             partitioning=partitioning)
-        return sorted(map(str, dataset.to_table(filter=filter).to_pylist()))
+        return lines(dataset, filter)
 
     def check(self):
         names = self.existing()
@@ -122,22 +122,29 @@ class History:
             ({"t": [value, "absent"], "day": day},
              (pc.field("t") == value) & (pc.field("day") == day)),
         ):
-            expected = sorted(map(str, dataset.to_table(filter=filter).to_pylist()))
+            expected = lines(dataset, filter)
             left = ds.FileSystemDataset(
                 self.index.fragments(dataset, **given), dataset.schema, dataset.format,
                 dataset.filesystem)
-            assert sorted(map(str, left.to_table(filter=filter).to_pylist())) == expected
+            assert lines(left, filter) == expected
             # The same for `files`, with and without path columns.
             inner = [file.path.partition("://")[2] or file.path
                      for file in self.index.files(**given)]
             inner = [path if path in dataset.files else "/" + path for path in inner]
             assert set(inner) <= set(dataset.files)
-            for partitioning in (dataset.partitioning, None):
-                found = [self.rows(paths, dataset.schema, partitioning, filter)
-                         for paths in (dataset.files, inner)]
-                assert found[0] == found[1]
             checked += 1
+            if len(inner) == len(dataset.files):
+                continue  # The same files.
+            assert self.rows(inner, dataset.schema, dataset.partitioning, filter) == expected
+            found = [self.rows(paths, dataset.schema, None, filter)
+                     for paths in (dataset.files, inner)]
+            assert found[0] == found[1]
         return checked
+
+
+def lines(dataset, filter):
+    # Threads would wait for each other in the file system's Python code.
+    return sorted(map(str, dataset.to_table(filter=filter, use_threads=False).to_pylist()))
 
 
 def run(seed, filesystem, folder, index_path, url):

@@ -311,7 +311,7 @@ def check_iceberg(index, table, **values):
     [(column, value)] = values.items()
     expected = matching(table.scan().to_arrow(), column, value)
     assert matching(index.rows(**values), column, value) == expected
-    # The recipe of docs/file-index.md.
+    # With pyiceberg's own plan and filter.
     paths = {file.path for file in index.files(**values)}
     plan = table.scan(row_filter=EqualTo(column, value))
     tasks = [task for task in plan.plan_files() if task.file.file_path in paths]
