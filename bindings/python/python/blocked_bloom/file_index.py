@@ -507,10 +507,11 @@ class FileIndex:
 
         pyiceberg reads whole files, so there the rows of other row groups are returned too.
         """
-        listing = self._list()
         if not is_table(self._data):
             raise TypeError("rows() reads Delta and Iceberg tables: use fragments() for a dataset")
-        return listing.read(self.files(**values), columns)
+        # With `refresh=True`, this changes the snapshot.
+        files = self.files(**values)
+        return self._list().read(files, columns)
 
     @property
     def columns(self) -> list[str]:
