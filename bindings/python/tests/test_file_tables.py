@@ -417,6 +417,37 @@ def test_iceberg_files_that_were_added(tmp_path, catalog):
     assert len(check_iceberg(index, table, u="a1")) == 1 and index.files(u="zz") == []
 
 
+def entry(path, content, partition, spec_id=0):
+    """A file of a manifest."""
+    found = manifest.DataFile.from_args(
+        content=content, file_path=f"file://{path}", file_format=manifest.FileFormat.PARQUET,
+        partition=partition, record_count=2, file_size_in_bytes=path.stat().st_size,
+        column_sizes={}, value_counts={}, null_value_counts={}, nan_value_counts={},
+        lower_bounds={}, upper_bounds={}, key_metadata=None, split_offsets=None,
+        equality_ids=None, sort_order_id=None)
+    found.spec_id = spec_id
+    return found
+
+
+def test_iceberg_values_that_only_the_metadata_has(tmp_path, catalog):
+    """Readers take a column that a file lacks from the file's partition."""
+    schema = pa.schema([("t", pa.string()), ("day", pa.int64())])
+    table = catalog.create_table("n.days", schema)
+    with table.update_spec() as update:
+        update.add_identity("day")
+    path = tmp_path / "ice/a.parquet"
+    field = pa.field("t", pa.string(), metadata={"PARQUET:field_id": "1"})
+    pq.write_table(pa.table([["a", "b"]], pa.schema([field])), path)
+    with table.transaction() as transaction:
+        with transaction.update_snapshot().fast_append() as append:
+            data = manifest.DataFileContent.DATA
+            append.append_data_file(entry(path, data, Record(7), table.spec().spec_id))
+    assert matching(table.scan().to_arrow(), "day", 7) != []
+    index = FileIndex.build(table, ["t", "day"], tmp_path / "i")
+    assert "day" in index.left_out[f"file://{path}"]
+    assert len(check_iceberg(index, table, day=7)) == len(check_iceberg(index, table, t="a")) == 1
+
+
 def test_iceberg_position_deletes(tmp_path, catalog, monkeypatch):
     """pyiceberg reads them, and writes none: a manifest of them is one of data with another kind."""
     table = iceberg(catalog)
@@ -433,13 +464,8 @@ def test_iceberg_position_deletes(tmp_path, catalog, monkeypatch):
             writer, "_meta", property(lambda self: meta(self) | {"content": "deletes"}))
         with table.transaction() as transaction:
             with transaction.update_snapshot().fast_append() as append:
-                append.append_data_file(manifest.DataFile.from_args(
-                    content=manifest.DataFileContent.POSITION_DELETES, file_path=f"file://{path}",
-                    file_format=manifest.FileFormat.PARQUET, partition=Record(), record_count=2,
-                    file_size_in_bytes=path.stat().st_size, column_sizes={}, value_counts={},
-                    null_value_counts={}, nan_value_counts={}, lower_bounds={}, upper_bounds={},
-                    key_metadata=None, split_offsets=None, equality_ids=None, sort_order_id=None,
-                    spec_id=0))
+                kind = manifest.DataFileContent.POSITION_DELETES
+                append.append_data_file(entry(path, kind, Record()))
     assert table.scan().to_arrow().num_rows == 16
     for row in range(6):
         [file] = check_iceberg(index, table, t=f"a{row}")
