@@ -414,13 +414,14 @@ def test_a_file_system_without_times(folder, tmp_path):
     assert named.files(t="absent") == []
 
 
-@pytest.mark.parametrize("rows", [1 << 20, 122_880])
+@pytest.mark.parametrize("rows", [1 << 20, (128 << 20) // 80, 122_880])
 def test_default_row_groups_of_ten_columns(tmp_path, rows):
-    """Files of pyarrow and DuckDB with ten columns of unique values fit the default memory."""
+    """Row groups of pyarrow, Spark (128 MiB) and DuckDB with ten columns of unique values fit the
+    default memory."""
     values = np.random.default_rng(1).integers(0, 1 << 62, rows)
     table = {f"c{i}": values + i for i in range(10)}
-    if rows == 1 << 20:
-        write(tmp_path / "d/a.parquet", table, use_dictionary=False)
+    if rows != 122_880:
+        write(tmp_path / "d/a.parquet", table, use_dictionary=False, row_group_size=rows)
     else:
         table = pa.table({name: np.resize(column, 2 * rows) for name, column in table.items()})
         duckdb.from_arrow(table).write_parquet(str(tmp_path / "a.parquet"))

@@ -404,3 +404,22 @@ def test_a_dataset_for_folders_of_columns_without_any(tmp_path):
     index = FileIndex.build(dataset, ["t"], tmp_path / "i")
     assert [len(index.files(t=t)) for t in "az"] == [1, 0] == [
         len(index.fragments(dataset, t=t)) for t in "az"]
+
+
+def test_an_index_is_moved_back_if_its_replacement_fails(store, monkeypatch):
+    put(store, "/d/a.parquet", ["a"])
+    index = FileIndex.build("renaming:///d", ["t"], "renaming:///d/x.index")
+    before = store.cat("/d/x.index")
+    put(store, "/d/b.parquet", ["b"])
+    move = Renaming.mv
+
+    def mv(self, path1, path2, **options):
+        if path1.endswith(".tmp"):
+            raise PermissionError(path2)
+        move(self, path1, path2)
+
+    monkeypatch.setattr(Renaming, "mv", mv)
+    with pytest.raises(PermissionError):
+        index.update()
+    assert store.cat("/d/x.index") == before
+    assert sorted(store.find("/d")) == ["/d/a.parquet", "/d/b.parquet", "/d/x.index"]
