@@ -12,7 +12,6 @@ use blocked_bloom_file_index::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::batch::{self, Answers, Keys, Rows};
 use crate::columns::CHUNK;
@@ -280,12 +279,6 @@ impl FileIndexWriter {
         self.written(added)
     }
 
-    /// Total number of distinct values of the row groups so far.
-    #[getter]
-    fn values(&mut self) -> PyResult<u64> {
-        Ok(self.parts()?.0.values())
-    }
-
     /// Completes the file, verifies it, and moves it to the index's path.
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         self.parts()?;
@@ -389,10 +382,6 @@ impl OpenedFileIndex {
             (column.name().into(), types, counts, manifest.expected_false_row_groups(number))
         };
         manifest.columns().enumerate().map(describe).collect()
-    }
-
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.index.as_bytes())
     }
 
     /// Returns which listed files are unchanged since they were indexed.
