@@ -4,7 +4,6 @@ pyarrow reads the files. Keys are those of DataFusion's functions, so that each 
 other's indexes.
 """
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
