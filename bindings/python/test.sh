@@ -4,7 +4,7 @@
 # bindings/python/test.sh --if-changed   the same, unless `tested` says that these files and all
 #                                        that is compiled into them passed before
 #
-# FILE_HISTORIES=10000 runs so many random histories of folders instead of 300 (half an hour).
+# FILE_HISTORIES=10000 runs so many random histories of folders instead of 300 (over an hour).
 #
 # It builds the package as `pip install` does, installs it with the packages it is tested with into
 # `target/venv`, and runs pytest: Python 3.11 or later with venv, and PyPI.

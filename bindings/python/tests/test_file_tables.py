@@ -449,7 +449,7 @@ def test_iceberg_values_that_only_the_metadata_has(tmp_path, catalog):
 
 
 def test_iceberg_position_deletes(tmp_path, catalog, monkeypatch):
-    """pyiceberg reads them, and writes none: a manifest of them is one of data with another kind."""
+    """pyiceberg reads them, and writes none: their manifest is one of data with another kind."""
     table = iceberg(catalog)
     index = FileIndex.build(table, ["t"], tmp_path / "i")
     [(data, _)] = index.files(t="a3")

@@ -4,7 +4,6 @@ pyarrow reads the files. Keys are those of DataFusion's functions, so that each 
 other's indexes.
 """
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -267,10 +266,11 @@ class FileIndex:
         """Builds an index of columns of all files of a data set, and replaces the file at `path`, a
         local path or a URL of fsspec, by it.
 
-        `data` is a dataset of pyarrow, a folder, a file, a glob pattern, a URL of fsspec, an iterable
-        of paths, a DeltaTable, or a table or scan of pyiceberg. `columns` hold strings, bytes, integers, booleans, floats, dates, times,
-        durations or decimals, or dictionaries of them; a TypeError refuses others. A file without a
-        column, or with another type of keys in it, is not indexed in this column.
+        `data` is a dataset of pyarrow, a folder, a file, a glob pattern, a URL of fsspec, an
+        iterable of paths, a DeltaTable, or a table or scan of pyiceberg. `columns` hold strings,
+        bytes, integers, booleans, floats, dates, times, durations or decimals, or dictionaries of
+        them; a TypeError refuses others. A file without a column, or with another type of keys in
+        it, is not indexed in this column.
 
         `progress(done, all, path)` is called after each file. `left_out` names files that were not
         indexed, or not in full. `false_row_groups` (0.0001) is the share of row groups that the
@@ -456,9 +456,9 @@ class FileIndex:
 
         Files are not pruned by a column that their path has too (`day=1/`).
 
-        `refresh=True` lists a dataset or loads a table again, as `update` does, unless the index has
-        a column of this name. Read the files of a table by `rows`, or as docs/file-index.md shows:
-        other readers return deleted rows.
+        `refresh=True` lists a dataset or loads a table again, as `update` does, unless the index
+        has a column of this name. Read the files of a table by `rows`: other readers may return
+        deleted rows.
         """
         if "refresh" not in self.columns and values.pop("refresh", False):
             self._relist()

@@ -230,74 +230,74 @@ fn compare_values(
     values: &[ScalarValue],
     resolve: Resolve<'_>,
 ) -> Result<Condition> {
-    let values = values.iter().filter(|value| !value.is_null());
     let cast = expression.downcast_ref::<CastExpr>();
     let row = cast.map_or(expression, |cast| cast.expr()).downcast_ref::<ScalarFunctionExpr>();
     if let Some(row) = row.filter(|row| row.name() == "struct") {
-        return Condition::disjunction(values.map(|value| compare_row(row, cast, value, resolve)));
+        return compare_rows(row, cast, values, resolve);
     }
     if let Some(cast) = cast
         && let Some(column) = indexed_column(cast.expr(), resolve)
         && column.2.is_integer()
         && cast.cast_type().is_floating()
     {
-        let integers = values.map(|value| integer_cast_to(value, &column.2));
-        let Some(integers) = integers.collect::<Option<Vec<_>>>() else {
-            return Ok(Condition::Any);
-        };
-        return one_of(column, integers.into_iter().flatten().collect());
+        let integers = values.iter().map(|value| integer_cast_to(value, &column.2));
+        let integers = integers.collect::<Option<Vec<_>>>();
+        return integers.map_or(Ok(Condition::Any), |integers| one_of(column, integers));
     }
-    let Some(column) = indexed_column(expression, resolve) else { return Ok(Condition::Any) };
-    one_of(column, values.cloned().collect())
+    let column = indexed_column(expression, resolve);
+    column.map_or(Ok(Condition::Any), |column| one_of(column, values.to_vec()))
 }
 
-/// Converts `(expressions) = literal`. A cast of the row casts its fields, which are found by their
-/// names.
-fn compare_row(
+/// Converts `(expressions) IN (rows)`: each column has one of the values that the rows have in it. A
+/// cast of the row casts its fields, which are found by their names.
+fn compare_rows(
     row: &ScalarFunctionExpr,
     cast: Option<&CastExpr>,
-    literal: &ScalarValue,
+    rows: &[ScalarValue],
     resolve: Resolve<'_>,
 ) -> Result<Condition> {
-    let ScalarValue::Struct(values) = literal else { return Ok(Condition::Any) };
-    let named = values.fields().iter().enumerate().all(|(i, f)| f.name() == &format!("c{i}"));
-    let same = cast.is_none_or(|cast| named && cast.cast_type() == values.data_type());
-    if !same || values.num_columns() != row.args().len() {
-        return Ok(Condition::Any);
-    }
-    Condition::all(row.args().iter().zip(values.columns()).map(|(argument, value)| {
-        let (mut argument, to) = (argument.clone(), value.data_type().clone());
-        if cast.is_some() {
-            argument = Arc::new(CastExpr::new(argument, to, None));
+    let mut columns = vec![Vec::new(); row.args().len()];
+    for literal in rows.iter().filter(|row| !row.is_null()) {
+        let ScalarValue::Struct(values) = literal else { return Ok(Condition::Any) };
+        let named = values.fields().iter().enumerate().all(|(i, f)| f.name() == &format!("c{i}"));
+        let same = cast.is_none_or(|cast| named && cast.cast_type() == values.data_type());
+        if !same || values.num_columns() != columns.len() {
+            return Ok(Condition::Any);
         }
-        match ScalarValue::try_from_array(value, 0)? {
-            // It may equal NULL in a row.
-            value if value.is_null() => Ok(Condition::Any),
-            value => compare_values(&argument, &[value], resolve),
+        for (column, value) in columns.iter_mut().zip(values.columns()) {
+            column.push(ScalarValue::try_from_array(value, 0)?);
+        }
+    }
+    Condition::all(row.args().iter().zip(columns).map(|(argument, values)| {
+        let to = values.first().filter(|_| cast.is_some()).map(ScalarValue::data_type);
+        let to = to.map(|to| Arc::new(CastExpr::new(argument.clone(), to, None)) as _);
+        match values.iter().any(ScalarValue::is_null) {
+            // NULL may equal NULL in a row.
+            true => Ok(Condition::Any),
+            false => compare_values(to.as_ref().unwrap_or(argument), &values, resolve),
         }
     }))
 }
 
-/// Returns the only integer of a type that a cast to a float makes equal to `value`, or `Some(None)`
-/// if no integer does. Returns `None` if several may.
-fn integer_cast_to(value: &ScalarValue, data_type: &DataType) -> Option<Option<ScalarValue>> {
-    let (value, first_inexact) = match *value {
-        ScalarValue::Float64(Some(value)) => (value, (1u64 << 53) as f64),
-        ScalarValue::Float32(Some(value)) => (f64::from(value), (1u64 << 24) as f64),
-        _ => return None,
+/// Returns the only integer of a type that a cast to a float makes equal to `value`, or NULL if no
+/// integer does. Returns `None` if several may.
+fn integer_cast_to(value: &ScalarValue, data_type: &DataType) -> Option<ScalarValue> {
+    let (float, first_inexact) = match *value {
+        ScalarValue::Float64(Some(float)) => (float, (1u64 << 53) as f64),
+        ScalarValue::Float32(Some(float)) => (f64::from(float), (1u64 << 24) as f64),
+        _ => return value.is_null().then_some(ScalarValue::Null),
     };
-    if value.fract() != 0.0 {
-        return Some(None);
-    }
-    let integer = ScalarValue::Int64(Some(value as i64)).cast_to(data_type);
-    (value.abs() < first_inexact).then_some(integer.ok())
+    let integer = ScalarValue::Int64(Some(float as i64)).cast_to(data_type).ok();
+    let integer = integer.filter(|_| float.fract() == 0.0).unwrap_or(ScalarValue::Null);
+    (float.abs() < first_inexact || float.fract() != 0.0).then_some(integer)
 }
 
 /// Returns the condition that an indexed column has one of these values.
 fn one_of(
     (column, data_type, compared): (usize, DataType, DataType),
-    values: Vec<ScalarValue>,
+    mut values: Vec<ScalarValue>,
 ) -> Result<Condition> {
+    values.retain(|value| !value.is_null());
     if values.is_empty() {
         return Ok(Condition::Never);
     }
