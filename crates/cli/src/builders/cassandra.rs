@@ -1,6 +1,6 @@
 //! Cassandra's `Filter.db`.
 
-use blocked_bloom_formats::cassandra::{CassandraFilter, Hash128, Layout, Shape, hash_key};
+use blocked_bloom_formats::cassandra::{CassandraFilter, Hash128, Shape, hash_key};
 use blocked_bloom_inspect::layout_of_name;
 
 use crate::builder::{BuildFormat, BuildOptions, Builder, Built, answers, fit, hash_list};
