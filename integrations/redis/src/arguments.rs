@@ -80,7 +80,7 @@ impl Argument {
     /// The key of this name, to be changed.
     pub(crate) fn open_writable(&self, context: &Context) -> Key {
         let mode = raw::KeyMode::READ | raw::KeyMode::WRITE;
-        // SAFETY: as in `open`.
+        // SAFETY: the context is the command's, and nothing else has the key.
         unsafe { Key::new(raw::open_key(context.ctx, self.0.as_ptr(), mode)) }
     }
 }

@@ -268,7 +268,8 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
 }
 
 unsafe extern "C" fn save_redisbloom(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
-    // SAFETY: as in `rdb_save`.
+    // SAFETY: Redis passes the value of a key of this type, and runs nothing meanwhile that changes
+    // it.
     let filter = unsafe { filter(value) };
     written(rdb, || match &*filter {
         Filter::Redis(filter) => redisbloom::save(rdb, filter),
@@ -279,7 +280,8 @@ unsafe extern "C" fn save_redisbloom(rdb: *mut raw::RedisModuleIO, value: *mut c
 }
 
 unsafe extern "C" fn save_valkey(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
-    // SAFETY: as in `rdb_save`.
+    // SAFETY: Redis passes the value of a key of this type, and runs nothing meanwhile that changes
+    // it.
     let filter = unsafe { filter(value) };
     written(rdb, || {
         // No other filter is of this type.
@@ -308,12 +310,14 @@ unsafe extern "C" fn aof_rewrite(
     key: *mut raw::RedisModuleString,
     value: *mut c_void,
 ) {
-    // SAFETY: as in `rdb_save`.
+    // SAFETY: Redis passes the value of a key of this type, and runs nothing meanwhile that changes
+    // it.
     let filter = unsafe { filter(value) };
     written(aof, || {
         if let Filter::Valkey(filter) = &*filter {
             let bytes = filter.to_bytes()?;
-            // SAFETY: as below.
+            // SAFETY: the pointer is set before any callback; the format is of a string of Redis, and
+            // bytes with their length.
             unsafe {
                 if let Some(emit) = raw::RedisModule_EmitAOF {
                     let data = bytes.as_ptr().cast::<c_char>();
@@ -345,7 +349,8 @@ unsafe extern "C" fn aof_rewrite(
 
 /// `DEBUG DIGEST` and `DEBUG DIGEST-VALUE`: equal for filters with equal dumps.
 unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
-    // SAFETY: as in `rdb_save`.
+    // SAFETY: Redis passes the value of a key of this type, and runs nothing meanwhile that changes
+    // it.
     let filter = unsafe { filter(value) };
     let add = |bytes: &[u8]| {
         // SAFETY: the pointer is set before any callback; `digest` is the callback's, and the
@@ -369,7 +374,7 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
     if added.is_err() {
         log::warn("DEBUG DIGEST: a filter has no digest: internal error of the module");
     }
-    // SAFETY: as above.
+    // SAFETY: the pointer is set before any callback; `digest` is the callback's.
     unsafe {
         if let Some(end) = raw::RedisModule_DigestEndSequence {
             end(digest);
@@ -378,7 +383,8 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
 }
 
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
-    // SAFETY: as in `rdb_save`.
+    // SAFETY: Redis passes the value of a key of this type, and runs nothing meanwhile that changes
+    // it.
     let filter = unsafe { filter(value) };
     let bytes = AssertUnwindSafe(|| filter.memory_bytes() as usize);
     catch_unwind(bytes).unwrap_or_default()
@@ -386,7 +392,8 @@ unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
 
 /// Pages to give back: above 64, Redis frees the key of `UNLINK` in another thread.
 unsafe extern "C" fn free_effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
-    // SAFETY: as in `rdb_save`.
+    // SAFETY: Redis passes the value of a key of this type, and runs nothing meanwhile that changes
+    // it.
     let filter = unsafe { filter(value) };
     catch_unwind(AssertUnwindSafe(|| (filter.size() / 4096) as usize)).unwrap_or(1).max(1)
 }
@@ -397,7 +404,8 @@ unsafe extern "C" fn copy(
     to: *mut raw::RedisModuleString,
     value: *const c_void,
 ) -> *mut c_void {
-    // SAFETY: as in `rdb_save`.
+    // SAFETY: Redis passes the value of a key of this type, and runs nothing meanwhile that changes
+    // it.
     let filter = unsafe { filter(value) };
     let copy = || match &*filter {
         Filter::Loading(_) => Err("the source key is not completely loaded".into()),

@@ -54,14 +54,16 @@ impl Key {
     #[inline]
     pub(crate) fn get_mut(&mut self) -> Result<Option<FilterMut<'_>>, RedisError> {
         let value = self.value()?;
-        // SAFETY: as in `get`.
+        // SAFETY: all values of these types are from `Slot::into_raw`, and `FilterMut` borrows the
+        // key, which a command opens once.
         Ok((!value.is_null()).then(|| unsafe { FilterMut::new(self, value) }))
     }
 
     /// Sets another value of the same type, without freeing the former one. Ends the server on
     /// failure, which would be a key that is not open for writing.
     pub(crate) fn replace_value(&mut self, value: *mut c_void) {
-        // SAFETY: as in `value`; the key has a value of this type.
+        // SAFETY: the server writes the pointers before the first command; the key is open, and has a
+        // value of this type.
         let status = unsafe {
             let kind = raw::RedisModule_ModuleTypeGetType.map_or(null_mut(), |kind| kind(self.0));
             raw::RedisModule_ModuleTypeReplaceValue
@@ -76,7 +78,8 @@ impl Key {
     pub(crate) fn set(&mut self, filter: Filter) -> Result<(), RedisError> {
         let (kind, facts) = (type_of(&filter), Facts::from_filter(&filter));
         let value = Slot::from(filter).into_raw();
-        // SAFETY: as in `value`; the type is registered.
+        // SAFETY: the server writes the pointer before the first command; the key is open, and the
+        // type is registered.
         let status = unsafe {
             raw::RedisModule_ModuleTypeSetValue
                 .map_or(1, |set| set(self.0, *kind.raw_type.borrow(), value))

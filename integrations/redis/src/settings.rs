@@ -213,7 +213,7 @@ pub(crate) fn register(context: &Context) -> bool {
     let functions =
         unsafe { (raw::RedisModule_RegisterStringConfig, raw::RedisModule_LoadConfigs) };
     let (Some(register), Some(load)) = functions else { return true };
-    // SAFETY: the same. Redis 8 takes names without a prefix; Valkey calls itself Redis 7.2 here,
+    // SAFETY: the server writes this pointer once, too. Redis 8 takes names without a prefix; Valkey calls itself Redis 7.2 here,
     // and does not.
     let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
     let unprefixed = if version >= 8 << 16 { raw::REDISMODULE_CONFIG_UNPREFIXED } else { 0 };
@@ -251,12 +251,12 @@ unsafe impl Send for Held {}
 static HELD: Mutex<Held> = Mutex::new(Held(null_mut()));
 
 unsafe extern "C" fn get(_: *const c_char, data: *mut c_void) -> *mut raw::RedisModuleString {
-    // SAFETY: what `register` passed, an element of `ALL`.
+    // SAFETY: what was registered, an element of `ALL`.
     let setting = unsafe { &*data.cast::<Setting>() };
     let text = (setting.read)(&now());
     let mut held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    // SAFETY: as in `register`. The string before is the module's, and the server no longer uses
-    // it.
+    // SAFETY: the server writes these pointers once, before it asks for a setting. The string before
+    // is the module's, and the server no longer uses it.
     unsafe {
         if let (false, Some(free)) = (held.0.is_null(), raw::RedisModule_FreeString) {
             free(null_mut(), held.0);
@@ -273,14 +273,15 @@ unsafe extern "C" fn set_config(
     data: *mut c_void,
     error: *mut *mut raw::RedisModuleString,
 ) -> c_int {
-    // SAFETY: as in `get`.
+    // SAFETY: what was registered, an element of `ALL`.
     let setting = unsafe { &*data.cast::<Setting>() };
     let mut length = 0;
     let start = raw::string_ptr_len(value, &raw mut length);
     // SAFETY: the server's string, which lives and does not change while this runs.
     let text = unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) };
     let Err(text) = set(setting, text) else { return raw::REDISMODULE_OK as c_int };
-    // SAFETY: as in `register`; the server frees the string that it gets.
+    // SAFETY: the server writes the pointer once, before it changes a setting; it frees the string
+    // that it gets.
     unsafe {
         if let Some(create) = raw::RedisModule_CreateString {
             *error = create(null_mut(), text.as_ptr().cast(), text.len());
