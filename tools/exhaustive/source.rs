@@ -150,10 +150,10 @@ pub(crate) fn hash(check: &str, kernel: &str) -> Result<String, String> {
     let mut code = String::new();
     for (text, items) in parts(check, kernel) {
         match items {
-            [] => code += &without_comments(text),
+            [] => code += &strip_comments(text),
             items => {
                 for item in items {
-                    code += &without_comments(&find(text, item)?);
+                    code += &strip_comments(&find(text, item)?);
                 }
             }
         }
@@ -192,7 +192,7 @@ fn find(text: &str, item: &str) -> Result<String, String> {
     if found.is_empty() { Err(format!("there is no {item}")) } else { Ok(found) }
 }
 
-fn without_comments(text: &str) -> String {
+fn strip_comments(text: &str) -> String {
     let code = text.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code));
     code.flat_map(str::split_whitespace).collect()
 }

@@ -141,7 +141,7 @@ impl Packed<'_> {
 
     /// Returns the two low parts that start at this code of the bucket.
     #[inline]
-    fn two_low(&self, bucket: &Bucket, code: u64) -> Option<[u64; 2]> {
+    fn low_pair(&self, bucket: &Bucket, code: u64) -> Option<[u64; 2]> {
         let word = self.word(bucket.low + code * u64::from(self.low_bits))?;
         Some([word, word >> self.low_bits].map(|low| low & ((1 << self.low_bits) - 1)))
     }
@@ -170,8 +170,8 @@ impl Packed<'_> {
             return self.search(&bucket, first, last);
         }
         let (code, low) = (start - part, first & ((1 << self.low_bits) - 1));
-        let [a, b] = self.two_low(&bucket, code)?;
-        let [c, d] = self.two_low(&bucket, code + 2)?;
+        let [a, b] = self.low_pair(&bucket, code)?;
+        let [c, d] = self.low_pair(&bucket, code + 2)?;
         let hit = |value: u64, i: u32| u32::from(value.wrapping_sub(low) <= last - first) << i;
         Some((hit(a, 0) | hit(b, 1) | hit(c, 2) | hit(d, 3)) & ((1 << run) - 1) != 0)
     }
@@ -188,7 +188,7 @@ impl Packed<'_> {
         let mut size = end - code;
         while size > 0 {
             let half = size / 2;
-            match self.two_low(bucket, code + half)?[0] < first & mask {
+            match self.low_pair(bucket, code + half)?[0] < first & mask {
                 true => (code, size) = (code + half + 1, size - half - 1),
                 false => size = half,
             }
@@ -196,7 +196,7 @@ impl Packed<'_> {
         if code < end && from < to || code < rank(to)? {
             return Some(true);
         }
-        Some(code < rank(to + 1)? && self.two_low(bucket, code)?[0] <= last & mask)
+        Some(code < rank(to + 1)? && self.low_pair(bucket, code)?[0] <= last & mask)
     }
 
     /// Checks that the ranks ascend from 0 to the number of codes, and that every bucket has as
@@ -222,7 +222,7 @@ impl Packed<'_> {
             let mut word = self.word(bucket.unary + at)? << unused >> unused;
             while word != 0 {
                 let part = (at + u64::from(word.trailing_zeros())).checked_sub(found)?;
-                let code = Some((part, self.two_low(&bucket, found)?[0]));
+                let code = Some((part, self.low_pair(&bucket, found)?[0]));
                 if code <= previous {
                     return Some(false);
                 }

@@ -242,10 +242,10 @@ fn compare_values(
     {
         let integers = values.iter().map(|value| integer_cast_to(value, &column.2));
         let integers = integers.collect::<Option<Vec<_>>>();
-        return integers.map_or(Ok(Condition::Any), |integers| one_of(column, integers));
+        return integers.map_or(Ok(Condition::Any), |integers| equals_any(column, integers));
     }
     let column = indexed_column(expression, resolve);
-    column.map_or(Ok(Condition::Any), |column| one_of(column, values.to_vec()))
+    column.map_or(Ok(Condition::Any), |column| equals_any(column, values.to_vec()))
 }
 
 /// Converts `(expressions) IN (rows)`: each column has one of the values that the rows have in it. A
@@ -293,7 +293,7 @@ fn integer_cast_to(value: &ScalarValue, data_type: &DataType) -> Option<ScalarVa
 }
 
 /// Returns the condition that an indexed column has one of these values.
-fn one_of(
+fn equals_any(
     (column, data_type, compared): (usize, DataType, DataType),
     mut values: Vec<ScalarValue>,
 ) -> Result<Condition> {
