@@ -113,11 +113,13 @@ unsafe fn contains_one_64(directory: &[Word], hash: u64, words: &[Word], columns
 unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
     ran!("avx2");
     let bytes = segments.bytes();
-    holds_all(segments, hash, |equation: &Equation<&u128>, columns: [usize; 2], results| {
+    holds_all(segments, hash, |equation: &Equation<&u128>, [first, second]: [usize; 2], results| {
         // SAFETY: `holds_all` requires four columns beginning here, and `Source::equation` promises
         // that all columns are within the bytes.
-        let sums = columns.map(|column| unsafe { sums_128(bytes, equation, column) });
-        are_results(sums, results, column_order_128())
+        let first = unsafe { sums_128(bytes, equation, first) };
+        // SAFETY: the same two promises hold for the second four columns.
+        let second = unsafe { sums_128(bytes, equation, second) };
+        are_results([first, second], results, column_order_128())
     })
 }
 
