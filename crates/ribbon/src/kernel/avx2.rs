@@ -37,11 +37,11 @@ pub(super) const TABLE: Table = Table {
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("avx2");
+    let bytes = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_64(shards, ring, keys, slot);
     // SAFETY: `batch` requires these four columns of the equation, which comes from the ring, and
     // `prepare_64` stores only equations whose columns are all within the bytes of these shards.
-    let sums =
-        |equation: &Equation<&u64>, column| unsafe { sums_64(shards.bytes(), equation, column) };
+    let sums = |equation: &Equation<&u64>, column| unsafe { sums_64(bytes, equation, column) };
     // Columns 0, 1 of the first four and of the last four, then columns 2, 3.
     let orders = [_mm256_setr_epi32(7, 6, 7, 6, 5, 4, 5, 4), column_order_64()];
     batch::<_, LINES>(shards, hashes, hits, orders, prepare, sums);
@@ -53,12 +53,11 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     ran!("avx2");
+    let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_128(segments, ring, keys, slot);
     // SAFETY: `batch` requires these four columns of the equation, which comes from the ring, and
     // `prepare_128` stores only equations whose columns are all within the bytes of these segments.
-    let sums = |equation: &Equation<&u128>, column| unsafe {
-        sums_128(segments.bytes(), equation, column)
-    };
+    let sums = |equation: &Equation<&u128>, column| unsafe { sums_128(bytes, equation, column) };
     // Columns 0, 2 of the first four and of the last four, then columns 1, 3.
     let orders = [_mm256_setr_epi32(7, 5, 7, 5, 6, 4, 6, 4), column_order_128()];
     batch::<_, LINES>(segments, hashes, hits, orders, prepare, sums);
