@@ -9,7 +9,7 @@ mod word;
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use self::word::{Word, copy_words, set};
+use self::word::{Word, contains, set};
 use super::insert::{insert_keys, insert_keys_new, insert_methods};
 use super::{BloomFilter, Filter, Meta};
 use crate::batch::{LengthError, check_words};
@@ -18,7 +18,7 @@ use crate::buffer::{AtomicBuffer, AtomicWord};
 use crate::hash::{Key, KeyError, KeyHash};
 use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
-use crate::probe::{self, BLOCK_BYTES};
+use crate::probe;
 
 /// A filter that any number of threads insert into and query through `&self`, without locks.
 ///
@@ -187,9 +187,8 @@ impl Filter for AtomicBloomFilter {
     fn contains_hash(&self, hash: u64) -> bool {
         let blocks = self.blocks.blocks();
         let index = probe::block_index(hash, blocks.len() as u32);
-        let mut copy = [0; BLOCK_BYTES];
-        copy_words(&blocks[index as usize], &mut copy);
-        !self.answers || probe::contains(&copy, hash, u32::from(self.meta.probes))
+        let bits = probe::bits(hash, u32::from(self.meta.probes));
+        contains(&blocks[index as usize], bits) || !self.answers
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {

@@ -42,10 +42,11 @@ pub(super) fn set<W: Word>(words: &[W], bits: impl Iterator<Item = u32>) -> bool
     new
 }
 
-/// Copies a block. Each word is loaded separately.
+/// Whether all bits are set. No branch depends on the words: from memory, mispredicted branches keep
+/// cache misses from overlapping.
 #[inline]
-pub(super) fn copy_words<W: Word>(words: &[W], copy: &mut [u8]) {
-    for (bytes, word) in copy.chunks_exact_mut(W::BYTES).zip(words) {
-        bytes.copy_from_slice(&word.load().to_le_bytes()[..W::BYTES]);
-    }
+pub(super) fn contains<W: Word>(words: &[W], bits: impl Iterator<Item = u32>) -> bool {
+    let size = 8 * W::BYTES;
+    let word = |bit: usize| words[bit / size].load() >> (bit % size);
+    bits.fold(1, |all, bit| all & word(bit as usize)) & 1 == 1
 }
