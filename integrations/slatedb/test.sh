@@ -5,7 +5,8 @@
 #                                             this interface of the core passed before
 set -euo pipefail
 cd "$(dirname "$0")"
-tested=(integrations/slatedb tools/public-api/blocked-bloom.txt)
+tested=(integrations/slatedb tools/public-api/blocked-bloom.txt
+    tools/public-api/blocked-bloom-range.txt)
 
 if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
 cargo fmt --check

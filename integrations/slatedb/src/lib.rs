@@ -46,5 +46,7 @@ mod collect;
 mod extractor;
 mod filter;
 mod policy;
+mod ranges;
 
 pub use policy::BlockedBloomPolicy;
+pub use ranges::RangePolicy;

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use blocked_bloom_slatedb::BlockedBloomPolicy;
+use blocked_bloom_range::RangeOptions;
+use blocked_bloom_slatedb::{BlockedBloomPolicy, RangePolicy};
+use bytes::Bytes;
 use common::{LastSlash, first_two_bytes, flush, keys_of, open, ours, ruled_out, sizing};
 use slatedb::db_stats::FILTER_KIND_RANGE;
 use slatedb::object_store::ObjectStore;
@@ -91,9 +93,15 @@ const TABLES: usize = 8;
 /// Writes eight small tables, scans random ranges, and returns how many scans ran and how many
 /// tables the filters ruled out.
 async fn scan(policy: BlockedBloomPolicy, scans: usize) -> (usize, u64) {
-    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let policy = Arc::new(policy);
-    let (db, metrics) = open(&store, vec![policy.clone() as Arc<dyn FilterPolicy>], false).await;
+    let counts = scan_with(policy.clone(), scans).await;
+    assert_eq!(policy.unusable_filters(), 0);
+    counts
+}
+
+async fn scan_with(policy: Arc<dyn FilterPolicy>, scans: usize) -> (usize, u64) {
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let (db, metrics) = open(&store, vec![policy.clone()], false).await;
     let (mut random, mut model) = (Random(63), BTreeMap::new());
     for _ in 0..TABLES {
         for _ in 0..40 {
@@ -120,7 +128,6 @@ async fn scan(policy: BlockedBloomPolicy, scans: usize) -> (usize, u64) {
     }
     let ruled_out = ruled_out(&metrics, FILTER_KIND_RANGE);
     db.close().await.unwrap();
-    assert_eq!(policy.unusable_filters(), 0);
     (run, ruled_out)
 }
 
@@ -193,4 +200,19 @@ async fn the_option_keeps_stored_filters() {
 async fn slatedb_panics_on_an_empty_range() {
     let db = Db::open("db", Arc::new(InMemory::new())).await.unwrap();
     let _ = db.scan(b"a".as_slice()..b"a".as_slice()).await;
+}
+
+/// The range filter rules out tables for ranges without any prefix rule.
+#[tokio::test]
+async fn range_filters_skip_tables() {
+    let policy = Arc::new(RangePolicy::new(RangeOptions::new(16.0)).unwrap());
+    let (run, ruled_out) = scan_with(policy.clone(), 4_000).await;
+    println!("{run} scans of {TABLES} tables, {ruled_out} tables ruled out by range filters");
+    assert!(run > 2_000 && ruled_out > run as u64 * TABLES as u64 / 20, "{ruled_out}");
+    assert_eq!(policy.unusable_filters(), 0);
+    // A damaged filter answers "maybe", and is counted.
+    let filter = policy.decode(b"not a filter");
+    let query = slatedb::FilterQuery::point(Bytes::from_static(b"key"));
+    assert!(filter.might_match(&query));
+    assert_eq!(policy.unusable_filters(), 1);
 }
