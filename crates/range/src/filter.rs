@@ -247,7 +247,7 @@ fn units_of_bytes(
             match lower {
                 Excluded(_) if is_last => {
                     let step = 1_u128.checked_shl(128 - 8 * meta.longest as u32)?;
-                    value(rest).checked_add(step)?
+                    value(&rest[..meta.longest]).checked_add(step)?
                 }
                 _ => value(rest),
             }

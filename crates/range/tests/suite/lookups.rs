@@ -216,6 +216,22 @@ fn check_strings(per_filter: u64) -> [u64; 2] {
     counts
 }
 
+/// The bytes of an excluded lower bound after the length of the longest key must not be added to the
+/// next possible key.
+#[test]
+fn an_excluded_bound_longer_than_every_key_loses_none() {
+    let keys = [&b"\0\0\0"[..], b"\0\0\x01\0", b"\0\x01"];
+    for (unit, dropped) in [(0, 96), (127, 127)] {
+        let filter = built_of_bytes(12.0, unit, &keys);
+        assert_eq!(filter.dropped_bits(), dropped);
+        for bound in [&b"\0\0\0\xff\xff"[..], b"\0\0\0\xff\xff\xff", b"\0\0\0\0\xff"] {
+            assert!(filter.contains_range(Excluded(bound), Included(keys[1])), "{bound:?}");
+            let ranges = [(Excluded(bound), Included(keys[1]))];
+            check("excluded", &filter, &keys, &ranges);
+        }
+    }
+}
+
 #[test]
 fn no_byte_string_is_lost() {
     let [full, _] = check_strings(3_000);
@@ -281,7 +297,7 @@ fn excluded_bounds_are_exact() {
 #[ignore = "takes a minute in a release build"]
 #[expect(clippy::print_stdout, reason = "figures to be quoted")]
 fn ten_million_ranges() {
-    let (integers, strings) = (check_integers(400_000), check_strings(100_000));
+    let (integers, strings) = (check_integers(450_000), check_strings(150_000));
     println!(
         "ranges with a key: {} of integers, {} of byte strings; lost: 0",
         integers[0], strings[0]

@@ -104,7 +104,8 @@ impl Naive {
                 if matches!(lower, Excluded(_)) && self.longest <= rest.len().min(16) {
                     let shift = 128 - 8 * self.longest as u32;
                     let step = if shift < 128 { 1 << shift } else { return false };
-                    let Some(next) = first.checked_add(step) else { return false };
+                    let next = value(&rest[..self.longest]).checked_add(step);
+                    let Some(next) = next else { return false };
                     first = next;
                 }
             } else if bound > &self.prefix[..] {
