@@ -390,8 +390,8 @@ fn metrics(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Returns a table of five ops, as far as they were measured: the time of the kernel that the library
-/// takes, next to the memory-bound baseline. Returns `None` if none was measured.
+/// Returns a table of five ops, as far as they were measured: the time of the kernel that the
+/// library takes, next to the memory-bound baseline. Returns `None` if none was measured.
 pub fn summary(setting: &Setting, rows: &[Row]) -> Option<String> {
     let kernel = Kernel::default().name();
     let batch = setting.batches.first().copied().unwrap_or(1);

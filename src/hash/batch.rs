@@ -124,7 +124,8 @@ impl KeyHasher {
     /// Hashes keys with this kernel's vectors, as many as both slices have.
     pub(crate) fn hash_by<K: Key>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
-        // SAFETY: `hash_keys` of bytes writes hashes and nothing else, even if reading a key panics.
+        // SAFETY: `hash_keys` of bytes writes hashes and nothing else, even if reading a key
+        // panics.
         self.bytes(kernel).hash_keys(&keys[..count], unsafe { overwritten(&mut hashes[..count]) });
     }
 

@@ -44,7 +44,8 @@ with tempfile.TemporaryDirectory() as folder:
     delta = DeltaTable(f"{folder}/delta")
     began = time.perf_counter()
     index = FileIndex.build(delta, ["trace"], f"{folder}/delta.index")
-    print(f"{FILES} files, {FILES * ROWS:,} rows; Delta index: {time.perf_counter() - began:.1f} s, "
+    seconds = time.perf_counter() - began
+    print(f"{FILES} files, {FILES * ROWS:,} rows; Delta index: {seconds:.1f} s, "
           f"{index.info()['columns']['trace']['bits_per_value']:.1f} bits per value")
     of_iceberg = FileIndex.build(kept, ["trace"], f"{folder}/iceberg.index")
     dataset = delta.to_pyarrow_dataset()

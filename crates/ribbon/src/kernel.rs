@@ -159,10 +159,10 @@ pub(crate) fn contains_128(
 }
 
 /// Looks up a few hashes one by one: up to 6 hashes, or 2 if lines are prefetched. For more hashes,
-/// returns the index of the function that looks up the batch. A batch prepares space for 32 keys. Relative to a batch, single lookups in a
-/// filter of 10,000 keys took 0.14x to 0.16x the time for 1 hash, 0.4x for 4, 0.55x to 0.65x for 6
-/// and 0.8x to 1.05x for 8. From memory they took 0.4x for 1 hash, 0.5x to 0.7x for 2, 0.5x to 1.2x
-/// for 3 and 1.5x to 2.5x for 8 (Zen 4, AVX-512).
+/// returns the index of the function that looks up the batch. A batch prepares space for 32 keys.
+/// Relative to a batch, single lookups in a filter of 10,000 keys took 0.14x to 0.16x the time for
+/// 1 hash, 0.4x for 4, 0.55x to 0.65x for 6 and 0.8x to 1.05x for 8. From memory they took 0.4x for
+/// 1 hash, 0.5x to 0.7x for 2, 0.5x to 1.2x for 3 and 1.5x to 2.5x for 8 (Zen 4, AVX-512).
 #[inline]
 fn look_up_few<S: Source>(
     kernel: Kernel,

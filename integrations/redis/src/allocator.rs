@@ -126,7 +126,8 @@ pub(crate) fn load_bytes(rdb: *mut raw::RedisModuleIO) -> Option<Vec<u8>> {
 
 /// Whether running out of memory is an error instead of ending the server.
 pub(crate) fn can_fail() -> bool {
-    // SAFETY: the server sets the pointer once, before it calls the module; later reads do not race.
+    // SAFETY: the server sets the pointer once, before it calls the module; later reads do not
+    // race.
     unsafe { raw::RedisModule_TryAlloc }.is_some()
 }
 
@@ -157,7 +158,8 @@ fn is_plain(align: usize) -> bool {
 /// another crate allocated may not be the start of an allocation, and only such a start may be
 /// passed to the server.
 pub(crate) fn counted_bytes(layout: Layout) -> usize {
-    // SAFETY: the server sets the pointer once, before it calls the module; later reads do not race.
+    // SAFETY: the server sets the pointer once, before it calls the module; later reads do not
+    // race.
     let Some(bytes_of) = (unsafe { raw::RedisModule_MallocSize }) else { return 0 };
     if layout.size() == 0 {
         return 0;

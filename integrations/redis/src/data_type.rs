@@ -316,8 +316,8 @@ unsafe extern "C" fn aof_rewrite(
     written(aof, || {
         if let Filter::Valkey(filter) = &*filter {
             let bytes = filter.to_bytes()?;
-            // SAFETY: the pointer is set before any callback; the format is of a string of Redis, and
-            // bytes with their length.
+            // SAFETY: the pointer is set before any callback; the format is of a string of Redis,
+            // and bytes with their length.
             unsafe {
                 if let Some(emit) = raw::RedisModule_EmitAOF {
                     let data = bytes.as_ptr().cast::<c_char>();

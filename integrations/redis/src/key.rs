@@ -62,8 +62,8 @@ impl Key {
     /// Sets another value of the same type, without freeing the former one. Ends the server on
     /// failure, which would be a key that is not open for writing.
     pub(crate) fn replace_value(&mut self, value: *mut c_void) {
-        // SAFETY: the server writes the pointers before the first command; the key is open, and has a
-        // value of this type.
+        // SAFETY: the server writes the pointers before the first command; the key is open, and has
+        // a value of this type.
         let status = unsafe {
             let kind = raw::RedisModule_ModuleTypeGetType.map_or(null_mut(), |kind| kind(self.0));
             raw::RedisModule_ModuleTypeReplaceValue

@@ -213,8 +213,8 @@ pub(crate) fn register(context: &Context) -> bool {
     let functions =
         unsafe { (raw::RedisModule_RegisterStringConfig, raw::RedisModule_LoadConfigs) };
     let (Some(register), Some(load)) = functions else { return true };
-    // SAFETY: the server writes this pointer once, too. Redis 8 takes names without a prefix; Valkey calls itself Redis 7.2 here,
-    // and does not.
+    // SAFETY: the server writes this pointer once, too. Redis 8 takes names without a prefix;
+    // Valkey calls itself Redis 7.2 here, and does not.
     let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
     let unprefixed = if version >= 8 << 16 { raw::REDISMODULE_CONFIG_UNPREFIXED } else { 0 };
     for setting in &ALL[..ALL.len() - 1] {
@@ -255,8 +255,8 @@ unsafe extern "C" fn get(_: *const c_char, data: *mut c_void) -> *mut raw::Redis
     let setting = unsafe { &*data.cast::<Setting>() };
     let text = (setting.read)(&now());
     let mut held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    // SAFETY: the server writes these pointers once, before it asks for a setting. The string before
-    // is the module's, and the server no longer uses it.
+    // SAFETY: the server writes these pointers once, before it asks for a setting. The string
+    // before is the module's, and the server no longer uses it.
     unsafe {
         if let (false, Some(free)) = (held.0.is_null(), raw::RedisModule_FreeString) {
             free(null_mut(), held.0);

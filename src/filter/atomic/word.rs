@@ -42,8 +42,8 @@ pub(super) fn set<W: Word>(words: &[W], bits: impl Iterator<Item = u32>) -> bool
     new
 }
 
-/// Whether all bits are set. No branch depends on the words: from memory, mispredicted branches keep
-/// cache misses from overlapping.
+/// Whether all bits are set. No branch depends on the words: from memory, mispredicted branches
+/// keep cache misses from overlapping.
 #[inline]
 pub(super) fn contains<W: Word>(words: &[W], bits: impl Iterator<Item = u32>) -> bool {
     let size = 8 * W::BYTES;

@@ -216,8 +216,8 @@ fn check_strings(per_filter: u64) -> [u64; 2] {
     counts
 }
 
-/// The bytes of an excluded lower bound after the length of the longest key must not be added to the
-/// next possible key.
+/// The bytes of an excluded lower bound after the length of the longest key must not be added to
+/// the next possible key.
 #[test]
 fn an_excluded_bound_longer_than_every_key_loses_none() {
     let keys = [&b"\0\0\0"[..], b"\0\0\x01\0", b"\0\x01"];

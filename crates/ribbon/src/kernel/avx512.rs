@@ -288,8 +288,8 @@ unsafe fn contains_one_128(segments: &Segments<'_>, hash: u64) -> bool {
     })
 }
 
-/// Tests one key, eight columns at a time. Without `more` than eight columns, the answer is returned
-/// without a branch on it.
+/// Tests one key, eight columns at a time. Without `more` than eight columns, the answer is
+/// returned without a branch on it.
 #[inline(always)]
 fn holds_all(columns: u32, more: bool, test: impl Fn(u32) -> bool) -> bool {
     let mut column = 0;

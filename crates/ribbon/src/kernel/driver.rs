@@ -76,8 +76,8 @@ pub(super) fn test_each(slot: usize, test: impl Fn(usize) -> bool) -> u64 {
     passed
 }
 
-/// For each of eight keys, prefetches `LINES` cache lines beginning at the key's start, and the line
-/// of the last of `span` bytes. Prefetches nothing if `LINES` is 0.
+/// For each of eight keys, prefetches `LINES` cache lines beginning at the key's start, and the
+/// line of the last of `span` bytes. Prefetches nothing if `LINES` is 0.
 #[inline(always)]
 pub(super) fn prefetch_spans<const LINES: usize>(
     bytes: &[u8],

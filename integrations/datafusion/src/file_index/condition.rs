@@ -248,8 +248,8 @@ fn compare_values(
     column.map_or(Ok(Condition::Any), |column| equals_any(column, values.to_vec()))
 }
 
-/// Converts `(expressions) IN (rows)`: each column has one of the values that the rows have in it. A
-/// cast of the row casts its fields, which are found by their names.
+/// Converts `(expressions) IN (rows)`: each column has one of the values that the rows have in it.
+/// A cast of the row casts its fields, which are found by their names.
 fn compare_rows(
     row: &ScalarFunctionExpr,
     cast: Option<&CastExpr>,
