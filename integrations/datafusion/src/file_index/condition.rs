@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, Schema};
-use datafusion::common::tree_node::TreeNode;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, Operator};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, Literal,
 };
-use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::keys::{KeyType, hash_array};
 use crate::predicates::operands;
@@ -86,7 +83,7 @@ impl Condition {
             let operands = operands(binary).into_iter();
             return Self::all(operands.map(|operand| convert(operand, parts)));
         }
-        if parts == Parts::Dynamic && !has_subquery(predicate) {
+        if parts == Parts::Dynamic {
             return Ok(Self::Any);
         }
         if let Some(literal) = predicate.downcast_ref::<Literal>() {
@@ -106,9 +103,13 @@ impl Condition {
                 // For a non-NULL literal the two are equivalent.
                 Operator::Eq | Operator::IsNotDistinctFrom => {
                     let (left, right) = (binary.left(), binary.right());
-                    let mut sides = [(left, right), (right, left)].into_iter();
-                    match sides.find_map(|(side, other)| Some((side, constant(other)?))) {
-                        Some((side, v)) if !v.is_null() => compare_values(side, &[v], resolve),
+                    match (left.downcast_ref::<Literal>(), right.downcast_ref::<Literal>()) {
+                        (None, Some(literal)) if !literal.value().is_null() => {
+                            compare_values(left, &[literal], resolve)
+                        }
+                        (Some(literal), None) if !literal.value().is_null() => {
+                            compare_values(right, &[literal], resolve)
+                        }
                         _ => Ok(Self::Any),
                     }
                 }
@@ -116,8 +117,11 @@ impl Condition {
             };
         }
         if let Some(list) = predicate.downcast_ref::<InListExpr>() {
-            return match list.list().iter().map(constant).collect::<Option<Vec<_>>>() {
-                Some(values) if !list.negated() => compare_values(list.expr(), &values, resolve),
+            let literals = list.list().iter().map(|value| value.downcast_ref::<Literal>());
+            return match literals.collect::<Option<Vec<_>>>() {
+                Some(literals) if !list.negated() => {
+                    compare_values(list.expr(), &literals, resolve)
+                }
                 _ => Ok(Self::Any),
             };
         }
@@ -206,102 +210,21 @@ fn add(either: &mut Vec<Condition>, condition: Condition) {
     either.push(Condition::OneOf { column, data_type, hashes });
 }
 
-/// Whether a predicate has the value of a subquery, which is known only when the query runs.
-pub(crate) fn has_subquery(predicate: &Arc<dyn PhysicalExpr>) -> bool {
-    let found = predicate.exists(|part| Ok(part.downcast_ref::<ScalarSubqueryExpr>().is_some()));
-    found.unwrap_or(false)
-}
-
-/// Returns the value of a literal, or of a subquery that has run.
-fn constant(expression: &Arc<dyn PhysicalExpr>) -> Option<ScalarValue> {
-    let is_literal = expression.downcast_ref::<Literal>().is_some();
-    if !is_literal && expression.downcast_ref::<ScalarSubqueryExpr>().is_none() {
-        return None;
-    }
-    match expression.evaluate(&RecordBatch::new_empty(Arc::new(Schema::empty()))) {
-        Ok(ColumnarValue::Scalar(value)) => Some(value),
-        _ => None,
-    }
-}
-
-/// Converts `expression IN (values)`.
+/// Converts `expression IN (literals)`.
 fn compare_values(
     expression: &Arc<dyn PhysicalExpr>,
-    values: &[ScalarValue],
+    literals: &[&Literal],
     resolve: Resolve<'_>,
 ) -> Result<Condition> {
-    let cast = expression.downcast_ref::<CastExpr>();
-    let row = cast.map_or(expression, |cast| cast.expr()).downcast_ref::<ScalarFunctionExpr>();
-    if let Some(row) = row.filter(|row| row.name() == "struct") {
-        return compare_rows(row, cast, values, resolve);
-    }
-    if let Some(cast) = cast
-        && let Some(column) = indexed_column(cast.expr(), resolve)
-        && column.2.is_integer()
-        && cast.cast_type().is_floating()
-    {
-        let integers = values.iter().map(|value| integer_cast_to(value, &column.2));
-        let integers = integers.collect::<Option<Vec<_>>>();
-        return integers.map_or(Ok(Condition::Any), |integers| equals_any(column, integers));
-    }
-    let column = indexed_column(expression, resolve);
-    column.map_or(Ok(Condition::Any), |column| equals_any(column, values.to_vec()))
-}
-
-/// Converts `(expressions) IN (rows)`: each column has one of the values that the rows have in it.
-/// A cast of the row casts its fields, which are found by their names.
-fn compare_rows(
-    row: &ScalarFunctionExpr,
-    cast: Option<&CastExpr>,
-    rows: &[ScalarValue],
-    resolve: Resolve<'_>,
-) -> Result<Condition> {
-    let mut columns = vec![Vec::new(); row.args().len()];
-    for literal in rows.iter().filter(|row| !row.is_null()) {
-        let ScalarValue::Struct(values) = literal else { return Ok(Condition::Any) };
-        let named = values.fields().iter().enumerate().all(|(i, f)| f.name() == &format!("c{i}"));
-        let same = cast.is_none_or(|cast| named && cast.cast_type() == values.data_type());
-        if !same || values.num_columns() != columns.len() {
-            return Ok(Condition::Any);
-        }
-        for (column, value) in columns.iter_mut().zip(values.columns()) {
-            column.push(ScalarValue::try_from_array(value, 0)?);
-        }
-    }
-    Condition::all(row.args().iter().zip(columns).map(|(argument, values)| {
-        let to = values.first().filter(|_| cast.is_some()).map(ScalarValue::data_type);
-        let to = to.map(|to| Arc::new(CastExpr::new(argument.clone(), to, None)) as _);
-        match values.iter().any(ScalarValue::is_null) {
-            // NULL may equal NULL in a row.
-            true => Ok(Condition::Any),
-            false => compare_values(to.as_ref().unwrap_or(argument), &values, resolve),
-        }
-    }))
-}
-
-/// Returns the only integer of a type that a cast to a float makes equal to `value`, or NULL if no
-/// integer does. Returns `None` if several may.
-fn integer_cast_to(value: &ScalarValue, data_type: &DataType) -> Option<ScalarValue> {
-    let (float, first_inexact) = match *value {
-        ScalarValue::Float64(Some(float)) => (float, (1u64 << 53) as f64),
-        ScalarValue::Float32(Some(float)) => (f64::from(float), (1u64 << 24) as f64),
-        _ => return value.is_null().then_some(ScalarValue::Null),
+    let Some((column, data_type, compared)) = indexed_column(expression, resolve) else {
+        return Ok(Condition::Any);
     };
-    let integer = ScalarValue::Int64(Some(float as i64)).cast_to(data_type).ok();
-    let integer = integer.filter(|_| float.fract() == 0.0).unwrap_or(ScalarValue::Null);
-    (float.abs() < first_inexact || float.fract() != 0.0).then_some(integer)
-}
-
-/// Returns the condition that an indexed column has one of these values.
-fn equals_any(
-    (column, data_type, compared): (usize, DataType, DataType),
-    mut values: Vec<ScalarValue>,
-) -> Result<Condition> {
-    values.retain(|value| !value.is_null());
+    let values = literals.iter().map(|literal| literal.value());
+    let values: Vec<&ScalarValue> = values.filter(|value| !value.is_null()).collect();
     if values.is_empty() {
         return Ok(Condition::Never);
     }
-    let same = |value: &ScalarValue| is_compared(&compared, &value.data_type());
+    let same = |value: &&ScalarValue| is_compared(&compared, &value.data_type());
     if !values.iter().all(same) || KeyType::new(&compared).is_err() {
         return Ok(Condition::Any);
     }
@@ -477,7 +400,7 @@ mod tests {
             (when(vec![is("a")], Some(lit(false))), ids(&["a"])),
             (both(wide(DataType::Int64), Operator::Eq, lit(3i64)), n(3)),
             (both(wide(DataType::Int8), Operator::Eq, lit(3i8)), Condition::Any),
-            (both(wide(DataType::Float64), Operator::Eq, lit(3.0)), n(3)),
+            (both(wide(DataType::Float64), Operator::Eq, lit(3.0)), Condition::Any),
             (dynamic(&is("a")), ids(&["a"])),
         ] {
             assert_eq!(convert(&predicate, Parts::All), expected, "{predicate}");

@@ -25,7 +25,7 @@ use datafusion_datasource::morsel::{MorselPlan, MorselPlanner, Morselizer};
 use datafusion_datasource::table_schema::TableSchema;
 use futures::FutureExt;
 
-use super::condition::{Condition, Parts, has_subquery};
+use super::condition::{Condition, Parts};
 use super::stored::{IndexAnswers, StoredFileIndex, Verdict};
 
 /// The lookups in several indexes for one predicate.
@@ -194,9 +194,7 @@ impl FileSource for IndexedSource {
         let Some(predicate) = self.inner.filter() else { return Ok(inner) };
         if config.limit.is_some()
             || config.expr_adapter_factory.is_some()
-            || (parts == Parts::Dynamic
-                && snapshot_generation(&predicate) == 0
-                && !has_subquery(&predicate))
+            || (parts == Parts::Dynamic && snapshot_generation(&predicate) == 0)
         {
             return Ok(inner);
         }
