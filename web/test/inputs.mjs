@@ -51,9 +51,10 @@ check(/one line with carriage returns in it/.test(mac), `lines of an old Mac: ${
 equal(await lookUpFile(write('latin.txt', Buffer.from('gr\xfcn\n', 'latin1'))), 0, 'Latin-1');
 const latin = await page.textContent('#answers');
 check(latin.includes('Keys are not UTF-8, and are looked up as they are.'), latin);
-for (const toBytes of [text => text, text => text.swap16()]) {
-  const file = toBytes(Buffer.from('\u4e2d\u6587\n\u6587\n', 'utf16le'));
-  const said = await lookUpFile(write('wide.txt', file));
+// A browser does not report the same name again as a change.
+const wide = () => Buffer.from('\u4e2d\u6587\n\u6587\n', 'utf16le');
+for (const [name, file] of [['wide-le.txt', wide()], ['wide-be.txt', wide().swap16()]]) {
+  const said = await lookUpFile(write(name, file));
   check(/a NUL byte/.test(said), `UTF-16 that is not ASCII: ${said}`);
 }
 

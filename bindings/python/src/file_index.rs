@@ -19,6 +19,9 @@ use crate::error::Error;
 use crate::hash::Hasher;
 use crate::stored::{Replacement, Target};
 
+/// Name, seed, types and the id of the field of a column.
+type ColumnFacts = (String, u64, Vec<String>, Option<i32>);
+
 impl From<FileIndexError> for Error {
     fn from(error: FileIndexError) -> Self {
         use FileIndexError::{Alloc, Header, Manifest, Planes, Tail};
@@ -345,7 +348,7 @@ impl OpenedFileIndex {
     }
 
     /// Returns name, seed, types and the id of the field of each column.
-    fn columns(&self) -> PyResult<Vec<(String, u64, Vec<String>, Option<i32>)>> {
+    fn columns(&self) -> PyResult<Vec<ColumnFacts>> {
         let manifest = self.index.manifest();
         let describe = |(number, column): (usize, &Column)| {
             let types = manifest.types(number).map(String::from).collect();
