@@ -150,6 +150,10 @@ impl<'a> Segments<'a> {
     }
 
     #[inline(always)]
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "for keys prepared in registers")
+    )]
     pub(crate) fn shape(&self) -> Shape {
         *self.shape
     }
