@@ -155,14 +155,16 @@ pub(crate) fn number(object: &Bound<'_, PyAny>) -> PyResult<String> {
 
 fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = object.py();
-    // Arrays have the method, and fail.
-    let index =
-        || Ok::<_, PyErr>(object.getattr_opt(pyo3::intern!(py, "__index__"))?.map(|f| f.call0()));
+    // Arrays have the method, and it raises a TypeError. Other errors are those of the caller.
+    let index = || match object.getattr_opt(pyo3::intern!(py, "__index__"))?.map(|f| f.call0()) {
+        Some(Err(error)) if error.is_instance_of::<PyTypeError>(py) => Ok(None),
+        called => called.transpose(),
+    };
     let number = if object.is_instance_of::<PyInt>() {
         object.clone()
     } else if let Some(value) = numpy_bool(object)? {
         return Ok(value);
-    } else if let Some(Ok(index)) = index()? {
+    } else if let Some(index) = index()? {
         index
     } else {
         let advice = match object.get_type().name()?.to_cow()?.as_ref() {
