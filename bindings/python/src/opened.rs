@@ -575,8 +575,8 @@ pub(crate) fn open(
 /// the value. An iterator raises TypeError, because it would be empty for the next file.
 ///
 /// If the file does not have the column, or has it twice or with several types, all row groups are
-/// returned with a `UserWarning`. A row group with a damaged filter is returned with a warning. If
-/// the footer is encrypted, None is returned with a warning: the whole file must be read.
+/// returned with a `UserWarning`. A row group with a damaged filter is returned with a warning. An
+/// encrypted footer is an error: the whole file must be read.
 #[pyfunction]
 #[pyo3(signature = (path, column, values))]
 pub(crate) fn parquet_row_groups(
@@ -584,7 +584,7 @@ pub(crate) fn parquet_row_groups(
     path: PathBuf,
     column: &str,
     values: &Bound<'_, PyAny>,
-) -> PyResult<Option<Vec<usize>>> {
+) -> PyResult<Vec<usize>> {
     refuse_no_batch(values)?;
     if values.try_iter().is_ok_and(|iterator| iterator.is(values)) {
         return Err(PyTypeError::new_err(
@@ -593,22 +593,18 @@ pub(crate) fn parquet_row_groups(
     }
     let map = map(&path)?;
     let format = recognised(&path, &map)?;
+    let file = opened(&path, format, None, map)?;
+    let file = file.borrow_dependent();
     let warn = |problem: &dyn std::fmt::Display| {
         let warning = CString::new(format!("{}: {problem}", path.display()))?;
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &warning, 1)
     };
-    if format == Format::PARQUET && map.ends_with(b"PARE") {
-        warn(&"the footer is encrypted: the whole file must be read")?;
-        return Ok(None);
-    }
-    let file = opened(&path, format, None, map)?;
-    let file = file.borrow_dependent();
     if format == Format::PARQUET && !file.has_column(column) {
         let row_groups = file.row_groups();
         if row_groups > 0 {
             warn(&format_args!("no column {column:?}: all row groups must be read"))?;
         }
-        return Ok(Some((0..row_groups).collect()));
+        return Ok((0..row_groups).collect());
     }
     let filters = match file.column(column, &[]) {
         Ok(filters) => filters,
@@ -616,7 +612,7 @@ pub(crate) fn parquet_row_groups(
         Err(error) if format == Format::PARQUET => {
             let problem = text(&error.message());
             warn(&format_args!("{problem} (all row groups must be read)"))?;
-            return Ok(Some((0..file.row_groups()).collect()));
+            return Ok((0..file.row_groups()).collect());
         }
         Err(error) => return Err(format_error(&path, text(&error.message()))),
     };
@@ -627,11 +623,10 @@ pub(crate) fn parquet_row_groups(
     }
     let mut groups = filters.row_groups().iter();
     if groups.all(|group| !matches!(group.filter, Ok(Some(_)))) {
-        return Ok(Some(filters.row_groups().iter().map(|group| group.row_group).collect()));
+        return Ok(filters.row_groups().iter().map(|group| group.row_group).collect());
     }
     let column_type = filters.column_type();
     let values = keys(values, format, column_type)?;
     py.detach(|| filters.row_groups_to_read(&values, is_encoded(&column_type)))
-        .map(Some)
         .map_err(|bad| PyValueError::new_err(text(&bad.problem)))
 }

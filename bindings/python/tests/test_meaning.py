@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import blocked_bloom
-from blocked_bloom import BloomFilter, ScalableBloomFilter, parquet_row_groups
+from blocked_bloom import BloomFilter, FormatError, ScalableBloomFilter, parquet_row_groups
 
 ID = uuid.UUID("123e4567-e89b-12d3-a456-426614174000")
 NOON = datetime.datetime(2026, 1, 31, 12, 0, 0, 250_000)
@@ -102,12 +102,13 @@ def test_columns_of_large_integers(tmp_path):
         BloomFilter(10).update(column)
 
 
-def test_an_encrypted_footer_is_unknown(tmp_path):
+# None would be false, as the empty list is, and callers would skip the file.
+def test_an_encrypted_footer_is_an_error(tmp_path):
     path = tmp_path / "t.parquet"
     write(path, pa.array([1]))
     path.write_bytes(b"PARE" + path.read_bytes()[4:-4] + b"PARE")
-    with pytest.warns(UserWarning, match="t.parquet: the footer is encrypted: the whole file"):
-        assert parquet_row_groups(path, "c", [1]) is None
+    with pytest.raises(FormatError, match="t.parquet: .*the footer is encrypted"):
+        parquet_row_groups(path, "c", [1])
 
 
 @pytest.mark.parametrize("name", TYPES)
