@@ -1,9 +1,9 @@
 //! A static range filter: "could any key of this table lie between these two bounds?"
 //!
 //! The keys, integers or byte strings, are known and sorted when the filter is built, as when a
-//! storage engine flushes a table. The false-positive rate is guaranteed for all keys and queries:
-//! at most 1.2 x 2^0.95 x L / 2^(B - 2) for ranges of L units at B bits per key. Long ranges need
-//! units of more than one value: see [`RangeOptions::with_unit`].
+//! storage engine flushes a table. The false-positive rate is bounded for all keys and queries: on
+//! average over filters at most 1.2 x 2^0.95 x L / 2^(B - 2) for ranges of L units at B bits per
+//! key. Long ranges need units of more than one value: see [`RangeOptions::with_unit`].
 //!
 //! ```
 //! use std::ops::Bound::{Excluded, Included};

@@ -9,7 +9,7 @@ use slatedb::{Filter, FilterBuilder, FilterPolicy, FilterQuery, FilterTarget, Ro
 
 use crate::filter::Unusable;
 
-/// A filter policy for range scans, with a guaranteed rate. Use it next to a
+/// A filter policy for range scans. Use it next to a
 /// [`BlockedBloomPolicy`](crate::BlockedBloomPolicy), which answers lookups of keys faster.
 ///
 /// The options can be changed at any time and apply to new tables. The unit decides which ranges
