@@ -36,8 +36,8 @@ type Opened<'a> = BloomFilter<Stored<&'a Vec<u8>>>;
 /// A way to look up all of some hashes in all tables; returns how many were found.
 type Row<'a> = (&'static str, Box<dyn FnMut(&[u64]) -> usize + 'a>);
 
-/// A row that prepares all items for a hash (a prefetch, for example) and then looks the hash up in
-/// each; one hash after the other.
+/// A row that takes one hash after the other. It prepares all items for the hash (by a prefetch,
+/// for example), and then looks the hash up in each item.
 fn query_row<'a, T>(
     name: &'static str,
     all: &'a [T],

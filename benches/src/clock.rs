@@ -177,9 +177,10 @@ impl<'a> Named<'a> {
         self.cases.push(case);
     }
 
-    /// Times them, and prints a line for each: median and, in brackets, least, and the medians of
-    /// the ratios and of the differences to the first of the same round. The file that
-    /// `BLOCKED_BLOOM_RESULTS` names gets all but the last.
+    /// Times the cases, and prints a line for each: the median time and, in brackets, the least;
+    /// the median of the ratios to the first case in the same round; and the median of the
+    /// differences from it. All numbers but the differences are also written to the file that
+    /// `BLOCKED_BLOOM_RESULTS` names.
     #[expect(clippy::print_stdout, reason = "figures to be quoted")]
     pub fn print(mut self, title: impl fmt::Display, rounds: usize) {
         println!("\n{title}");

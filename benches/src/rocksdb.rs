@@ -68,7 +68,8 @@ impl FastLocalBloom {
         unsafe { self.count_singly(items, hash) }
     }
 
-    /// Hits, by batches of 32, each item's line prefetched as soon as it is hashed.
+    /// Returns the number of hits. Items are looked up in batches of 32; the cache line of each
+    /// item is prefetched as soon as the item is hashed.
     pub fn count_by_batches<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
         // SAFETY: `new` found AVX2.
         items.chunks(BATCH).map(|items| unsafe { self.batch(items, &hash) }).sum()

@@ -21,7 +21,7 @@ pub const SBBF_LOOP: &str = "Sbbf's loop by hand";
 pub const SAFE: &str = "sbbf-rs-safe";
 /// The row of `blocked-bloom-split`, by its default kernel.
 pub const OURS: &str = "blocked-bloom-split";
-/// The row of its single lookups by one dispatch.
+/// The row of its single lookups with `with_lookup`, which chooses the kernel once for all of them.
 pub const OURS_ONCE: &str = "blocked-bloom-split, with_lookup";
 
 /// A bound on the times of `blocked-bloom-split` in a table of `compare --only split`.

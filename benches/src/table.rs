@@ -10,7 +10,7 @@ pub fn markdown<R: AsRef<[String]>>(heads: &[String], rows: impl IntoIterator<It
     table
 }
 
-/// A number of keys, in thousands or millions.
+/// Formats a number of keys in thousands or millions.
 pub fn counted(keys: u64) -> String {
     match keys {
         0..1_000_000 => format!("{} k", keys / 1_000),

@@ -10,7 +10,7 @@ use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions, tags};
 use libfuzzer_sys::fuzz_target;
 
-/// A key by its number: few, so that they are met again.
+/// Number of a key. There are only 256 keys, so that steps meet the same key again.
 type Key = u8;
 
 #[derive(Arbitrary, Debug)]

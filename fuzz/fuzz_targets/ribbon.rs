@@ -12,7 +12,7 @@ use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Hashes to look up: well mixed ones, and some of the input's.
+/// Returns hashes to look up: some from the input, and well mixed ones.
 fn queries(data: &[u8]) -> Vec<u64> {
     let own =
         data.chunks_exact(8).take(40).map(|word| u64::from_le_bytes(word.try_into().unwrap()));

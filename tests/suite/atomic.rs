@@ -299,8 +299,9 @@ fn seen(filter: &AtomicBloomFilter, hashes: &[u64]) -> (u64, bool, Vec<bool>, bo
     (filter.keys_inserted(), filter.is_pass_all(), answers, filter.contains("a key"))
 }
 
-/// Finds a key without a hash that is counted, changes a bit, or makes the filter useless: one by
-/// one, in batches, by several threads, before a conversion and after it.
+/// A filter of caller-supplied hashes rejects keys. Finds a rejected key that is counted, changes a
+/// bit, or makes the filter useless: one by one, in batches, by several threads, before a
+/// conversion and after it.
 #[test]
 fn keys_that_cannot_be_hashed_are_refused_and_change_nothing() {
     // Separate bits, since the high half selects them.

@@ -136,8 +136,8 @@ fn owned_borrowed_and_opened_filters() {
     }
 }
 
-/// Larger than the cache, so that lines are prefetched: of later keys up to six times the size of
-/// the cache, of groups above it.
+/// These filters exceed the cache, so lookups prefetch the blocks of later keys: one by one up to
+/// six times the size of the cache, in groups above it.
 #[test]
 fn large_filters() {
     let fits = (Kernel::default().prefetch_threshold() / 64) as u32;

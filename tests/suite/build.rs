@@ -351,7 +351,7 @@ mod parallel {
         }
     }
 
-    /// More hashes than the threshold above which threads fill separate parts of the blocks.
+    /// Uses more hashes than the threshold above which threads fill separate parts of the blocks.
     #[test]
     fn large_filters_have_the_same_bytes_at_every_number_of_threads() {
         let hashes = Random(6).hashes((1 << 23) + 12_345);

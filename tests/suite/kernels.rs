@@ -181,7 +181,7 @@ fn batches_of_keys_are_answered_as_their_hashes() {
     let keys: Vec<&[u8]> = (0..1200).map(|i| &long[..i % 300]).collect();
     let fixed: Vec<[u8; 16]> = (0..1200_u128).map(u128::to_le_bytes).collect();
     let (mut hashes, mut hits, mut expected) = (Vec::new(), Bitmask::new(), Bitmask::new());
-    // After one more byte, each block straddles two lines.
+    // At an offset of one byte, each block straddles two cache lines.
     for (blocks, offset) in [(10, 0), (outgrows_the_cache(), 0), (outgrows_the_cache(), 1)] {
         let mut filter = empty(blocks, 6);
         keys.iter().step_by(3).for_each(|key| _ = filter.insert(key).unwrap());

@@ -126,7 +126,7 @@ fn batches_are_hashed_by_the_kernels_vectors() {
     }
 }
 
-/// In a process that looks up keys before anything else, the size of the cache is detected then.
+/// If a lookup is the first call of a process, it detects the size of the cache.
 #[test]
 fn the_first_call_of_a_process_finds_out_what_fits() {
     const CHILD: &str = "BLOCKED_BLOOM_TEST_FIRST_CALL";

@@ -1,7 +1,7 @@
 //! `codegen CASE KERNEL PROBES ROUNDS`: one hot loop, `ROUNDS` times over 4096 keys.
 //!
 //! Two runs with different numbers of rounds differ only by the cost of the loop. `pinned.txt`
-//! lists the loops that `tools/codegen.sh` counts, and their instructions.
+//! lists the loops that `tools/codegen.sh` checks, and their instructions per key.
 
 use std::hint::black_box;
 

@@ -5,10 +5,10 @@
 //! - `single`, `group`, `batch KERNEL PROBES`: the bits that lookups test, with calls for one hash,
 //!   for 2 to 64, and for more.
 //! - `split KERNEL`: all of these for split blocks.
-//! - `tags KERNEL`: tags and lines of the filter with removal.
+//! - `tags KERNEL`: tags and lines of the removable filter.
 //! - `integers KERNEL`: hashes of keys of 4 and 8 bytes, compared with the crate `xxhash-rust`.
-//! - `list` prints the records, and which of them no longer describe this code; `kernels` the
-//!   kernels of this machine.
+//! - `list` prints the records, and which of them no longer describe this code.
+//! - `kernels` prints the kernels of this machine.
 //!
 //! `--slice 3/30` checks one of 30 equal parts, `--slice 1-30/30` all of them one by one. A part
 //! that passed is recorded at once and not checked again, so that a run can be stopped and resumed.

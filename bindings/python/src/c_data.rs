@@ -152,7 +152,8 @@ macro_rules! with_dictionary {
 with_dictionary!(ArrowSchema);
 with_dictionary!(ArrowArray);
 
-/// Defines a structure that was moved here and is released when dropped.
+/// Defines an owner of a C structure, which is moved into it and released when the owner is
+/// dropped.
 macro_rules! owned {
     ($(#[$doc:meta])* $name:ident, $structure:ident) => {
         $(#[$doc])*

@@ -665,8 +665,8 @@ fn push_offsets(
     let fit = offsets[1..].partition_point(|&end| end - first <= CHUNK_BYTES as u64).max(1);
     let offsets = &offsets[..fit + 1];
     let (before, out) = stage.room((offsets[fit] - first) as usize);
-    // SAFETY: offsets ascend to at most `bytes`, as checked above. The column's owner lent that
-    // many.
+    // SAFETY: offsets ascend to at most `bytes`, as checked above, and the column's owner lent
+    // `bytes` bytes.
     unsafe { memory::copy(data.wrapping_add(first as usize), out) };
     let at = |offset: u64| before + (offset - first) as usize;
     stage.ranges.extend(offsets.windows(2).map(|pair| at(pair[0])..at(pair[1])));

@@ -331,7 +331,7 @@ impl<'py> KeyBatch<'py> {
         }
         let mut items = [ptr::null_mut(); CHUNK];
         for (i, item) in items[..count].iter_mut().enumerate() {
-            // SAFETY: the list has more items than this; its length does not change in this
+            // SAFETY: `first + i` is below the length of the list, which does not change in this
             // function.
             *item = unsafe { ffi::PyList_GetItem(list.as_ptr(), (first + i) as isize) };
         }

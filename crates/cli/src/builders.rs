@@ -1,5 +1,5 @@
-//! The formats that are built, a module for each system: adding one takes a file that says
-//! everything about it, with its `mod` line, and its place in [`FORMATS`].
+//! The formats that `build` writes, one module per system. To add a format, add a module with all
+//! of its code, and an entry in [`FORMATS`].
 
 mod cassandra;
 mod guava;

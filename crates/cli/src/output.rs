@@ -78,7 +78,7 @@ impl Output {
         }
     }
 
-    /// An error if `input`, the source of the result, would be replaced.
+    /// Returns an error if the output would replace `input`, the source of the result.
     pub(crate) fn keep(&self, input: &Path, what: &str) -> Result<(), Failure> {
         match self.replaces(input) {
             true => Err(Failure::for_file(&self.name, format!("is {what} would replace"))),
@@ -179,7 +179,7 @@ fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>
     Ok(())
 }
 
-/// Writes a file that is to be whole on disk before it gets its name.
+/// Writes the whole content of a file to disk, before the file gets its name.
 fn fill(file: &File, permissions: Option<&Permissions>, content: &Content<'_>) -> Step<()> {
     if let Some(permissions) = permissions {
         let set = file.set_permissions(permissions.clone());

@@ -137,7 +137,7 @@ fn partitions(path: &Path, format: Format) -> Result<(String, Bytes), Failure> {
     Ok((name, source.bytes(expected, &bar)?))
 }
 
-/// An open file or stream, read at its two ends at most.
+/// An open file or stream, with the bytes read so far: its start and, for a regular file, its end.
 struct Source {
     name: String,
     file: File,

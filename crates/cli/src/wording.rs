@@ -86,7 +86,7 @@ pub(crate) fn unrecognised(
     Failure::for_file(file, format!("not a recognised filter file: {hint}")).with_reasons(&reasons)
 }
 
-/// What files are recognised by, a line for each format.
+/// Describes how a file of each format is recognised, one line per format.
 pub(crate) fn marks() -> String {
     let formats = Format::ALL.into_iter();
     formats.map(|format| format!("  {:<16}{}\n", format.name(), format.mark())).collect()

@@ -610,7 +610,7 @@ impl FileIndexBuilder {
         Ok(())
     }
 
-    /// Copies a chunk of a column, with so many rows, as it is stored.
+    /// Copies a stored chunk of a column unchanged. It has `rows` rows.
     pub(crate) fn copy_chunk(
         &mut self,
         number: usize,

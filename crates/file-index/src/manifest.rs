@@ -472,7 +472,7 @@ impl core::fmt::Debug for Manifest {
     }
 }
 
-/// A file as it was indexed: [`Manifest::files`], [`Manifest::file`].
+/// A file as it was indexed, returned by [`Manifest::files`] and [`Manifest::file`].
 ///
 /// ```
 /// # use blocked_bloom::KeyHash;

@@ -5,9 +5,9 @@ use core::fmt::{self, Display, Formatter};
 /// Identifies one stored filter of a table or partition.
 /// [`TableFilter::identity`](crate::TableFilter::identity) returns it.
 ///
-/// Every place for a filter (a slot of a resident set, an entry of a manifest) stores the identity
-/// and refuses filters with another one, which would answer "absent" for keys that the table
-/// contains. With the feature `serde`, it can be stored in a manifest.
+/// A slot of a resident set stores the identity of its filter and rejects other filters, which
+/// would answer "absent" for keys that the table contains. With the feature `serde`, an engine can
+/// store the identity in its manifest.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};

@@ -107,7 +107,7 @@ impl FilterMetrics {
 
     /// Counts keys answered by a pass-all filter, for example one that replaces a damaged filter.
     /// They are not part of the observed rate, which is that of the other filters. A
-    /// [warning](RateWarning) says if they are its cause.
+    /// [warning](RateWarning) names them as the cause if the other filters keep the predicted rate.
     ///
     /// ```
     /// # use blocked_bloom::{Bitmask, BloomFilter, KeyHash};

@@ -174,7 +174,7 @@ impl Inner {
             Some(_) => self.counters.folds += 1,
             None => {
                 self.counters.evictions += 1;
-                // If it was to be folded, there was not enough memory.
+                // If the planner chose to fold the filter, the copy could not be allocated.
                 self.planner.resize(index, ResidentSize::None);
             }
         }

@@ -111,7 +111,8 @@ pub(crate) fn lowest_rate(keys: u64, bytes: u64) -> Option<f64> {
         let rate = libm::exp2(-columns);
         estimated_bytes(rate, keys).is_ok_and(|needed| needed <= bytes).then_some(rate)
     };
-    // Finds the most columns that fit. A fraction is a column that only some slots have.
+    // Finds the largest number of columns that fits. With a fractional number, only some slots have
+    // the last column.
     let (mut lowest, mut least, mut most) = (fits(1.0)?, 1.0, f64::from(MAX_COLUMNS));
     if let Some(rate) = fits(most) {
         return Some(rate);

@@ -317,7 +317,8 @@ fn headers_that_they_take_are_taken() {
     assert!(taken >= header && of_other_types > 0);
 }
 
-/// Values that have only their `AsBytes` are given by their bytes, and `?` needs a conversion.
+/// Values of types that implement only `AsBytes` are passed as bytes, and errors need a conversion
+/// before `?`.
 #[test]
 fn types_and_errors_are_converted() -> Result<(), ParquetError> {
     let other = |error: SplitBlockError| ParquetError::External(Box::new(error));

@@ -74,7 +74,8 @@ fn keys_and_prefixes_are_told_apart_before_and_after_storing() {
             assert_eq!((filter.size(), encoded(&**filter)), (stored.len(), stored.clone()));
             assert!(keys.iter().all(|key| contains(&**filter, key)));
             let absent = (0..3_000).filter(|i| contains(&**filter, format!("03/x{i}"))).count();
-            // Prefixes alone: "03" is there, and so is every key with it.
+            // With prefixes alone, the filter contains "03", so every key with that prefix may be
+            // present.
             assert_eq!(absent < 100, number != 2, "{absent}");
             assert!(number != 2 || !contains(&**filter, "99/000001"));
             assert!(number != 2 || contains(&**filter, "9"), "keys without a prefix");

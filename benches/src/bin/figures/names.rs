@@ -41,7 +41,8 @@ pub(crate) const FILTERS: [(&str, &str, &str); 16] = [
     ("bloomfilter {v} †", "bloomfilter †", "bloomfilter"),
 ];
 
-/// Beginnings of the names that are in the table of more than the front page has.
+/// Rows in all parts but the first of the table in `docs/benchmarks.md`, by the beginnings of their
+/// names.
 pub(crate) const FOLLOWED: [&str; 5] = [
     "**blocked-bloom**",
     "blocked-bloom with",
@@ -50,7 +51,8 @@ pub(crate) const FOLLOWED: [&str; 5] = [
     "sbbf",
 ];
 
-/// Names in the first part of that table; the front page shows the others.
+/// Rows in the first part of that table, by the beginnings of their names. The front page shows the
+/// other rows.
 pub(crate) const FIRST: [&str; 2] = ["**blocked-bloom**", "in small pages"];
 
 /// Rows of the table of short calls.

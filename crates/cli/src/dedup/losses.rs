@@ -120,7 +120,7 @@ impl Losses {
         self.lower_bound
     }
 
-    /// Lines that were probably dropped though they were not there before.
+    /// Estimated number of lines that were dropped although they had not occurred before.
     pub(super) fn lost(&self) -> f64 {
         self.lost
     }

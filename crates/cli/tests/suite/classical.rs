@@ -149,7 +149,7 @@ fn options_of_other_formats_and_damage_are_errors() {
         dir.write("cut", &bytes);
         let message = dir.fails(&format!("query cut --format {format}"));
         assert_parts(&message, &["truncated", &format!("read as {format}"), "must not be used"]);
-        // Not believed to be anything without the option, but for a dump, whose start tells.
+        // Without the option, only the dump is recognised, by its first bytes.
         let expected =
             if format == "redisbloom" { "read as redisbloom" } else { "not a recognised" };
         assert_parts(&dir.fails("info cut"), &[expected]);

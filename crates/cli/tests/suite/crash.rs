@@ -316,8 +316,8 @@ fn a_missing_permission_changes_nothing() {
     let allow = |name: &str, mode: u32| {
         fs::set_permissions(dir.path(name), Permissions::from_mode(mode)).unwrap();
     };
-    // The tool where anybody can run it. A copy cannot be run while another test's child still has
-    // it open for writing.
+    // Puts the tool where any user can run it, by a link if possible: a copy cannot be run while a
+    // child of another test still has it open for writing.
     if fs::hard_link(TOOL, dir.path("tool")).is_err() {
         fs::copy(TOOL, dir.path("tool")).unwrap();
     }

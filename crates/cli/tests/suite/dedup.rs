@@ -1,5 +1,5 @@
-//! `dedup`: the first of equal lines is printed, no line twice, whatever the size of the filter;
-//! and another day goes on from there.
+//! `dedup` prints the first of equal lines, and no line twice, with a filter of any size. A later
+//! run with the same state continues where the earlier one ended.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -213,7 +213,8 @@ fn the_report_is_right_in_overfull_filters() {
     }
 }
 
-/// Above a rate of 1 % a warning comes at once, above 50 % an error, on the first day and the next.
+/// Above a rate of 1 %, `dedup` warns at once, and above 50 % it fails, both in the first run and
+/// in a later run with its state.
 #[test]
 fn an_overfull_filter_warns_and_then_stops() {
     let dir = Dir::new();
@@ -461,8 +462,8 @@ fn growing_filters_are_described_and_queried() {
     assert_parts(&text(refused.stderr), &["invalid value 'growing'"]);
 }
 
-/// What a state was made for holds another day: with the same options, with one of them, and with
-/// none.
+/// A state keeps its number of keys and its rate in later runs, with the same options, with one of
+/// them, and with none.
 #[test]
 fn a_state_keeps_what_it_was_made_for() {
     let dir = Dir::new();

@@ -10,8 +10,7 @@ use serde_json::Value;
 use crate::fixtures::committed;
 use crate::tool::{self, Dir, assert_parts, files, lines, stderr, text};
 
-/// Every file that is part of the repository has the format that its folder says, or none that
-/// shows.
+/// Every file of the repository is recognised as the format of its folder, or not at all.
 #[test]
 fn no_file_is_taken_for_another() {
     let dir = Dir::new();
@@ -58,7 +57,7 @@ fn a_part_of_a_file_is_not_taken_for_a_filter() {
     let bytes = fs::read(&file).unwrap();
     let none = FilterBlockBuilder::new(10.0).unwrap().finish().unwrap();
     let end = bytes.windows(5).rposition(|window| window == none).unwrap() + 5;
-    // Cut in front, too, so that whole lines come before the trailer.
+    // Cut at the start too, so that the trailer follows a whole number of 64-byte lines.
     let part = &bytes[(end - 5) % 64..end];
     dir.write("part.filter", part);
     assert_eq!(dir.info("part.filter")["format"], "rocksdb-block");

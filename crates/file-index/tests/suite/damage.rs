@@ -229,7 +229,7 @@ fn numbers_past_every_limit_are_errors() {
     };
     let good = &empty[64..empty.len() - 64];
     assert!(wrap(good) == empty);
-    // The last two numbers: no chunks, no files.
+    // The manifest ends with two numbers, for no chunks and no files. `head` keeps the first.
     let head = &good[..good.len() - 1];
     for most in [1, 1 << 22, 1 << 32, 1 << 40, u64::MAX] {
         let file = [&[1, b'a', 0, 0][..], &number(most)].concat();

@@ -65,8 +65,8 @@ impl Shape {
     }
 }
 
-/// Returns the probes and bits per key: the first row of the table whose chance is low enough, with
-/// the fewest probes that keep it.
+/// Returns the probes and bits per key: the fewest bits at which the best number of probes has a
+/// chance of at most `fp_chance`, and then the fewest probes with such a chance.
 fn probes_and_bits(fp_chance: f64) -> (u32, u32) {
     if fp_chance >= table(2, best(2)) {
         // Cassandra intends two bits and one probe here, but passes them in the wrong order.

@@ -36,7 +36,7 @@ impl Claim<'_> {
 /// Finds the neighbour of each filter. Cost: one sort.
 pub(super) fn find(claims: &mut [Claim<'_>]) {
     claims.sort_unstable_by_key(|claim| claim.offset);
-    // Of all earlier claims, the one that extends farthest overlaps the next if any does.
+    // If any earlier claim overlaps the next one, then the claim that extends farthest does.
     let mut farthest = 0;
     for i in 1..claims.len() {
         let (before, offset) = (claims[farthest].offset, claims[i].offset);

@@ -78,8 +78,8 @@ enum Reader<D> {
 #[derive(Clone, Copy)]
 struct Blocks<D> {
     block: Stored<D>,
-    /// The number of blocks. It is stored because the address of a hash's block depends on it, and
-    /// would wait for its computation from the length.
+    /// The number of blocks. It is stored because every address of a block depends on it: computing
+    /// it from the length would delay each lookup.
     count: u32,
 }
 

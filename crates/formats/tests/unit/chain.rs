@@ -32,7 +32,8 @@ fn additions_to_a_chain_prefetch_in_its_newest_link() {
     assert!(newest(&filter) == before && found == expected);
 }
 
-/// A chain takes pieces of a dump at their places, and refuses all others unchanged.
+/// A chain accepts pieces of a dump at their places. It rejects all other pieces and does not
+/// change.
 #[test]
 fn pieces_overwrite_the_bits_at_their_place() {
     let mut filter = RedisFilter::new(10, 0.01, Some(2)).unwrap();

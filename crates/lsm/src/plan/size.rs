@@ -13,8 +13,8 @@ pub(super) fn max_blocks(keys: u64) -> u32 {
     blocks.min(MAX_RECOMMENDED_BLOCKS)
 }
 
-/// Returns the blocks of each filter of a level at these bits per key, rounded like
-/// [`Sizing::BitsPerKey`]; 0 for no filter.
+/// Returns the number of blocks in each filter of a level at these bits per key, rounded like
+/// [`Sizing::BitsPerKey`]. Returns 0 for no filter.
 pub(super) fn blocks_at(level: &Level, bits_per_key: f64) -> u32 {
     if level.keys == 0 || bits_per_key == 0.0 {
         return 0;

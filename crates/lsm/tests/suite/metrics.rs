@@ -87,7 +87,7 @@ fn snapshots_never_go_back_while_threads_record() {
                 seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             }
         });
-        // Until the other thread has read often enough.
+        // Records until the other thread has taken enough snapshots.
         let mut recorded = 0;
         while seen.load(std::sync::atomic::Ordering::Relaxed) < 1_000 || recorded < 1_000 {
             metrics.record_batch(100, 1);

@@ -9,7 +9,7 @@ const KEYS: [f64; 10] =
 /// The exponent of the slots of the first entry of [`KEYS`].
 const FIRST: u32 = 8;
 
-/// Growth of slots per key above the table for each doubling of the slots.
+/// Increase of the slots per key for each doubling of the slots beyond the table.
 const GROWTH: f64 = 0.0038;
 
 /// Minimum number of slots of a block.

@@ -78,7 +78,7 @@ fn headers_and_links_that_were_read_apart_are_the_filter() {
             assert_eq!(again.insert_hash(hash), filter.insert_hash(hash));
         }
         assert_eq!(again.to_bytes(), filter.to_bytes());
-        // A wrong number of links, of headers, or of both, and none.
+        // A wrong number of links, of headers, or of both, and no headers and links at all.
         let one = filter.links()[0].clone();
         let more = [&links[..], &[one]].concat();
         let more_headers = [&headers[..], &headers[..1]].concat();

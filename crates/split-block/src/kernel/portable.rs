@@ -20,7 +20,7 @@ fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mu
     let count = blocks.len() as u32;
     let test =
         |&[hash]: &[u64; 1]| u64::from(has_all(&blocks[block_index(hash, count) as usize], hash));
-    // One key at a time leaves no rest.
+    // With groups of one key, no group is incomplete.
     for_each_group::<1, LINES>(blocks, hashes, hits, test);
 }
 

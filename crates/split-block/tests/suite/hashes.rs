@@ -5,7 +5,7 @@ use blocked_bloom_split::{SplitBlockFilter, hash_offsets, hash_value};
 
 #[test]
 fn values_by_offsets_have_the_hashes_of_single_ones() {
-    // Every length up to 300, so with and without the loop over 32 bytes.
+    // Every length up to 300: the hash function runs with and without its loop over 32 bytes.
     let bytes: Vec<u8> =
         (0..45_150_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
     let offsets: Vec<u32> = (0..301).map(|i| i * (i.max(1) - 1) / 2).collect();

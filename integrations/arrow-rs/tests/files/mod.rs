@@ -16,7 +16,7 @@ use parquet::schema::parser::parse_message_type;
 
 use crate::{fixtures, stored};
 
-/// Compares the filters that both find; their number.
+/// Compares the filters that both readers find, and returns their number.
 fn compare(bytes: Vec<u8>) -> usize {
     let properties = ReaderProperties::builder().set_read_bloom_filter(true).build();
     let options = ReadOptionsBuilder::new().with_reader_properties(properties).build();

@@ -16,8 +16,8 @@ use super::entries::{Cursor, Key};
 /// the cost of a query for any file. RocksDB's `index_block_restart_interval` is 1 by default.
 const MAX_RUN: usize = 4_096;
 
-/// Separators ordered by their bytes. They are kept in the stored form, relative to the previous
-/// one: decoded, they could be as long as the square of the index.
+/// Separators ordered by their bytes. Each is kept in the stored form, relative to the previous
+/// one. The decoded separators of a hostile index could take memory quadratic in its length.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Separators {
     list: Vec<Separator>,

@@ -81,8 +81,8 @@ fn redisblooms_answers_and_bytes() {
     assert_eq!(checked, 6_000);
 }
 
-/// The links and options of filters that current and early versions make, and stranger ones that
-/// both load.
+/// The links and options of filters that current and early versions write, and unusual ones that
+/// both versions load.
 fn chains() -> Vec<(u32, Vec<Facts>)> {
     let one = |bytes, error, n2| vec![(bytes, error, n2)];
     vec![
@@ -213,7 +213,8 @@ fn a_loaded_chain_grows_as_the_one_that_was_dumped() {
         assert_eq!((loaded.expansion(), opened.expansion()), (expansion, expansion));
         assert_eq!((loaded.capacity(), loaded.size(), loaded.hash_bits()), (7, filter.size(), 64));
         assert!(loaded == filter && opened == filter, "{expansion:?}");
-        // Or from its header and bits; not from those of another number of links or bytes.
+        // The filter can also be loaded from its header and bits. A wrong number of links or bytes
+        // is an error.
         let (_, header) = filter.dump().next().unwrap();
         let bits: Vec<_> = filter.links().iter().map(|link| link.as_bytes().to_vec()).collect();
         for wrong in [vec![], [&bits[..], &bits].concat(), vec![bits[0][1..].to_vec()]] {

@@ -81,7 +81,7 @@ fn every_changed_byte_of_a_filter_is_an_error_or_an_answer() {
     assert!(failed > 255 * header * 9 / 10, "{failed} of {}", 255 * header);
 }
 
-/// Opens, and looks something up in every filter there is.
+/// Opens a file, and looks up a value in each of its filters.
 fn look_up_in_all(bytes: &[u8]) -> (usize, usize) {
     let (mut filters, mut errors) = (0, 0);
     match ParquetFile::open(bytes) {

@@ -1,5 +1,5 @@
-//! Damaged and absurd SST files: an error that says where, or "maybe"; never a hidden key, a panic
-//! or a large allocation.
+//! Damaged and absurd SST files cause an error that names the place, or the answer "maybe", but
+//! never a wrong "absent", a panic or a large allocation.
 
 use blocked_bloom::Filter;
 use std::fs;

@@ -68,7 +68,7 @@ fn partitioned(
     file.finish(&[("partitionedfilter.rocksdb.BuiltinBloomFilter", index)], Some(properties))
 }
 
-/// In the order of their bytes, ten to a prefix of four.
+/// Returns keys in byte order. Each prefix of four bytes has ten keys.
 fn numbered(letter: char, count: usize) -> Vec<String> {
     (0..count).map(|i| format!("{letter}{:03}:{}", i / 10, i % 10)).collect()
 }
