@@ -16,7 +16,8 @@ tested=(
     bindings/python Cargo.toml src crates/file-index/Cargo.toml crates/file-index/src
     crates/formats/Cargo.toml crates/formats/src crates/inspect/Cargo.toml crates/inspect/src
     crates/lsm/Cargo.toml crates/lsm/src crates/planes/Cargo.toml crates/planes/src
-    crates/removable/Cargo.toml crates/removable/src crates/ribbon/Cargo.toml crates/ribbon/src
+    crates/range/Cargo.toml crates/range/src crates/removable/Cargo.toml crates/removable/src
+    crates/ribbon/Cargo.toml crates/ribbon/src
     crates/scalable/Cargo.toml crates/scalable/src crates/split-block/Cargo.toml
     crates/split-block/src
 )

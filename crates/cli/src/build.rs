@@ -10,14 +10,14 @@ use std::process::ExitCode;
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, percent};
-use blocked_bloom_inspect::{is_cassandra_name, layout_of_version, prefix_rule};
+use blocked_bloom_inspect::{Format, is_cassandra_name, layout_of_version, prefix_rule};
 use indicatif::BinaryBytes;
 
 use crate::builder::{BuildFormat, BuildOptions, Fit, MakeBuilder};
 use crate::builders::{CASSANDRA, NATIVE, check_options, format_parser};
 use crate::failure::{Failure, inform, warn};
 use crate::keys::{self, Key, KeyFormat, KeyReader};
-use crate::lookup::{KeyType, parse_type, typed};
+use crate::lookup::{KeyType, check_order, parse_type, typed};
 use crate::numbers::{DEFAULT_BITS_PER_KEY, SizingArgs, counted};
 use crate::output::{Output, STDIO};
 use crate::threads;
@@ -31,6 +31,10 @@ use crate::threads;
 ///
 /// --format ribbon builds a static filter, which takes 28% less memory at 1% (by --fpr, 1% unless
 /// given).
+///
+/// --format range builds a filter that answers query --range. The keys must be sorted by their
+/// bytes, as by LC_ALL=C sort, and non-negative integers be
+/// given with --type uint64-be.
 ///
 /// --format removable builds a filter that programs can add keys to and remove keys from, 18.3 bits
 /// per key; with --keys, for at least that many. The others are filters that other systems load:
@@ -50,8 +54,9 @@ pub(crate) struct Args {
     keys: Vec<PathBuf>,
 
     /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom,
-    /// KEYS.compact, KEYS.ribbon, KEYS.tags for removable, KEYS.filter for rocksdb-block and
-    /// rocksdb-ribbon, KEYS.sbbf for parquet-filter, KEYS.guava, KEYS.spark, KEYS.scandump]
+    /// KEYS.compact, KEYS.ribbon, KEYS.range, KEYS.tags for removable, KEYS.filter for
+    /// rocksdb-block and rocksdb-ribbon, KEYS.sbbf for parquet-filter, KEYS.guava, KEYS.spark,
+    /// KEYS.scandump]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -111,6 +116,11 @@ pub(crate) struct Args {
     /// wrong one; implies --format cassandra
     #[arg(long, value_name = "VERSION", value_parser = layout_of_version)]
     cassandra_version: Option<Layout>,
+
+    /// Low bits of keys that a range filter ignores, 0 to 127: typical ranges should have 1 to 64
+    /// units [default: 0]
+    #[arg(long, value_name = "BITS")]
+    unit: Option<u32>,
 
     /// Version of a filter of Spark's: 1 for Spark up to 4.0, or 2 [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
@@ -226,6 +236,9 @@ fn foreign(
 ) -> Result<(), Failure> {
     args.check_expected_keys(None)?;
     let (value_type, key_format) = typed(args.value_type, args.key_format, format.name)?;
+    if format.name == Format::RANGE.name() {
+        check_order(key_format.encoding())?;
+    }
     let path = args.output.as_deref().unwrap_or(Path::new("")).display().to_string();
     let mut builder = make(&BuildOptions {
         bits_per_key: args.sizing.bits_per_key,
@@ -238,6 +251,7 @@ fn foreign(
         is_hex: args.key_format.is_hex(),
         verify: args.verify,
         cassandra_version: args.cassandra_version,
+        unit: args.unit.unwrap_or(0),
         spark_version: args.spark_version,
         output: &path,
     })?;
@@ -325,6 +339,7 @@ impl Args {
                 ("--seed", self.seed.is_some()),
                 ("--prefix", self.prefix.is_some()),
                 ("--type", self.value_type.is_some()),
+                ("--unit", self.unit.is_some()),
                 ("--spark-version", self.spark_version.is_some()),
                 ("--threads", self.threads.is_some()),
             ],

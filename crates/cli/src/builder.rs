@@ -39,6 +39,8 @@ pub(crate) struct BuildOptions<'a> {
     /// Look every key up in the finished filter.
     pub(crate) verify: bool,
     pub(crate) cassandra_version: Option<Layout>,
+    /// Low bits of keys that a range filter ignores.
+    pub(crate) unit: u32,
     /// 1 or 2.
     pub(crate) spark_version: Option<u32>,
     /// Name of the file that the filter will be written to.

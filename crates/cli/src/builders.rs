@@ -5,6 +5,7 @@ mod cassandra;
 mod guava;
 mod native;
 mod parquet;
+mod range;
 mod redis;
 mod removable;
 mod ribbon;
@@ -20,10 +21,11 @@ use crate::failure::Failure;
 use crate::wording::unsupported_option;
 
 /// Every format, in the order of the help.
-static FORMATS: [&BuildFormat; 11] = [
+static FORMATS: [&BuildFormat; 12] = [
     &NATIVE,
     &native::COMPACT,
     &ribbon::RIBBON,
+    &range::RANGE,
     &removable::REMOVABLE,
     &rocksdb::BLOCK,
     &rocksdb::RIBBON,

@@ -65,7 +65,8 @@ impl LookupArgs {
 
 /// Whether a format is one of this project's filters of keys, which hash the bytes of a value.
 pub(crate) fn is_own(format: &str) -> bool {
-    ["native", "compact", "growing", "partition-index", "ribbon", "removable"].contains(&format)
+    ["native", "compact", "growing", "partition-index", "ribbon", "removable", "range"]
+        .contains(&format)
 }
 
 /// The type of a key: for filters that hash its bytes, for filters of a column, or for both.
@@ -97,6 +98,22 @@ pub(crate) fn typed(
         }
         (false, _, Some(physical)) => Ok((Some(physical), keys)),
         (false, ..) => fail(format!("not for {format} (supported: {})", column_types())),
+    }
+}
+
+/// An error if the bytes of keys are not in the order of the keys, as a range filter needs.
+pub(crate) fn check_order(encoding: KeyEncoding) -> Result<(), Failure> {
+    match encoding {
+        KeyEncoding::Integer { bytes, is_unsigned, is_big_endian }
+            if !is_unsigned || bytes > 1 && !is_big_endian =>
+        {
+            Err(Failure::new(format!(
+                "--type: the bytes of this type are not in the order of its numbers, as ranges \
+                 need: give uint{}-be",
+                8 * bytes
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

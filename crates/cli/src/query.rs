@@ -1,6 +1,7 @@
 //! `blocked-bloom query`: which keys may be present, or are certainly absent.
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,8 +12,8 @@ use blocked_bloom_planes::PlanesLayout;
 
 use crate::failure::{Failure, warn};
 use crate::file_format::FormatArgs;
-use crate::keys::{Key, KeyReader, check_streams};
-use crate::lookup::{LookupArgs, is_own};
+use crate::keys::{Key, KeyFormat, KeyReader, check_streams};
+use crate::lookup::{LookupArgs, check_order, is_own};
 use crate::output::{STDIO, print};
 use crate::planes::unindexed;
 use crate::stored::{Reading, Stored};
@@ -67,6 +68,13 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["absent", "count"])]
     files: bool,
 
+    /// For a range filter, print whether a key in this range may be present: maybe or absent.
+    /// LOW..=HIGH includes HIGH; without LOW or HIGH, the range has no such bound. Text is compared
+    /// byte by byte, and numbers need --type, such as uint64-be. The exit status is 1 for absent
+    #[arg(long, value_name = "LOW..HIGH")]
+    #[arg(conflicts_with_all = ["keys", "absent", "count", "files"])]
+    range: Option<String>,
+
     #[command(flatten)]
     lookup: LookupArgs,
 
@@ -92,6 +100,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(wording::unsupported_option("--files", &formats, stored.format.name()));
     }
     let opened = stored.open()?;
+    if let Some(range) = &args.range {
+        let [lower, upper] = bounds(range, key_format)?;
+        let [low, high] = [&lower, &upper].map(|bound| bound.as_ref().map(Vec::as_slice));
+        let is_found = opened.contains_range(low, high).map_err(fail)?;
+        print(if is_found { "maybe\n" } else { "absent\n" })?;
+        return Ok(exit(is_found.into()));
+    }
     let lookup = opened.lookup(&options).map_err(fail)?;
     let show = |warning: &Warning| warn(wording::warning(&stored.name, warning));
     lookup.warnings().iter().for_each(show);
@@ -194,6 +209,46 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         print(&format!("{selected}\n"))?;
     }
     Ok(exit(selected))
+}
+
+/// The bounds of a range as an option gives it.
+fn bounds(range: &str, format: KeyFormat) -> Result<[Bound<Vec<u8>>; 2], Failure> {
+    let Some((lower, upper)) = range.split_once("..") else {
+        let message = format!("--range {range}: give LOW..HIGH, or LOW..=HIGH to include HIGH");
+        return Err(Failure::new(message));
+    };
+    let key = |text: &str| {
+        let mut key = Vec::new();
+        match format.encoding().encode(text.as_bytes(), &mut key) {
+            Ok(()) => Ok(key),
+            Err(error) => Err(Failure::new(format!("--range {range}: {}", wording::text(&error)))),
+        }
+    };
+    check_order(format.encoding())?;
+    let numbers = [lower, upper.trim_start_matches('=')]
+        .map(|text| text.bytes().all(|byte| byte.is_ascii_digit()).then_some(text.len()));
+    if let (KeyEncoding::Text, [Some(low), Some(high)]) = (format.encoding(), numbers)
+        && low != high
+    {
+        let message = format!(
+            "--range {range}: as text, 10 is below 9: give --type uint64-be for numbers, or bounds \
+             with equally many digits"
+        );
+        return Err(Failure::new(message));
+    }
+    let lower = if lower.is_empty() { Unbounded } else { Included(key(lower)?) };
+    let upper = match upper.strip_prefix('=') {
+        Some(upper) => Included(key(upper)?),
+        None if upper.is_empty() => Unbounded,
+        None => Excluded(key(upper)?),
+    };
+    if let (Included(low), Included(high) | Excluded(high)) = (&lower, &upper)
+        && low > high
+    {
+        let message = format!("--range {range}: the lower bound is above the upper one");
+        return Err(Failure::new(message));
+    }
+    Ok([lower, upper])
 }
 
 /// An error if the text of an index has lines that are not in it: their words are not absent.

@@ -1,6 +1,7 @@
 //! Verified stored filters, and lookups in them.
 
 use std::fmt::{self, Formatter};
+use std::ops::Bound;
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::FileRanges;
@@ -232,6 +233,15 @@ impl<'a> Opened<'a> {
     /// ```
     pub fn files_with(&self, key: &[u8], options: &LookupOptions) -> Result<Vec<FoundFile>, Error> {
         self.stored.files_with(key, options)
+    }
+
+    /// Returns whether a key between two bounds may be present in a range filter.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Options`] if it is another filter.
+    pub fn contains_range(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<bool, Error> {
+        self.stored.contains_range(lower, upper)
     }
 
     /// Returns the number of row groups of a Parquet file, and 0 for every other format.

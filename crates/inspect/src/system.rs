@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::hash::{Hash, Hasher};
+use std::ops::Bound;
 
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, FormatError, KeyHash};
@@ -287,6 +288,11 @@ pub(crate) trait Stored: Send + Sync {
     /// hash of the filter.
     fn places(&self, _key: &[u8], _: &LookupOptions) -> Option<Vec<(usize, u64)>> {
         None
+    }
+
+    /// Whether a key between two bounds may be present, for a range filter.
+    fn contains_range(&self, _: Bound<&[u8]>, _: Bound<&[u8]>) -> Result<bool, Error> {
+        Err(Error::Options(Message::new("no ranges: only a range filter answers them")))
     }
 
     /// The files that may hold a key, for a file index.

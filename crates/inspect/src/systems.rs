@@ -33,6 +33,8 @@ mod parquet;
 mod parquet_filter;
 mod partition_index;
 mod planes;
+#[cfg(feature = "range")]
+mod range;
 mod redis;
 mod removable;
 mod ribbon;
@@ -50,7 +52,8 @@ pub(crate) use partition_index::Partitioned;
 pub use planes::queries;
 pub use spark::{spark_hash, spark_type};
 
-const FORMATS: usize = 15 + cfg!(feature = "file-index") as usize;
+const FORMATS: usize =
+    15 + cfg!(feature = "file-index") as usize + cfg!(feature = "range") as usize;
 
 impl Format {
     /// Every format.
@@ -60,6 +63,8 @@ impl Format {
         Format::GROWING,
         Format::PARTITION_INDEX,
         Format::RIBBON,
+        #[cfg(feature = "range")]
+        Format::RANGE,
         Format::REMOVABLE,
         Format::PLANES,
         #[cfg(feature = "file-index")]

@@ -223,20 +223,34 @@ fn rates(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Returns the least of several times in nanoseconds, per item.
-fn time(items: usize, rounds: usize, mut run: impl FnMut() -> u64) -> f64 {
-    let times = (0..rounds).map(|_| {
-        let start = Instant::now();
-        black_box(run());
-        start.elapsed().as_nanos() as f64
-    });
-    times.fold(f64::MAX, f64::min) / items as f64
+/// One thing that is timed: its name, the name of what it is compared with, and a run, which returns
+/// something so that nothing is left out.
+struct Timed<'t> {
+    name: &'static str,
+    reference: usize,
+    items: usize,
+    run: Box<dyn FnMut() -> u64 + 't>,
+    /// Nanoseconds per item of each round.
+    rounds: Vec<f64>,
 }
 
-/// Times of lookups and of building, relative to a blocked Bloom filter of the same size.
+impl Timed<'_> {
+    fn median(&self) -> f64 {
+        let mut rounds = self.rounds.clone();
+        rounds.sort_by(f64::total_cmp);
+        rounds[rounds.len() / 2]
+    }
+
+    fn least(&self) -> f64 {
+        self.rounds.iter().copied().fold(f64::MAX, f64::min)
+    }
+}
+
+/// Times of lookups and of building, relative to a blocked Bloom filter of the same size, in rounds
+/// that alternate.
 fn times(count: u64) -> Result<()> {
-    const LOOKUPS: usize = 1 << 16;
-    println!("\ntimes, {count} uniform keys, 16 bits per key, ranges of 16 values\n");
+    const LOOKUPS: usize = 1 << 14;
+    const ROUNDS: usize = 25;
     let (_, keys) = sets(count).swap_remove(0);
     let build = || -> Result<BloomFilter> {
         let options = FilterOptions::new(Sizing::BitsPerKey(BITS));
@@ -245,9 +259,8 @@ fn times(count: u64) -> Result<()> {
         Ok(bloom)
     };
     let (bloom, filter) = (build()?, built(BITS, &keys)?);
-    let bloom_build = time(keys.len(), 3, || build().map_or(0, |bloom| bloom.keys_inserted()));
-    let range_build =
-        time(keys.len(), 3, || built(BITS, &keys).map_or(0, |filter| filter.keys_inserted()));
+    // Every second integer: a part of a bucket holds thousands of codes.
+    let dense = built(BITS, &(0..count).map(|i| 2 * i).collect::<Vec<_>>())?;
     let lower = |i: u64| match i % 2 {
         0 => random(i),
         _ => keys[random(i) as usize % keys.len()].saturating_add(1 + i % 64),
@@ -255,46 +268,86 @@ fn times(count: u64) -> Result<()> {
     let points: Vec<u64> = (0..LOOKUPS as u64).map(lower).collect();
     let ranges: Vec<_> =
         points.iter().map(|&key| (Included(key), Included(key.saturating_add(15)))).collect();
-    let single_bloom = time(LOOKUPS, 9, || {
-        points.iter().map(|key| u64::from(bloom.contains(key.to_le_bytes()))).sum()
-    });
+    let absent: Vec<_> = (0..LOOKUPS as u64 / 16)
+        .map(|i| Included(random(i) % count * 2 + 1))
+        .map(|bound| (bound, bound))
+        .collect();
     let single = |filter: &RangeFilter, ranges: &[_]| {
-        time(LOOKUPS, 9, || {
-            ranges.iter().map(|&(low, high)| u64::from(filter.contains_range(low, high))).sum()
+        ranges.iter().map(|&(low, high)| u64::from(filter.contains_range(low, high))).sum()
+    };
+    let batches = |run: &mut dyn FnMut(usize, &mut Bitmask)| {
+        let mut hits = Bitmask::new();
+        (0..LOOKUPS).step_by(1_024).fold(0, |sum: u64, at| {
+            run(at, &mut hits);
+            sum.wrapping_add(hits.words()[0])
         })
     };
-    let single_range = single(&filter, &ranges);
-    let mut hits = Bitmask::new();
-    let batch_bloom = time(LOOKUPS, 9, || {
-        let batches = points.chunks(1_024).map(|batch| {
-            bloom.contains_u64s(batch, &mut hits);
-            hits.words()[0]
-        });
-        batches.fold(0, u64::wrapping_add)
-    });
-    let batch_range = time(LOOKUPS, 9, || {
-        let batches = ranges.chunks(1_024).map(|batch| {
-            filter.contains_ranges(batch, &mut hits);
-            hits.words()[0]
-        });
-        batches.fold(0, u64::wrapping_add)
-    });
-    println!("| | Bloom, ns | range filter, ns | ratio |\n|---|---:|---:|---:|");
-    for (name, bloom, range) in [
-        ("build, per key", bloom_build, range_build),
-        ("single lookup", single_bloom, single_range),
-        ("batches of 1,024, per lookup", batch_bloom, batch_range),
-    ] {
-        println!("| {name} | {bloom:.1} | {range:.1} | {:.1} |", range / bloom);
+    let timed = |name, reference, items, run| Timed { name, reference, items, run, rounds: vec![] };
+    let mut all = [
+        timed("Bloom, build", 0, keys.len(), Box::new(|| build().map_or(0, |f| f.memory_bytes()))),
+        timed(
+            "Bloom, one key",
+            1,
+            LOOKUPS,
+            Box::new(|| {
+                points.iter().map(|key| u64::from(bloom.contains(key.to_le_bytes()))).sum()
+            }),
+        ),
+        timed(
+            "Bloom, batches of 1,024",
+            2,
+            LOOKUPS,
+            Box::new(|| {
+                batches(&mut |at, hits| bloom.contains_u64s(&points[at..at + 1_024], hits))
+            }),
+        ),
+        timed(
+            "build",
+            0,
+            keys.len(),
+            Box::new(|| built(BITS, &keys).map_or(0, |filter| filter.memory_bytes())),
+        ),
+        timed("one range", 1, LOOKUPS, Box::new(|| single(&filter, &ranges))),
+        timed(
+            "batches of 1,024",
+            2,
+            LOOKUPS,
+            Box::new(|| {
+                batches(&mut |at, hits| filter.contains_ranges(&ranges[at..at + 1_024], hits))
+            }),
+        ),
+        timed(
+            "one range, every second integer is a key",
+            4,
+            absent.len(),
+            Box::new(|| single(&dense, &absent)),
+        ),
+    ];
+    for round in 0..ROUNDS {
+        for timed in &mut all {
+            // Building takes as long as all the rest.
+            if timed.items == keys.len() && round % 5 > 0 {
+                continue;
+            }
+            let start = Instant::now();
+            black_box((timed.run)());
+            timed.rounds.push(start.elapsed().as_nanos() as f64 / timed.items as f64);
+        }
     }
-    // Every second integer fills few buckets with thousands of codes each.
-    let dense: Vec<u64> = (0..count).map(|i| 2 * i).collect();
-    let points: Vec<_> = (0..LOOKUPS as u64)
-        .map(|i| random(i) % count * 2 + 1)
-        .map(|key| (Included(key), Included(key)))
-        .collect();
-    let worst = single(&built(BITS, &dense)?, &points);
-    println!("\nworst case, every second integer: {worst:.0} ns, {:.1}x", worst / single_range);
+    println!("\ntimes, {count} uniform keys, {BITS} bits per key, ranges of 16 values\n");
+    println!("| per key or lookup | ns, median | least | relative to | median | least |");
+    println!("|---|---:|---:|---|---:|---:|");
+    for timed in &all {
+        let reference = &all[timed.reference];
+        let (median, least) = (timed.median(), timed.least());
+        println!(
+            "| {} | {median:.1} | {least:.1} | {} | {:.2} | {:.2} |",
+            timed.name,
+            reference.name,
+            median / reference.median(),
+            least / reference.least()
+        );
+    }
     Ok(())
 }
 

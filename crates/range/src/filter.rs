@@ -228,10 +228,15 @@ fn units<K: RangeKey>(
 ) -> Option<(u128, u128)> {
     let (lower, upper) = (lower.map(K::to_key), upper.map(K::to_key));
     let (lower, upper) = (lower.as_ref().map(AsRef::as_ref), upper.as_ref().map(AsRef::as_ref));
-    units_of_bytes(meta, prefix, lower, upper)
+    // A second copy for keys of at most 16 bytes, which have no prefix: without one, the compiler
+    // turns the comparisons and copies of integers into a few instructions.
+    match prefix {
+        [] => units_of_bytes(meta, &[], lower, upper),
+        _ => units_of_bytes(meta, prefix, lower, upper),
+    }
 }
 
-#[inline]
+#[inline(always)]
 fn units_of_bytes(
     meta: &Meta,
     prefix: &[u8],

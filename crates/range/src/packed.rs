@@ -167,7 +167,7 @@ impl Packed<'_> {
         let start = self.part(&bucket, part)?;
         let run = self.word(bucket.unary + start)?.trailing_ones();
         if last >> self.low_bits != part || run > FAST_RUN {
-            return self.search(&bucket, first, last);
+            return self.search(&bucket, start, first, last);
         }
         let (code, low) = (start - part, first & ((1 << self.low_bits) - 1));
         let [a, b] = self.low_pair(&bucket, code)?;
@@ -176,16 +176,19 @@ impl Packed<'_> {
         Some((hit(a, 0) | hit(b, 1) | hit(c, 2) | hit(d, 3)) & ((1 << run) - 1) != 0)
     }
 
-    /// The same for ranges of several parts, and parts with many codes.
+    /// The same for ranges of several parts, and parts with many codes. The part of `first` starts
+    /// at this position of the unary code.
     #[cold]
-    fn search(&self, bucket: &Bucket, first: u64, last: u64) -> Option<bool> {
-        // Codes in parts before this one.
-        let rank = |part: u64| Some(self.part(bucket, part)? - part);
+    fn search(&self, bucket: &Bucket, start: u64, first: u64, last: u64) -> Option<bool> {
         let ([from, to], mask) =
             ([first, last].map(|code| code >> self.low_bits), (1 << self.low_bits) - 1);
-        // The first code that is at least `first` is in part `from`, or is the next one after it.
-        let (mut code, end) = (rank(from)?, rank(from + 1)?);
-        let mut size = end - code;
+        let mut end = start;
+        while self.word(bucket.unary + end)? == u64::MAX {
+            end += 64;
+        }
+        end += u64::from(self.word(bucket.unary + end)?.trailing_ones());
+        // The first code of the part that is at least `first`, or the next code after the part.
+        let (mut code, mut size) = (start - from, end - start);
         while size > 0 {
             let half = size / 2;
             match self.low_pair(bucket, code + half)?[0] < first & mask {
@@ -193,10 +196,15 @@ impl Packed<'_> {
                 false => size = half,
             }
         }
-        if code < end && from < to || code < rank(to)? {
-            return Some(true);
+        // A zero for each part that ends before the next code. A bucket has 32 parts.
+        let part = match code + from < end {
+            true => from,
+            false => from + u64::from(self.word(bucket.unary + end)?.trailing_zeros()),
+        };
+        if code >= bucket.codes || part > to {
+            return Some(false);
         }
-        Some(code < rank(to + 1)? && self.low_pair(bucket, code)?[0] <= last & mask)
+        Some(part < to || self.low_pair(bucket, code)?[0] <= last & mask)
     }
 
     /// Checks that the ranks ascend from 0 to the number of codes, and that every bucket has as

@@ -187,6 +187,54 @@ fn ribbon_filters_are_built_described_and_queried() {
 }
 
 #[test]
+fn range_filters_are_built_described_and_queried() {
+    let dir = Dir::new();
+    let keys: String = (0..5_000).map(|i| format!("{}\n", i * 1_000_000)).collect();
+    dir.write("keys", &keys);
+    let build = "build keys --format range --type uint64-be --bits-per-key 16 --unit 4";
+    assert_parts(&stderr(&dir.run(&format!("{build} --verify"))), &["5000 keys looked up again"]);
+    let facts = dir.info("keys.range");
+    assert_eq!((&facts["format"], &facts["keys_inserted"]), (&"range".into(), &5_000.into()));
+    assert_parts(&text(dir.ok("info keys.range")), &["for ranges", "longest range"]);
+    assert_eq!(text(dir.ok("query keys.range keys --type uint64-be --count")).trim(), "5000");
+    let found = |range: &str| {
+        let output = dir.run(&format!("query keys.range --type uint64-be --range {range}"));
+        (String::from_utf8(output.stdout).unwrap(), output.status.code())
+    };
+    for range in ["2000000..2000001", "1999900..=2000000", "..5", "..", "4998999000..=4999000000"] {
+        assert_eq!(found(range), ("maybe\n".to_owned(), Some(0)), "{range}");
+    }
+    for range in ["2000016..2000400", "1999000..2000000", "7..7"] {
+        assert_eq!(found(range), ("absent\n".to_owned(), Some(1)), "{range}");
+    }
+    assert_parts(&dir.fails("query keys.range --range 7"), &["--range 7: give LOW..HIGH"]);
+    assert_parts(&dir.fails("query keys.range --range x..y --type uint64-be"), &["'x'"]);
+    // Bounds whose bytes are not in the order of what they mean are not absent.
+    for range in ["9..10", "..10", "9..", "9..=10"] {
+        let failed = dir.fails(&format!("query keys.range --range {range}"));
+        assert_parts(&failed, &["as text, 10 is below 9", "uint64-be"]);
+    }
+    for kind in ["int64", "int64-be", "uint32", "int8"] {
+        let failed = dir.fails(&format!("query keys.range --range 1..2 --type {kind}"));
+        assert_parts(&failed, &["not in the order of its numbers", "-be"]);
+        let failed = dir.fails(&format!("build keys --format range --type {kind}"));
+        assert_parts(&failed, &["not in the order of its numbers", "-be"]);
+    }
+    let reversed = dir.fails("query keys.range --type uint64-be --range 9..7");
+    assert_parts(&reversed, &["the lower bound is above the upper one"]);
+    dir.write("words", "apple\nbanana\n");
+    dir.ok("build words --format range -o words.range --quiet");
+    assert_eq!(text(dir.ok("query words.range --range a..b")), "maybe\n");
+    assert_eq!(dir.run("query words.range --range c..d").status.code(), Some(1));
+    dir.ok("build keys --format native -o bloom --quiet");
+    assert_parts(&dir.fails("query bloom --range 1..2"), &["only a range filter"]);
+    dir.write("unsorted", "b\na\n");
+    assert_parts(&dir.fails("build unsorted --format range"), &["line 2", "sort the keys"]);
+    assert_parts(&dir.fails("build keys --format range --bits-per-key 3"), &["give 4 to 32"]);
+    assert_parts(&dir.fails("build keys --unit 3"), &["--unit is for range"]);
+}
+
+#[test]
 fn prefixes_of_an_sst_are_looked_up_by_its_own_extractor() {
     let dir = Dir::new();
     let folder = committed("rocksdb");

@@ -112,6 +112,7 @@ fn the_surest_mark_decides() {
     let name = "nb-1-big-Filter.db";
     assert_eq!(of(name, &file(b"", &sst)), Some(Format::CASSANDRA));
     assert_eq!(of(name, &file(b"\x89BBRIBN\n", &sst)), Some(Format::RIBBON));
+    assert_eq!(of(name, &file(b"\x89BBRANG\n", &sst)), Some(Format::RANGE));
     for magic in [b"\x89BBLOOM\n", b"\x89BBTAGS\n", b"\x89BBGROW\n", b"\x89BBPLNS\n"] {
         let found = of("f", &file(magic, &trailer)).unwrap();
         assert_ne!(found, Format::ROCKSDB_BLOCK);

@@ -12,6 +12,7 @@ use blocked_bloom_inspect::{
 };
 use blocked_bloom_lsm::PartitionedFilterBuilder;
 use blocked_bloom_planes::{Planes, PlanesOptions, Shape};
+use blocked_bloom_range::RangeOptions;
 use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 use blocked_bloom_ribbon::RibbonOptions;
 use blocked_bloom_scalable::ScalableOptions;
@@ -48,6 +49,7 @@ impl StoredFilter {
             Format::NATIVE,
             Format::PARTITION_INDEX,
             Format::PLANES,
+            Format::RANGE,
             Format::REMOVABLE,
             Format::RIBBON,
             Format::ROCKSDB_SST,
@@ -245,6 +247,11 @@ fn native_filters(all: &mut Vec<StoredFilter>) {
     let mut ribbon = RibbonOptions::new(0.01).builder();
     ribbon.extend(&keys).unwrap();
     add("ribbon", Format::RIBBON, ribbon.finish().unwrap().as_bytes().to_vec());
+    let mut range = RangeOptions::new(16.0).builder();
+    let mut sorted: Vec<&[u8]> = keys.iter().map(|key| key.as_ref()).collect();
+    sorted.sort_unstable();
+    sorted.iter().for_each(|&key| range.insert(key).unwrap());
+    add("range", Format::RANGE, range.finish().unwrap().as_bytes().to_vec());
     let mut removable = RemovableOptions::new(KEYS.into()).empty_filter().unwrap();
     removable.insert_batch(&keys).unwrap();
     add("removable", Format::REMOVABLE, RemovableFilter::to_bytes(&removable));
