@@ -294,6 +294,13 @@ impl<D: Blocks> Filter for BloomFilter<D> {
     }
 
     #[inline]
+    fn block_and_probes(&self, hash: u64) -> Option<(&Block, u32)> {
+        let blocks = self.blocks();
+        let block = &blocks[probe::block_index(hash, blocks.len() as u32) as usize];
+        self.answers.then_some((block, u32::from(self.meta.probes)))
+    }
+
+    #[inline]
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
     }
