@@ -2,9 +2,10 @@
 //! per key. Each table has fewer keys than the one before, by a thousandth of the first's.
 //!
 //! Rows: `one by one` tests the opened filters in turn. `prefetch first` calls `prefetch_hash` of
-//! every filter and then tests; `tables_to_read` does the same in one call. `stored bytes` tests
-//! the stored bytes with `contains_hash_in`; `opened each time` opens them with
-//! `from_bytes_trusted` and then tests. `MultiGet of 8` and larger look up a batch in one filter
+//! every filter and then tests; `tables_to_read` computes the bits of the key once for all filters,
+//! and `TableFilter` does so for filters of that type. `stored bytes` tests the stored bytes with
+//! `contains_hash_in`; `opened each time` opens them with `from_bytes_trusted` and then tests.
+//! `MultiGet of 8` and larger look up a batch in one filter
 //! after the other, and prefetch 64 keys in the next filter. `tables, one by one` and `tables,
 //! prefetch first` first compare the key with the smallest and largest key of each table, as an
 //! engine does. `RocksDB's loop` and `lsm-tree's filter` are two other engines' filters of as many
@@ -20,7 +21,7 @@ use benches::clock::{Case, Named};
 use benches::rows::Arguments;
 use benches::workload::hash;
 use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyHash, Sizing, Stored};
-use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder, tables_to_read};
+use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder, TableFilter, tables_to_read};
 
 const TABLES: usize = 20;
 
@@ -201,6 +202,11 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
         multi_get("MultiGet of 32", &views, 32),
         multi_get("MultiGet of 256", &views, 256),
     ];
+    let filters: Vec<TableFilter<&Vec<u8>>> = opened.iter().map(|one| (*one).into()).collect();
+    if !is_own {
+        let to_read = |&hash: &u64| tables_to_read(&filters, |filter| (filter, hash)).count();
+        rows.push(("TableFilter", Box::new(move |hashes| hashes.iter().map(to_read).sum())));
+    }
     rows.extend(rocksdb(&views));
     // Its false positives are its own.
     rows.push(query_row("lsm-tree's filter", &lsm_tree, skip_prefetch, LsmTreeFilter::contains));

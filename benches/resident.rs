@@ -2,8 +2,9 @@
 //!
 //! A get looks up one absent hash in the filters of 11 tables of 2,000 keys each, so that
 //! everything is in a cache. `bare` keeps the filters in a vector. `slot` takes one pin per get,
-//! looks up slots and counts. `RwLock` clones an `Arc` under a lock and counts each lookup. One and
-//! two threads look up the same slots; figures are ns per table.
+//! looks up slots and counts; `tables_to_read` does so in one call. `RwLock` clones an `Arc` under
+//! a lock and counts each lookup. One and two threads look up the same slots; figures are ns per
+//! table.
 //!
 //! `cargo bench -p blocked-bloom-benches --bench resident` takes 20 seconds.
 
@@ -54,13 +55,20 @@ fn count<P>(
 
 type Method = fn(&Engine, &[Get]) -> usize;
 
-const METHODS: [(&str, Method); 3] = [
+const METHODS: [(&str, Method); 4] = [
     ("bare", |Engine { bare, .. }, gets| {
         count(gets, |_| (), |(), table, hash| bare[table].contains_hash(hash))
     }),
     ("slot", |Engine { slots, .. }, gets| {
         let pin = |_: &Get| FilterPin::new();
         count(gets, pin, |pin, table, hash| slots[table].query(pin, hash).must_read())
+    }),
+    ("tables_to_read", |Engine { slots, .. }, gets| {
+        let read = |(visits, hash): &Get| {
+            let tables = visits.map(|table| &slots[table as usize]);
+            FilterPin::new().tables_to_read(&tables, |slot| (slot, *hash)).count()
+        };
+        gets.iter().map(read).sum()
     }),
     ("RwLock", |Engine { locked, .. }, gets| {
         let look_up = |(): &(), table: usize, hash| {

@@ -123,7 +123,7 @@ impl<B: BorrowMut<BloomFilterBuilder>> Drop for Pending<B> {
 impl BloomFilterBuilder {
     pub(crate) fn new(options: FilterOptions) -> Self {
         BloomFilterBuilder {
-            memory_limit: options.memory_limit(),
+            memory_limit: options.memory_limit.unwrap_or(u64::MAX),
             options,
             last_prefix: None,
             chunks: Vec::new(),
@@ -293,10 +293,11 @@ impl BloomFilterBuilder {
     /// filter passes most absent keys, that caller-supplied hashes are not well mixed, or that an
     /// allocation fails.
     pub fn params(&self) -> Result<Params, BuildError> {
+        let expected_items = self.len();
         match (&self.filling, self.failed()) {
             (_, Some(error)) => Err(error),
-            (Some(filling), None) => Ok(filling.filter.params().with_expected_items(self.len())),
-            (None, None) => Ok(self.options.params(self.len())?),
+            (Some(filling), None) => Ok(Params { expected_items, ..filling.filter.params() }),
+            (None, None) => Ok(self.options.params(expected_items)?),
         }
     }
 

@@ -26,11 +26,8 @@ use crate::prefix::FilterContents;
 /// assert_eq!(KeyHash::default(), KeyHash::Xxh3 { seed: 0 });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(deny_unknown_fields)
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 #[non_exhaustive]
 pub enum KeyHash {
     /// XXH3-64 of the key's bytes under `seed`. The default, with seed 0.

@@ -25,7 +25,10 @@ mod scalar;
 mod table;
 mod tuning;
 
-use self::table::Table;
+use core::mem::MaybeUninit;
+
+use self::prefetch::prefetch_lines;
+use self::table::{BlockTest, Table};
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
 use crate::probe;
 use crate::probe::{Block, MAX_PROBES};
@@ -270,6 +273,52 @@ impl Kernel {
         };
         #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
         probe::contains(line, hash, probes)
+    }
+
+    /// Tests hashes in blocks of several filters, each with the filter's number of probes. Bit `i`
+    /// of the result is 1 if block `i` has all bits of its hash, otherwise 0. Blocks after the
+    /// first 64 are not tested.
+    ///
+    /// For lookups of one key in many filters; see
+    /// [`Filter::block_and_probes`](crate::Filter::block_and_probes). A number of probes outside 1
+    /// to 30 makes the answer for its block wrong.
+    ///
+    /// Cost: one cache line per block. All blocks are prefetched before the first test. With AVX2,
+    /// the bits to test are computed only for the first block and wherever the hash or the number
+    /// of probes changes.
+    ///
+    /// ```
+    /// use blocked_bloom::{Filter, FilterOptions, Kernel};
+    /// let options = FilterOptions::default();
+    /// let mut filters = [options.empty_filter(100)?, options.empty_filter(100)?];
+    /// filters[1].insert("fig")?;
+    /// let hash = options.hasher()?.hash("fig");
+    /// let tests = filters.iter().map(|filter| {
+    ///     let (block, probes) = filter.block_and_probes(hash).expect("a Bloom filter of keys");
+    ///     (block, hash, probes)
+    /// });
+    /// assert_eq!(Kernel::default().test_blocks(tests), 0b10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    // The blocks are collected first. Finding and testing them in one loop would require that the
+    // caller's closures are inlined into a function that is compiled for AVX2.
+    #[inline]
+    pub fn test_blocks<'a>(self, tests: impl Iterator<Item = (&'a Block, u64, u32)>) -> u64 {
+        let mut memory = [const { MaybeUninit::<BlockTest<'_>>::uninit() }; GROUP];
+        let mut count = 0;
+        for (place, (block, hash, probes)) in memory.iter_mut().zip(tests) {
+            prefetch_lines::<2, 1>(block);
+            place.write((block, hash >> 32 << 32 | u64::from(probes)));
+            count += 1;
+        }
+        // SAFETY: the loop has written the first `count` places.
+        let tests = unsafe { core::slice::from_raw_parts(memory.as_ptr().cast(), count) };
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        if matches!(self.instructions(), InstructionSet::Avx2 | InstructionSet::Avx512) {
+            // SAFETY: a `Kernel` is only made after detection, and both kinds detect AVX2.
+            return unsafe { avx2::blocks(tests) };
+        }
+        scalar::blocks(tests)
     }
 
     /// Sets the bits of every hash; the blocks of all hashes must lie in the tile. Unless `new` is

@@ -52,7 +52,7 @@
 //! | [`BloomFilter`] | a filter that owns its blocks, borrows them, or lives in [`Stored`] bytes |
 //! | [`Bitmask`] | the answers to a batch, one bit per key |
 //! | [`KeyHash`], [`KeyHasher`] | the hash of a filter, which is stored with it, and the hasher for a batch of keys |
-//! | [`PrefixExtractor`], [`RangePrefixes`], [`FilterContents`] | prefixes of keys, with which a filter can rule out scans of prefixes and ranges, and the contents of a filter |
+//! | [`PrefixExtractor`], [`FilterContents`] | prefixes of keys, with which a filter can rule out scans of prefixes and ranges, and the contents of a filter |
 //! | [`AtomicBloomFilter`] | a filter that threads insert into and query at the same time, for a memtable |
 //! | [`Filter`] | the trait with the lookups of all kinds of filters, including those of other packages |
 //! | [`Key`] | the trait of keys: types that lend bytes |
@@ -145,7 +145,7 @@ pub use hash::{HashError, Key, KeyError, KeyHash, KeyHasher};
 pub use kernel::{InstructionSet, KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE};
 pub use options::FilterOptions;
 pub use params::{MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
-pub use prefix::{ExtractorNameError, FilterContents, PrefixExtractor, RangePrefixes};
+pub use prefix::{ExtractorNameError, FilterContents, PrefixExtractor};
 pub use probe::{Block, MAX_BITS_PER_KEY};
 pub use stored::Stored;
 

@@ -23,11 +23,9 @@ use crate::prefix::{FilterContents, PrefixExtractor};
 /// # Ok::<(), blocked_bloom::BuildError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(deny_unknown_fields)
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[must_use]
 pub struct FilterOptions {
     #[cfg_attr(feature = "serde", serde(default = "default_sizing"))]
     sizing: Sizing,
@@ -39,8 +37,8 @@ pub struct FilterOptions {
     prefixes: Option<PrefixExtractor>,
     #[cfg_attr(feature = "serde", serde(default = "default_true"))]
     whole_keys: bool,
-    memory_limit: Option<u64>,
-    expected_items: Option<u64>,
+    pub(crate) memory_limit: Option<u64>,
+    pub(crate) expected_items: Option<u64>,
     #[cfg_attr(feature = "serde", serde(default = "default_true"))]
     huge_pages: bool,
 }
@@ -79,19 +77,16 @@ impl FilterOptions {
     }
 
     /// Sets the sizing, for engines that size filters by level.
-    #[must_use]
     pub fn with_sizing(self, sizing: Sizing) -> Self {
         FilterOptions { sizing, ..self }
     }
 
     /// Sets the hash: another seed, or caller-supplied hashes.
-    #[must_use]
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         FilterOptions { key_hash, ..self }
     }
 
     /// Sets the number of probes, 1 to 30. By default, the sizing determines it.
-    #[must_use]
     pub fn with_probes(self, probes: u32) -> Self {
         FilterOptions { probes: Some(probes), ..self }
     }
@@ -104,7 +99,6 @@ impl FilterOptions {
     /// rate given as the sizing. With 16 bits per key there are 7 probes instead of 9: the rate is
     /// 0.100 % instead of 0.084 %, and 2.55 % instead of 3.33 % after a fold by two. The guide on
     /// resident filters (`docs/resident.md`) has a table.
-    #[must_use]
     pub fn foldable(self) -> Self {
         FilterOptions { foldable: true, ..self }
     }
@@ -114,14 +108,12 @@ impl FilterOptions {
     /// equals its predecessor is dropped, so each prefix of a sorted run is inserted once.
     ///
     /// The filter is sized for the keys and prefixes together.
-    #[must_use]
     pub fn with_prefixes(self, extractor: PrefixExtractor) -> Self {
         FilterOptions { prefixes: Some(extractor), whole_keys: true, ..self }
     }
 
     /// Inserts only the prefixes of keys; see [`with_prefixes`](Self::with_prefixes). The filter is
     /// smaller and answers "maybe" for every key.
-    #[must_use]
     pub fn with_only_prefixes(self, extractor: PrefixExtractor) -> Self {
         FilterOptions { prefixes: Some(extractor), whole_keys: false, ..self }
     }
@@ -139,21 +131,18 @@ impl FilterOptions {
     ///
     /// The limit is checked at each insertion. `par_extend` checks it after it has collected all
     /// keys of its iterator, so pass the keys in several parts.
-    #[must_use]
     pub fn with_memory_limit(self, bytes: u64) -> Self {
         FilterOptions { memory_limit: Some(bytes), ..self }
     }
 
     /// Sets the expected number of keys and prefixes. It is used only if the [memory
     /// limit](Self::with_memory_limit) is reached: the filter is then sized for it.
-    #[must_use]
     pub fn with_expected_items(self, keys: u64) -> Self {
         FilterOptions { expected_items: Some(keys), ..self }
     }
 
     /// Sets whether filters of 2 MiB or more are advised to use huge pages on Linux, which is the
     /// default. Opt out if the memory of the process is limited in small pages.
-    #[must_use]
     pub fn with_huge_pages(self, huge_pages: bool) -> Self {
         FilterOptions { huge_pages, ..self }
     }
@@ -227,14 +216,6 @@ impl FilterOptions {
     /// Returns the prefix rule, if prefixes are inserted.
     pub fn extractor(&self) -> Option<&PrefixExtractor> {
         self.prefixes.as_ref()
-    }
-
-    pub(crate) fn memory_limit(&self) -> u64 {
-        self.memory_limit.unwrap_or(u64::MAX)
-    }
-
-    pub(crate) fn expected_items(&self) -> Option<u64> {
-        self.expected_items
     }
 
     /// Whether large filters are advised to use huge pages. For the options of other packages.

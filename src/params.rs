@@ -84,7 +84,7 @@ impl Sizing {
 
     fn params_of(self, expected_items: u64, foldable: bool) -> Result<Params, ParamsError> {
         if self.is_pass_all() {
-            return Ok(Params::pass_all(expected_items));
+            return Ok(Params { expected_items, blocks: 1, probes: 1, pass_all: true });
         }
         let blocks = self.blocks_for(expected_items, foldable)?;
         // Without keys every rate is 0; use the probes for one key.
@@ -143,33 +143,13 @@ impl Display for Sizing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Params {
-    expected_items: u64,
-    blocks: u32,
-    probes: u8,
-    pass_all: bool,
+    pub(crate) expected_items: u64,
+    pub(crate) blocks: u32,
+    pub(crate) probes: u8,
+    pub(crate) pass_all: bool,
 }
 
 impl Params {
-    /// Returns "no filter": one block of ones and one probe, which answers "maybe" to everything.
-    pub(crate) fn pass_all(expected_items: u64) -> Self {
-        Params { expected_items, blocks: 1, probes: 1, pass_all: true }
-    }
-
-    /// Returns the shape of an existing filter. The caller must have checked the ranges.
-    pub(crate) fn from_fields(
-        expected_items: u64,
-        blocks: u32,
-        probes: u8,
-        pass_all: bool,
-    ) -> Self {
-        Params { expected_items, blocks, probes, pass_all }
-    }
-
-    /// Sets the expected number of keys.
-    pub(crate) fn with_expected_items(self, expected_items: u64) -> Self {
-        Params { expected_items, ..self }
-    }
-
     /// Sets the number of probes. A pass-all filter keeps its one probe.
     ///
     /// # Errors

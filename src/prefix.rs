@@ -13,8 +13,6 @@ use crate::checksum::checksum;
 
 mod range;
 
-pub use range::RangePrefixes;
-
 /// A rule that returns the prefix of a key, for filters that can rule out scans: may any key start
 /// with these bytes?
 ///

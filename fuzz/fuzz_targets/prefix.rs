@@ -10,7 +10,7 @@ use std::ops::RangeBounds;
 
 use arbitrary::Arbitrary;
 use blocked_bloom::{
-    AtomicBloomFilter, Filter, FilterOptions, KeyError, PrefixExtractor, RangePrefixes, Sizing,
+    AtomicBloomFilter, Filter, FilterOptions, KeyError, PrefixExtractor, Sizing,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -135,9 +135,8 @@ fuzz_target!(|input: Input| {
         let prefixes = asked.range_prefixes(lower, upper);
         let mut keys = input.keys.iter().filter(|key| (lower, upper).contains(&key[..]));
         let is_known = |key: &Vec<u8>| match &prefixes {
-            RangePrefixes::Unknown => true,
-            RangePrefixes::Empty => false,
-            RangePrefixes::Prefixes(prefixes) => {
+            None => true,
+            Some(prefixes) => {
                 asked.prefix(key).is_some_and(|prefix| prefixes.iter().any(|p| p == prefix))
             }
         };
@@ -145,10 +144,9 @@ fuzz_target!(|input: Input| {
         let maybe = filter.contains_range(&asked, lower, upper);
         assert!(maybe || keys.next().is_none(), "{rule}: {lower:?} to {upper:?} is lost");
         let singly = match &prefixes {
-            RangePrefixes::Unknown => true,
-            RangePrefixes::Empty => false,
-            RangePrefixes::Prefixes(prefixes) => {
-                assert!(prefixes.is_sorted() && (1..=256).contains(&prefixes.len()));
+            None => true,
+            Some(prefixes) => {
+                assert!(prefixes.is_sorted() && prefixes.len() <= 256);
                 prefixes.iter().any(|prefix| filter.prefixes(&rule).contains(prefix))
             }
         };

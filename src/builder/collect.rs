@@ -75,7 +75,7 @@ impl BloomFilterBuilder {
     fn part(&self) -> Self {
         // With a number of expected items, only the whole builder flushes its list into a filter
         // when it reaches the limit: a part has no limit then.
-        let memory_limit = self.options.expected_items().map_or(self.memory_limit, |_| u64::MAX);
+        let memory_limit = self.options.expected_items.map_or(self.memory_limit, |_| u64::MAX);
         BloomFilterBuilder { memory_limit, ..BloomFilterBuilder::new(self.options.clone()) }
     }
 

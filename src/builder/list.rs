@@ -67,7 +67,7 @@ impl BloomFilterBuilder {
     /// Creates the filter when the list reaches its limit, and flushes the list into it.
     #[cold]
     fn stop_growing(&mut self) -> Result<(), BuildError> {
-        let Some(expected) = self.options.expected_items() else {
+        let Some(expected) = self.options.expected_items else {
             return Err(BuildError::MemoryLimit { limit_bytes: self.memory_limit, keys: 0 });
         };
         let sized_for = self.len().max(expected);

@@ -164,7 +164,7 @@ impl AtomicBloomFilter {
     pub fn params(&self) -> Params {
         let Meta { probes, pass_all, .. } = self.meta;
         let blocks = self.blocks.blocks().len() as u32;
-        Params::from_fields(self.keys_inserted(), blocks, probes, pass_all)
+        Params { expected_items: self.keys_inserted(), blocks, probes, pass_all }
     }
 
     /// Converts the filter into a [`BloomFilter`], which has kernels, statistics and a stored form.

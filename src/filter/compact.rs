@@ -56,12 +56,8 @@ impl<D: Blocks> BloomFilter<D> {
         }
         let keys = u32::try_from(keys_inserted).map_err(|_| error)?;
         let flags = if pass_all { FLAGS_PASS_ALL } else { FLAGS };
-        let blocks = self.blocks().as_flattened();
-        let mut bytes = Vec::with_capacity(blocks.len() + TRAILER_BYTES);
-        bytes.extend_from_slice(blocks);
-        bytes.extend([COMPACT_KIND, COMPACT_VERSION, probes, flags]);
-        bytes.extend(keys.to_le_bytes());
-        Ok(bytes)
+        let kind = [COMPACT_KIND, COMPACT_VERSION, probes, flags];
+        Ok([self.blocks().as_flattened(), &kind, &keys.to_le_bytes()].concat())
     }
 }
 

@@ -44,8 +44,8 @@ impl<D> BloomFilter<D> {
 impl<D: Blocks> BloomFilter<D> {
     /// Returns the blocks, the probes and the predicted rate for the number of keys inserted.
     pub fn params(&self) -> Params {
-        let Meta { keys_inserted, probes, pass_all, .. } = self.meta;
-        Params::from_fields(keys_inserted, self.blocks().len() as u32, probes, pass_all)
+        let Meta { keys_inserted: expected_items, probes, pass_all, .. } = self.meta;
+        Params { expected_items, blocks: self.blocks().len() as u32, probes, pass_all }
     }
 
     /// Returns the size of the blocks in bytes.

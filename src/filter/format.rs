@@ -168,11 +168,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// Cost: two passes over the blocks. Aborts, as `Vec` does, if the allocation fails.
     pub fn to_bytes(&self) -> Vec<u8> {
         let view = self.view();
-        let blocks = view.blocks().as_flattened();
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + blocks.len());
-        bytes.extend_from_slice(&view.stored_header());
-        bytes.extend_from_slice(blocks);
-        bytes
+        [&view.stored_header()[..], view.blocks().as_flattened()].concat()
     }
 
     /// Writes the stored form, with one call for the header and one for the blocks. Returns the

@@ -98,17 +98,24 @@ macro_rules! insert_methods {
 }
 pub(super) use insert_methods;
 
-impl<D> BloomFilter<D> {
+impl<D: BlocksMut> BloomFilter<D> {
     /// Returns the whole filter as one tile, for the insert kernels.
-    pub(crate) fn tile(&mut self) -> Tile<'_>
-    where
-        D: BlocksMut,
-    {
+    pub(crate) fn tile(&mut self) -> Tile<'_> {
         let blocks = self.data.as_mut();
         let total = blocks.len() as u32;
         Tile { blocks, first: 0, total }
     }
 
+    /// Inserts hashes of keys or prefixes. `new` is empty, or has one word per 64 hashes, which
+    /// reports the new ones.
+    pub(crate) fn insert_all(&mut self, hashes: &[u64], new: &mut [u64]) {
+        self.count(hashes.len() as u64);
+        let (kernel, probes) = (self.kernel, u32::from(self.meta.probes));
+        kernel.insert_into(self.tile(), probes, hashes, new);
+    }
+}
+
+impl<D> BloomFilter<D> {
     pub(crate) fn count(&mut self, additions: u64) {
         self.meta.keys_inserted = self.meta.keys_inserted.saturating_add(additions);
     }
@@ -162,17 +169,6 @@ impl<D> BloomFilter<D> {
         self.insert_hashes_new(hashes, new)?;
         self.meta.keys_inserted = before.saturating_add(new.count_hits() as u64);
         Ok(())
-    }
-
-    /// Inserts hashes of keys or prefixes. `new` is empty, or has one word per 64 hashes, which
-    /// reports the new ones.
-    pub(crate) fn insert_all(&mut self, hashes: &[u64], new: &mut [u64])
-    where
-        D: BlocksMut,
-    {
-        self.count(hashes.len() as u64);
-        let (kernel, probes) = (self.kernel, u32::from(self.meta.probes));
-        kernel.insert_into(self.tile(), probes, hashes, new);
     }
 
     /// Removes every key. A pass-all filter stays pass-all.

@@ -9,7 +9,7 @@ use crate::batch::{LengthError, check_words, look_up};
 use crate::bitmask::{self, Bitmask};
 use crate::hash::{HashKeys, Key, KeyHash, KeyHasher, hash_each};
 use crate::kernel::{FAR, GROUP, Kernel, Prefetch, PrefetchPlan, prefetch_block};
-use crate::prefix::{PrefixExtractor, RangePrefixes};
+use crate::prefix::PrefixExtractor;
 use crate::probe::{self, Block};
 use crate::stored::full_block;
 
@@ -214,15 +214,11 @@ impl<D: Blocks> BloomFilter<D> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
     ) -> bool {
-        match extractor.range_prefixes(lower, upper) {
-            RangePrefixes::Unknown => true,
-            RangePrefixes::Empty => false,
-            RangePrefixes::Prefixes(prefixes) => {
-                let mut hits = Bitmask::new();
-                self.prefixes(extractor).contains_batch(&prefixes, &mut hits);
-                hits.count_hits() > 0
-            }
-        }
+        extractor.range_prefixes(lower, upper).is_none_or(|prefixes| {
+            let mut hits = Bitmask::new();
+            self.prefixes(extractor).contains_batch(&prefixes, &mut hits);
+            hits.count_hits() > 0
+        })
     }
 
     /// Looks up every start like [`contains_prefix`](Self::contains_prefix). `hits` has one bit per
@@ -295,6 +291,13 @@ impl<D: Blocks> Filter for BloomFilter<D> {
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
         self.prefetch_hash(hash);
+    }
+
+    #[inline]
+    fn block_and_probes(&self, hash: u64) -> Option<(&Block, u32)> {
+        let blocks = self.blocks();
+        let block = &blocks[probe::block_index(hash, blocks.len() as u32) as usize];
+        self.answers.then_some((block, u32::from(self.meta.probes)))
     }
 
     #[inline]

@@ -9,6 +9,7 @@ use crate::batch::{LengthError, check_words, look_up};
 use crate::bitmask::{self, Bitmask};
 use crate::hash::{HashKeys, Key, KeyError, KeyHash, KeyHasher};
 use crate::kernel::Kernel;
+use crate::probe::Block;
 
 /// The lookups of a filter that is queried by 64-bit hashes. Use `dyn Filter` for code that handles
 /// several kinds of filters.
@@ -61,6 +62,16 @@ pub trait Filter {
     /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash. See
     /// [`BloomFilter::prefetch_hash`](crate::BloomFilter::prefetch_hash).
     fn prefetch_hash(&self, hash: u64);
+
+    /// Returns the block of the hash and the number of probes, if
+    /// [`contains_hash`](Self::contains_hash) tests exactly the bits that [`probe`](crate::probe)
+    /// defines; otherwise `None`. [`Kernel::test_blocks`] then computes the bits of a key once for
+    /// many filters.
+    #[inline]
+    fn block_and_probes(&self, hash: u64) -> Option<(&Block, u32)> {
+        _ = hash;
+        None
+    }
 
     /// Returns the hash of the filter's keys. It is [`KeyHash::Caller`] if the caller supplies the
     /// hashes, or if the filter uses the hash of another system.
@@ -157,6 +168,7 @@ macro_rules! filter_for_pointers {
                 contains_hash(hash: u64) -> bool;
                 contains_hashes_into(hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
                 prefetch_hash(hash: u64) -> ();
+                block_and_probes(hash: u64) -> Option<(&Block, u32)>;
                 key_hash() -> KeyHash;
                 hash_key(key: &[u8]) -> Option<u64>;
                 contains_key(key: &[u8]) -> bool;

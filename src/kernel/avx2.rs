@@ -12,8 +12,8 @@ use super::InstructionSet;
 use super::driver::{batch_for, for_each_of_few, for_each_word};
 use super::prefetch::Prefetch;
 use super::scalar;
-use super::table::{Table, Tile, address, powers};
-use crate::probe::Block;
+use super::table::{BlockTest, Table, Tile, address, powers};
+use crate::probe::{self, Block};
 
 cpufeatures::new!(detect, "avx2");
 
@@ -266,6 +266,43 @@ unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
 }
 
+/// Tests each block like [`scalar::blocks`].
+#[target_feature(enable = "avx2")]
+pub(super) fn blocks(tests: &[BlockTest<'_>]) -> u64 {
+    watch!(ran("avx2"));
+    let zero = _mm256_setzero_si256();
+    let (mut last, mut mask, mut word, mut place) = (0, (zero, zero), 0, 1);
+    // In this order, since the first lines that were prefetched arrive first.
+    for &(block, test) in tests {
+        if test != last {
+            (last, mask) = (test, (zero, zero));
+            for bit in probe::bits(test, test as u32) {
+                mask = with_bit(mask, bit);
+            }
+        }
+        // SAFETY: `block` is a reference, so its 64 bytes may be read.
+        let (low, high) = unsafe { load(block) };
+        let (low, high) = (_mm256_andnot_si256(low, mask.0), _mm256_andnot_si256(high, mask.1));
+        word |= if all_set((zero, _mm256_or_si256(low, high))) { place } else { 0 };
+        place <<= 1;
+    }
+    word
+}
+
+/// Sets a bit, `0 .. 512`, in the two halves of a block.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn with_bit((low, high): (__m256i, __m256i), bit: u32) -> (__m256i, __m256i) {
+    // Lane j of a mask is `1 << (bit - 32 j)` with unsigned counts: all lanes except one shift
+    // their one out.
+    let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
+    let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
+    let (one, bit) = (_mm256_set1_epi32(1), _mm256_set1_epi32(bit as i32));
+    let low_mask = _mm256_sllv_epi32(one, _mm256_add_epi32(bit, low_lanes));
+    let high_mask = _mm256_sllv_epi32(one, _mm256_add_epi32(bit, high_lanes));
+    (_mm256_or_si256(low, low_mask), _mm256_or_si256(high, high_mask))
+}
+
 /// Returns one bit per register, set if the register is zero.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -344,11 +381,6 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
 ) {
     let probes = if PROBES > 0 { PROBES } else { probes as usize };
     let scheme = Probes::<ROUNDS>::new();
-    let one = _mm256_set1_epi32(1);
-    // Lane j of a mask is `1 << (bit - 32 j)` with unsigned counts: all lanes except one shift
-    // their one out.
-    let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
-    let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
     let mut ahead = tile.prefetcher(hashes);
     let mut positions = [[[0_u32; 8]; ROUNDS]; 64];
     for (word, chunk) in hashes.chunks(64).enumerate() {
@@ -365,11 +397,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
             let before = unsafe { load(block) };
             let (mut low, mut high) = before;
             for &position in &positions.as_flattened()[..probes] {
-                let bit = _mm256_set1_epi32(position as i32);
-                let low_counts = _mm256_add_epi32(bit, low_lanes);
-                let high_counts = _mm256_add_epi32(bit, high_lanes);
-                low = _mm256_or_si256(low, _mm256_sllv_epi32(one, low_counts));
-                high = _mm256_or_si256(high, _mm256_sllv_epi32(one, high_counts));
+                (low, high) = with_bit((low, high), position);
             }
             let halves = core::ptr::from_mut(block).cast::<__m256i>();
             // SAFETY: writes the first 32 bytes of `block`; the store needs no alignment.

@@ -13,33 +13,6 @@ const MAX_PREFIXES: usize = 256;
 /// limit, the prefixes of long bounds could take 256 times the memory of the bounds.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The prefixes that the keys of a range can have, as
-/// [`PrefixExtractor::range_prefixes`] returns them.
-///
-/// ```
-/// use std::ops::Bound::{Excluded, Included};
-/// use blocked_bloom::{PrefixExtractor, RangePrefixes};
-/// let rule = PrefixExtractor::fixed(3);
-/// let range = |lower: &str, upper: &str| {
-///     rule.range_prefixes(Included(lower.as_bytes()), Excluded(upper.as_bytes()))
-/// };
-/// let two = RangePrefixes::Prefixes(vec![b"id3".to_vec(), b"id4".to_vec()]);
-/// assert_eq!(range("id3/a", "id4/b"), two);
-/// assert_eq!(range("id4/b", "id3/a"), RangePrefixes::Empty);
-/// // The range contains keys such as "ie", which have no prefix.
-/// assert_eq!(range("id3/a", "ie4/b"), RangePrefixes::Unknown);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RangePrefixes {
-    /// The keys may have no prefix, or too many prefixes. A filter answers "maybe".
-    Unknown,
-    /// No key lies in the range. A filter answers "absent".
-    Empty,
-    /// Every key of the range has one of these prefixes: 1 to 256, in ascending order. A filter
-    /// answers "absent" if it contains none of them.
-    Prefixes(Vec<Vec<u8>>),
-}
-
 impl PrefixExtractor {
     /// Declares that every key of the tables to look up has a prefix by this rule, so that
     /// [`range_prefixes`](Self::range_prefixes) also answers ranges that could contain keys without
@@ -51,17 +24,13 @@ impl PrefixExtractor {
     ///
     /// ```
     /// use std::ops::Bound::{Excluded, Included};
-    /// use blocked_bloom::{PrefixExtractor, RangePrefixes};
+    /// use blocked_bloom::PrefixExtractor;
     /// let (lower, upper) = (Included(&b"az"[..]), Excluded(&b"bb"[..]));
     /// let rule = PrefixExtractor::fixed(2);
     /// // The key "b" would have no prefix.
-    /// assert_eq!(rule.range_prefixes(lower, upper), RangePrefixes::Unknown);
+    /// assert_eq!(rule.range_prefixes(lower, upper), None);
     /// // The prefixes are "az", "a{" to "a\xff" and "b\0" to "ba".
-    /// let RangePrefixes::Prefixes(prefixes) =
-    ///     rule.assume_keys_have_prefix().range_prefixes(lower, upper)
-    /// else {
-    ///     panic!()
-    /// };
+    /// let prefixes = rule.assume_keys_have_prefix().range_prefixes(lower, upper).unwrap();
     /// assert_eq!(prefixes.len(), 134 + 98);
     /// ```
     #[must_use]
@@ -78,9 +47,10 @@ impl PrefixExtractor {
     /// | [`delimiter`](Self::delimiter), `custom` | the [`scan_prefix`](Self::scan_prefix) of the longest common prefix of all keys of the range; for a range of a single key, its [`prefix`](Self::prefix) |
     ///
     /// [`assume_keys_have_prefix`](Self::assume_keys_have_prefix) lifts the condition of `fixed(n)`.
-    /// The result is [`RangePrefixes::Unknown`] if there are more than 256 prefixes, or if several
-    /// prefixes would take more than about 1 MiB together. An empty or reversed range is
-    /// [`RangePrefixes::Empty`]; there is no error.
+    /// The result is `None` if keys of the range may have no prefix, if there are more than 256
+    /// prefixes, or if several prefixes would take more than about 1 MiB together: a filter then
+    /// answers "maybe". Otherwise every key of the range has one of the prefixes, and a filter that
+    /// contains none of them answers "absent". The list is empty if no key lies in the range.
     ///
     /// To look up one filter, call
     /// [`BloomFilter::contains_range`](crate::BloomFilter::contains_range). For many filters, hash
@@ -88,8 +58,21 @@ impl PrefixExtractor {
     /// [`prefixes`](crate::BloomFilter::prefixes).
     ///
     /// Cost: copies the bounds, and allocates each prefix, at most 256 even if the result is
-    /// unknown.
-    pub fn range_prefixes(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> RangePrefixes {
+    /// `None`.
+    ///
+    /// ```
+    /// use std::ops::Bound::{Excluded, Included};
+    /// use blocked_bloom::PrefixExtractor;
+    /// let rule = PrefixExtractor::fixed(3);
+    /// let range = |lower: &str, upper: &str| {
+    ///     rule.range_prefixes(Included(lower.as_bytes()), Excluded(upper.as_bytes()))
+    /// };
+    /// assert_eq!(range("id3/a", "id4/b"), Some(vec![b"id3".to_vec(), b"id4".to_vec()]));
+    /// assert_eq!(range("id4/b", "id3/a"), Some(vec![]));
+    /// // The range contains keys such as "ie", which have no prefix.
+    /// assert_eq!(range("id3/a", "ie4/b"), None);
+    /// ```
+    pub fn range_prefixes(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<Vec<Vec<u8>>> {
         // An inclusive upper bound, or an exclusive lower one, is replaced by the next byte string.
         let next = |bytes: &[u8]| [bytes, &[0]].concat();
         let lower = match lower {
@@ -104,13 +87,13 @@ impl PrefixExtractor {
         };
         let is_below = |bytes: &[u8]| upper.as_deref().is_none_or(|upper| bytes < upper);
         if !is_below(&lower) {
-            return RangePrefixes::Empty;
+            return Some(Vec::new());
         }
         let common = common_length(&lower, upper.as_deref());
         let (length, grows) = match self.rule {
             Rule::Capped(n) => (n, true),
             Rule::Fixed(n) if !self.keys_have_prefix && n > lower.len().min(common + 1) => {
-                return RangePrefixes::Unknown;
+                return None;
             }
             Rule::Fixed(n) => (n, false),
             _ => {
@@ -118,8 +101,7 @@ impl PrefixExtractor {
                     true => self.prefix(&lower),
                     false => self.scan_prefix(&lower[..common]),
                 };
-                let known = prefix.map(|prefix| RangePrefixes::Prefixes(vec![prefix.to_vec()]));
-                return known.unwrap_or(RangePrefixes::Unknown);
+                return prefix.map(|prefix| vec![prefix.to_vec()]);
             }
         };
         // Prefixes that are two bytes longer than both bounds are none, or at least 65,536. That
@@ -132,7 +114,7 @@ impl PrefixExtractor {
         prefix.resize(prefix.len().max(least), 0);
         while is_below(&prefix) {
             if prefixes.len() == most.min(MAX_PREFIXES) {
-                return RangePrefixes::Unknown;
+                return None;
             }
             prefixes.push(prefix.clone());
             if prefix.len() < length {
@@ -145,7 +127,7 @@ impl PrefixExtractor {
             *last += 1;
             prefix.resize(prefix.len().max(least), 0);
         }
-        if prefixes.is_empty() { RangePrefixes::Empty } else { RangePrefixes::Prefixes(prefixes) }
+        Some(prefixes)
     }
 }
 

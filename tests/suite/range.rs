@@ -7,7 +7,7 @@ use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::ops::RangeBounds;
 
 use crate::common::Random;
-use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, RangePrefixes, Sizing};
+use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 
 type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
@@ -111,15 +111,15 @@ fn compare(
                 .map(|at| prefixes[at])
                 .filter(|prefix| prefix.is_some() || !assume);
             match rule.range_prefixes(lower, upper) {
-                RangePrefixes::Unknown => {
+                None => {
                     let first = runs.next();
                     let is_one = matches!(first, Some(Some(_))) && runs.next().is_none();
                     counts.imprecise += u64::from(is_one || first.is_none());
                 }
-                RangePrefixes::Empty => {
+                Some(found) if found.is_empty() => {
                     counts.lost += u64::from(runs.next().is_some());
                 }
-                RangePrefixes::Prefixes(found) => {
+                Some(found) => {
                     let is_found = |prefix: Option<&[u8]>| {
                         prefix.is_some_and(|p| found.binary_search_by(|f| f[..].cmp(p)).is_ok())
                     };
@@ -174,11 +174,9 @@ fn bounds_at_borders_have_the_prefixes_of_their_keys() {
     let every = || two().assume_keys_have_prefix();
     let capped = || PrefixExtractor::capped(2);
     let slash = || PrefixExtractor::delimiter(b'/', 1);
-    let list = |prefixes: &[&[u8]]| {
-        RangePrefixes::Prefixes(prefixes.iter().map(|prefix| prefix.to_vec()).collect())
-    };
-    let (empty, unknown) = (RangePrefixes::Empty, RangePrefixes::Unknown);
-    type Case<'a> = (PrefixExtractor, Bound<&'a str>, Bound<&'a [u8]>, RangePrefixes);
+    let list = |prefixes: &[&[u8]]| Some(prefixes.iter().map(|prefix| prefix.to_vec()).collect());
+    let (empty, unknown) = (Some(vec![]), None);
+    type Case<'a> = (PrefixExtractor, Bound<&'a str>, Bound<&'a [u8]>, Option<Vec<Vec<u8>>>);
     let cases: Vec<Case<'_>> = vec![
         // The prefix of an exclusive upper bound belongs to the range only if longer keys do.
         (two(), Included("ab"), Excluded(b"ac"), list(&[b"ab"])),
@@ -228,9 +226,7 @@ fn bounds_at_borders_have_the_prefixes_of_their_keys() {
             every(),
             Included("a\x01"),
             Included(b"b\0"),
-            RangePrefixes::Prefixes(
-                (1..=255).map(|byte| vec![b'a', byte]).chain([b"b\0".to_vec()]).collect(),
-            ),
+            Some((1..=255).map(|byte| vec![b'a', byte]).chain([b"b\0".to_vec()]).collect()),
         ),
         (capped(), Included("a"), Excluded(b"b"), unknown.clone()),
         (capped(), Included("a\0"), Excluded(b"b"), list_up_to_ff(0)),
@@ -246,8 +242,8 @@ fn bounds_at_borders_have_the_prefixes_of_their_keys() {
 }
 
 /// The prefixes "a" and a byte, for this byte and all greater ones.
-fn list_up_to_ff(from: u8) -> RangePrefixes {
-    RangePrefixes::Prefixes((from..=255).map(|byte| vec![b'a', byte]).collect())
+fn list_up_to_ff(from: u8) -> Option<Vec<Vec<u8>>> {
+    Some((from..=255).map(|byte| vec![b'a', byte]).collect())
 }
 
 /// A rule can know the prefix of a key where it knows none of a scan.
@@ -255,13 +251,13 @@ fn list_up_to_ff(from: u8) -> RangePrefixes {
 fn a_range_of_one_key_has_the_prefix_of_the_key() {
     let last_slash = |key: &[u8]| key.iter().rposition(|&byte| byte == b'/').map(|at| at + 1);
     let rule = PrefixExtractor::custom("last slash", last_slash, |_| None);
-    let one = RangePrefixes::Prefixes(vec![b"a/b/".to_vec()]);
+    let one = Some(vec![b"a/b/".to_vec()]);
     let key = Included(&b"a/b/c"[..]);
     assert_eq!(rule.range_prefixes(key, key), one);
     assert_eq!(rule.range_prefixes(key, Excluded(b"a/b/c\0")), one);
     assert_eq!(rule.range_prefixes(Excluded(b"a/b/"), Included(b"a/b/\0")), one);
-    assert_eq!(rule.range_prefixes(key, Excluded(b"a/b/c\0\0")), RangePrefixes::Unknown);
-    assert_eq!(rule.range_prefixes(Included(b"a"), Included(b"a")), RangePrefixes::Unknown);
+    assert_eq!(rule.range_prefixes(key, Excluded(b"a/b/c\0\0")), None);
+    assert_eq!(rule.range_prefixes(Included(b"a"), Included(b"a")), None);
 }
 
 #[test]
@@ -269,20 +265,20 @@ fn runs_of_the_last_byte_have_their_prefixes() {
     let two = PrefixExtractor::fixed(2);
     let every = two.clone().assume_keys_have_prefix();
     let last = PrefixExtractor::delimiter(255, 1);
-    let one = |prefix: &[u8]| RangePrefixes::Prefixes(vec![prefix.to_vec()]);
-    let all = RangePrefixes::Prefixes((0..=255).map(|byte| vec![255, byte]).collect());
+    let one = |prefix: &[u8]| Some(vec![prefix.to_vec()]);
+    let all = Some((0..=255).map(|byte| vec![255, byte]).collect());
     let cases: &[(_, &[u8], Bound<&[u8]>, _)] = &[
         (&two, b"a\xff", Excluded(b"b"), one(b"a\xff")),
         (&two, b"a\xff\xff\xff", Excluded(b"b"), one(b"a\xff")),
         (&two, b"\xff\xff", Unbounded, one(b"\xff\xff")),
         (&two, b"\xff\xff\xff\x01", Unbounded, one(b"\xff\xff")),
-        (&two, b"\xff", Unbounded, RangePrefixes::Unknown),
+        (&two, b"\xff", Unbounded, None),
         (&every, b"\xff", Unbounded, all.clone()),
         (&two, b"\xff\0", Unbounded, all),
         (&last, b"a\xff", Excluded(b"b"), one(b"a\xff")),
         (&last, b"\xff", Unbounded, one(b"\xff")),
         (&last, b"\xff\xff\xfe", Unbounded, one(b"\xff")),
-        (&last, b"a", Excluded(b"b"), RangePrefixes::Unknown),
+        (&last, b"a", Excluded(b"b"), None),
     ];
     for (rule, lower, upper, expected) in cases {
         assert_eq!(rule.range_prefixes(Included(lower), *upper), *expected, "{rule}, {lower:?}");
@@ -298,19 +294,19 @@ fn long_rules_and_bounds_allocate_little() {
         let fixed = PrefixExtractor::fixed(n);
         let capped = PrefixExtractor::capped(n);
         for rule in [fixed.clone(), fixed.assume_keys_have_prefix(), capped] {
-            assert_eq!(rule.range_prefixes(range.0, range.1), RangePrefixes::Unknown, "{rule}");
+            assert_eq!(rule.range_prefixes(range.0, range.1), None, "{rule}");
             let few = rule.range_prefixes(Included(b"a"), Excluded(b"b"));
-            assert_eq!(few, RangePrefixes::Unknown, "{rule}");
+            assert_eq!(few, None, "{rule}");
         }
     }
     // A single prefix may have any length.
     for rule in [PrefixExtractor::fixed(long.len()), PrefixExtractor::capped(long.len())] {
-        let one = RangePrefixes::Prefixes(vec![long.to_vec()]);
+        let one = Some(vec![long.to_vec()]);
         assert_eq!(rule.range_prefixes(range.0, range.0), one, "{rule}");
     }
     // No key of nine bytes lies between these.
     let nine = PrefixExtractor::fixed(9).assume_keys_have_prefix();
-    assert_eq!(nine.range_prefixes(Included(b"a"), Excluded(b"a\0\0")), RangePrefixes::Empty);
+    assert_eq!(nine.range_prefixes(Included(b"a"), Excluded(b"a\0\0")), Some(vec![]));
 }
 
 fn options() -> FilterOptions {

@@ -237,3 +237,43 @@ fn a_hash_of_another_tile_panics() {
         }
     }
 }
+
+/// Finds a mask that is kept although the hash or the number of probes changed, a bit of another
+/// block, and a wrong word of a block.
+#[test]
+fn every_kernel_tests_a_hash_in_blocks_of_many_filters() {
+    let word = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ i;
+    let mut answers = [0; 2];
+    for kernel in Kernel::supported() {
+        for count in [0, 1, 2, 20, 63, 64] {
+            for probes in 1..=30 {
+                let tests: Vec<_> = (0..count)
+                    .map(|i| {
+                        let seed = word(1_000 * count + i);
+                        // The same hash and probes for a while, then another of either.
+                        let hash = word(seed % 64 / 40 + i / 24) ^ (seed & 0xffff);
+                        let probes = if i % 16 < 11 { probes } else { 1 + (seed % 30) as u32 };
+                        let mut block = [0_u8; 64];
+                        probe::insert(&mut block, hash, probes);
+                        let bits: Vec<u32> = probe::bits(hash, probes).collect();
+                        // A block that holds the hash, or lacks one of its bits.
+                        if seed % 3 == 0 {
+                            let bit = bits[(seed >> 20) as usize % bits.len()];
+                            block = [0xff; 64];
+                            block[bit as usize / 8] ^= 1 << (bit % 8);
+                        }
+                        (block, hash, probes)
+                    })
+                    .collect();
+                let found = kernel.test_blocks(tests.iter().map(|(b, h, p)| (b, *h, *p)));
+                for (i, (block, hash, probes)) in tests.iter().enumerate() {
+                    let expected = probe::contains(block, *hash, *probes);
+                    answers[usize::from(expected)] += 1;
+                    assert_eq!(found >> i & 1 == 1, expected, "{kernel}: {i} of {count}");
+                }
+                assert_eq!(found.checked_shr(count as u32).unwrap_or_default(), 0, "{kernel}");
+            }
+        }
+    }
+    assert!(answers[0] > 1_000 && answers[1] > 1_000, "{answers:?}");
+}

@@ -67,6 +67,19 @@ fn main() -> Result<(), Failure> {
                 black_box(count_one_by_one(&filter, black_box(&lookups)));
             }
         }
+        // Each key in 20 filters.
+        "tables" => {
+            let filters = vec![filter; 20];
+            for _ in rounds {
+                for &hash in black_box(&lookups) {
+                    let tests = filters.iter().map(|filter| {
+                        let (block, probes) = filter.block_and_probes(hash).expect("whole keys");
+                        (block, hash, probes)
+                    });
+                    black_box(kernel.test_blocks(tests));
+                }
+            }
+        }
         "split-query" => {
             let mut filter = SplitBlockFilter::with_blocks(1024)?.with_kernel(kernel);
             filter.insert_hashes(&hashes(0).collect::<Vec<_>>());

@@ -57,6 +57,7 @@ extern crate std;
 
 mod error;
 mod identity;
+mod lookup;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod metrics;
 mod partition;
@@ -66,6 +67,7 @@ mod table;
 
 pub use error::PlanError;
 pub use identity::FilterIdentity;
+pub use lookup::{contains_in_each, tables_to_read};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
 pub use partition::{
@@ -74,7 +76,7 @@ pub use partition::{
 };
 pub use plan::{FilterKind, KindPlan, Level, Plan, PlannedKind, PlannedLevel, SkipReason};
 pub use policy::{FilterChoice, FilterPolicy};
-pub use table::{TableFilter, TableFilterError, tables_to_read};
+pub use table::{TableFilter, TableFilterError};
 
 /// Tests the code in the README.
 #[cfg(all(doctest, feature = "std"))]

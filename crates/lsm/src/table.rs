@@ -6,7 +6,8 @@ use core::ops::Bound;
 
 use blocked_bloom::parts::{MAGIC as BLOOM_MAGIC, check_words, fill_with_hits};
 use blocked_bloom::{
-    AllocError, BloomFilter, Filter, FormatError, KeyHash, LengthError, PrefixExtractor, Stored,
+    AllocError, Block, BloomFilter, Filter, FormatError, KeyHash, LengthError, PrefixExtractor,
+    Stored,
 };
 #[cfg(feature = "rocksdb")]
 use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
@@ -248,52 +249,6 @@ fn copy(bytes: &[u8]) -> Result<Vec<u8>, AllocError> {
     Ok(copy)
 }
 
-/// Returns the tables that may contain a key, in their order.
-///
-/// `filter_and_hash` returns a table's filter and the key's hash for that filter. If all filters
-/// have one seed, the hash is the same for every table. With a seed per table it is not: a hash
-/// made with another table's seed makes the filter answer "absent" for keys that it contains.
-///
-/// The call prefetches the memory that each lookup reads, in all filters, before the first lookup,
-/// so that the cache misses overlap. It calls `filter_and_hash` once per table for that, and once
-/// more for each table that the iterator reaches.
-///
-/// Cost: less than lookups one by one if the filters are not in the CPU's cache, and more if all
-/// of them are (`docs/benchmarks.md` has figures).
-///
-/// ```
-/// use blocked_bloom::{FilterOptions, Sizing};
-/// use blocked_bloom_lsm::{TableFilter, tables_to_read};
-/// struct Table {
-///     name: &'static str,
-///     filter: TableFilter,
-/// }
-/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-/// let mut tables = Vec::new(); // the newest first
-/// for (name, keys) in [("b", ["apple", "plum"]), ("a", ["apple", "fig"])] {
-///     let mut builder = options.builder();
-///     builder.extend(keys)?;
-///     tables.push(Table { name, filter: TableFilter::Owned(builder.finish()?) });
-/// }
-/// let hash = options.hasher()?.hash("fig");
-/// let mut to_read = tables_to_read(&tables, |table| (&table.filter, hash));
-/// assert_eq!(to_read.next().map(|table| table.name), Some("a"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn tables_to_read<'t, T, F: Filter + ?Sized + 't>(
-    tables: &'t [T],
-    filter_and_hash: impl Fn(&'t T) -> (&'t F, u64),
-) -> impl Iterator<Item = &'t T> {
-    for table in tables {
-        let (filter, hash) = filter_and_hash(table);
-        filter.prefetch_hash(hash);
-    }
-    tables.iter().filter(move |table| {
-        let (filter, hash) = filter_and_hash(table);
-        filter.contains_hash(hash)
-    })
-}
-
 /// Evaluates `$call` for the filter, or `$maybe` if the table has no filter for hashes.
 macro_rules! match_filter {
     ($table:ident, $filter:ident => $call:expr, $maybe:expr) => {
@@ -323,6 +278,11 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
         match_filter!(self, filter => filter.prefetch_hash(hash), ());
+    }
+
+    #[inline]
+    fn block_and_probes(&self, hash: u64) -> Option<(&Block, u32)> {
+        match_filter!(self, filter => filter.block_and_probes(hash), None)
     }
 
     #[inline]

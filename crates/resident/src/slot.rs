@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 use blocked_bloom::parts::Header;
 use blocked_bloom::{Bitmask, Filter, FormatError, KeyHash, PrefixExtractor};
-use blocked_bloom_lsm::{FilterIdentity, TableFilter, TableFilterError};
+use blocked_bloom_lsm::{FilterIdentity, TableFilter, TableFilterError, contains_in_each};
 
 use crate::cell::{EpochCell, FilterPin};
 
@@ -53,14 +53,12 @@ struct ResidentFilter {
     pinned: Arc<AtomicUsize>,
 }
 
-impl ResidentFilter {
-    /// Inlines the kind that nearly all slots contain, and no other.
-    #[inline]
-    fn contains_hash(&self, hash: u64) -> bool {
-        match &self.filter {
-            TableFilter::Owned(filter) => filter.contains_hash(hash),
-            other => contains_in_other_kind(other, hash),
-        }
+/// Inlines the lookup in the kind that nearly all slots contain, and in no other.
+#[inline]
+fn contains_hash(filter: &TableFilter, hash: u64) -> bool {
+    match filter {
+        TableFilter::Owned(filter) => filter.contains_hash(hash),
+        other => contains_in_other_kind(other, hash),
     }
 }
 
@@ -195,14 +193,7 @@ impl FilterSlot {
     /// Cost: a few nanoseconds more than [`TableFilter::contains_hash`] if everything is in cache.
     #[inline]
     pub fn query(&self, pin: &FilterPin, hash: u64) -> Answer {
-        match self.cell.get(pin) {
-            None => Answer::NotResident,
-            Some(resident) if resident.contains_hash(hash) => Answer::Maybe,
-            Some(_) => {
-                self.count_absent(1);
-                Answer::Absent
-            }
-        }
+        self.answer(pin, |filter| contains_hash(filter, hash))
     }
 
     /// Looks up a batch: `hits` gets one bit per hash, 1 if the table may contain the key. All bits
@@ -243,23 +234,15 @@ impl FilterSlot {
     }
 
     /// Looks up the filter if it is in memory, and counts an absent answer.
+    #[inline]
     fn answer(&self, pin: &FilterPin, contains: impl FnOnce(&TableFilter) -> bool) -> Answer {
-        match self.cell.get(pin) {
+        match self.filter(pin) {
             None => Answer::NotResident,
-            Some(resident) if contains(&resident.filter) => Answer::Maybe,
+            Some(filter) if contains(filter) => Answer::Maybe,
             Some(_) => {
                 self.count_absent(1);
                 Answer::Absent
             }
-        }
-    }
-
-    /// Prefetches the memory that [`query`](Self::query) reads for this hash.
-    /// [`FilterPin::tables_to_read`] does it for all tables of a get.
-    #[inline]
-    pub fn prefetch(&self, pin: &FilterPin, hash: u64) {
-        if let Some(resident) = self.cell.get(pin) {
-            resident.filter.prefetch_hash(hash);
         }
     }
 
@@ -325,17 +308,28 @@ impl FilterSlot {
     }
 }
 
+/// Counts an absent lookup in each slot.
+#[inline]
+fn count_absent_in_each<'t, T>(
+    tables: &'t [T],
+    slot_and_hash: impl Fn(&'t T) -> (&'t FilterSlot, u64),
+) {
+    let left = LOOKUPS_LEFT.get().checked_sub(tables.len() as u32);
+    match left {
+        Some(left @ 1..) => LOOKUPS_LEFT.set(left),
+        _ => tables.iter().for_each(|table| slot_and_hash(table).0.count_absent(1)),
+    }
+}
+
 impl FilterPin {
     /// Returns the tables that must be read for a key, in their order: all whose slot does not
     /// answer [`Answer::Absent`].
     ///
     /// `slot_and_hash` returns a table's slot and the key's hash for the filter of that slot. If
-    /// all filters have one seed, the hash is the same for every table. The call prefetches the
-    /// memory that each lookup reads, in all slots, before the first lookup, so that the cache
-    /// misses overlap. Absent answers are counted.
-    ///
-    /// Cost: that of [`FilterSlot::prefetch`] for every table, and of [`FilterSlot::query`] for
-    /// each table that the iterator reaches.
+    /// all filters have one seed, the hash is the same for every table. The iterator looks up 64
+    /// tables at a time with [`contains_in_each`]: it prefetches all filters, so that the cache
+    /// misses overlap, and computes the bits of the key once. Absent answers are counted for the
+    /// tables that the iterator passes.
     ///
     /// ```
     /// use blocked_bloom_lsm::FilterIdentity::HeaderChecksum;
@@ -355,13 +349,26 @@ impl FilterPin {
         tables: &'t [T],
         slot_and_hash: impl Fn(&'t T) -> (&'t FilterSlot, u64),
     ) -> impl Iterator<Item = &'t T> {
-        for table in tables {
-            let (slot, hash) = slot_and_hash(table);
-            slot.prefetch(self, hash);
-        }
-        tables.iter().filter(move |table| {
-            let (slot, hash) = slot_and_hash(table);
-            slot.query(self, hash).must_read()
+        static NOT_RESIDENT: TableFilter = TableFilter::None(KeyHash::Caller { tag: 0 });
+        let (mut group, mut later, mut word) = (&tables[..0], tables, 0_u64);
+        core::iter::from_fn(move || {
+            loop {
+                let (absent, rest) =
+                    group.split_at(group.len().min(word.trailing_zeros() as usize));
+                count_absent_in_each(absent, &slot_and_hash);
+                if let [table, rest @ ..] = rest {
+                    (group, word) = (rest, word >> absent.len() >> 1);
+                    return Some(table);
+                }
+                (group, later) = later.split_at(later.len().min(64));
+                word = contains_in_each(group, |table| {
+                    let (slot, hash) = slot_and_hash(table);
+                    (slot.filter(self).unwrap_or(&NOT_RESIDENT), hash)
+                });
+                if group.is_empty() {
+                    return None;
+                }
+            }
         })
     }
 }

@@ -440,6 +440,11 @@ impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
         }
     }
 
+    #[inline]
+    fn block_and_probes(&self, hash: u64) -> Option<(&Block, u32)> {
+        self.kernel_filter()?.block_and_probes(hash)
+    }
+
     /// Returns [`KEY_HASH`].
     #[inline]
     fn key_hash(&self) -> KeyHash {

@@ -9,6 +9,7 @@ mod partitions;
 mod damage;
 mod errors;
 mod kinds;
+mod lookup;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod metrics;
 mod partition;

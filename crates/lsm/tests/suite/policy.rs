@@ -128,7 +128,7 @@ fn unpartitionable_filters_stay_whole() {
         FilterOptions::new(Sizing::MaxBytes(1 << 20)),
         TEN_BITS.with_key_hash(KeyHash::Caller { tag: 1 }),
     ] {
-        whole(&FilterPolicy::new(options).with_partitions(1_000, 1_000), 0, 1_000_000);
+        _ = whole(&FilterPolicy::new(options).with_partitions(1_000, 1_000), 0, 1_000_000);
     }
     // The builder reports an invalid sizing.
     let absurd = FilterPolicy::new(FilterOptions::new(Sizing::BitsPerKey(-1.0)));

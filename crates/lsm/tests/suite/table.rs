@@ -75,15 +75,32 @@ fn tables_to_read_returns_the_tables_that_may_contain_the_key() {
     }
     // Present and absent keys.
     assert!(lengths[5] >= KEYS as usize && lengths[2] > KEYS as usize / 2, "{lengths:?}");
+    // 150 tables: 64, 64 and 22 are looked up together.
+    let kind = |i: usize| &tables[i * i / 5 % 6].1;
+    let many: Vec<(usize, &TableFilter)> = (0..150).map(|i| (i, kind(i))).collect();
     let looked_up = std::cell::Cell::new(0);
-    let hash = hashes(&options)[0];
-    let lookup = |table| {
-        looked_up.set(looked_up.get() + 1);
-        let (_, filter): &(usize, TableFilter) = table;
-        (filter, hash)
-    };
-    assert_eq!(tables_to_read(&tables, lookup).next().map(|table| table.0), Some(0));
-    assert_eq!(looked_up.get(), 1 + tables.len());
+    for hash in hashes(&options).into_iter().step_by(7) {
+        looked_up.set(0);
+        let lookup = |table| {
+            looked_up.set(looked_up.get() + 1);
+            let (i, filter): &(usize, &TableFilter) = table;
+            (*filter, hash ^ u64::from(i % 50 == 49) << 40)
+        };
+        let mut to_read = tables_to_read(&many, lookup);
+        let first: Vec<usize> =
+            to_read.by_ref().map(|table| table.0).take_while(|i| *i < 60).collect();
+        let later: Vec<usize> = to_read.by_ref().map(|table| table.0).collect();
+        assert!(to_read.next().is_none() && looked_up.get() <= 6 + 2 * many.len());
+        let expected = |table: &&(usize, &TableFilter)| {
+            table.1.contains_hash(hash ^ u64::from(table.0 % 50 == 49) << 40)
+        };
+        let expected: Vec<usize> = many.iter().filter(expected).map(|table| table.0).collect();
+        let (below, above) = expected.split_at(expected.partition_point(|i| *i < 60));
+        assert_eq!((&first[..], &later[..]), (below, &above[1..]));
+        looked_up.set(0);
+        assert_eq!(tables_to_read(&many, lookup).next().map(|table| table.0), Some(expected[0]));
+        assert!(looked_up.get() <= 2 + 2 * 64, "{}", looked_up.get());
+    }
 }
 
 /// One hash for all tables would miss nearly every key of the tables with another seed.
