@@ -401,7 +401,16 @@ def test_one_row_of_an_array_is_not_a_column():
             seen.update(list(make())[:1])
     with pytest.raises(TypeError, match="array of several dimensions"):
         seen.update([np.array([[1, 2], [3, 4]])[:, 0]])
+    # NumPy says the same of a view of a whole array as of the only row of a reshaped array.
+    numbers, words = np.arange(6), np.array(["a", "b"])
+    for items in (list(numbers.reshape(1, 6)), tuple(words.reshape(1, -1)), [numbers[:]],
+                  list(numbers.reshape(1, 6)[:, ::-1])):
+        for call in (seen.update, seen.contains, seen.add_new):
+            with pytest.raises(TypeError, match="array of several dimensions.*give a copy"):
+                call(items)
     assert len(seen) == 0
+    seen.update([numbers])
+    assert (5,) in seen
     seen.update([np.arange(10)[2:4]])
     seen.update([np.array([[1, 2], [3, 4]])[:, 1].copy()])
     assert (2,) in seen and (4,) in seen

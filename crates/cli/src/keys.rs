@@ -310,7 +310,7 @@ impl<'o> KeyReader<'o> {
         Ok(reader)
     }
 
-    /// The same with a function that takes all bytes as they are read.
+    /// The same for the lines of a text, with a function that takes all bytes as they are read.
     pub(crate) fn with_observer(self, observe: impl FnMut(&[u8]) + 'o) -> Self {
         KeyReader { observe: Some(Box::new(observe)), ..self }
     }
@@ -348,16 +348,18 @@ impl<'o> KeyReader<'o> {
 
     /// Keeps the warning about the current file.
     fn note_doubts(&mut self) {
-        let KeyReader { name, keys, returns, others, format, .. } = self;
+        let KeyReader { name, keys, returns, others, format, observe, .. } = self;
         let (returns, others) = (std::mem::take(returns), std::mem::take(others));
+        let items = if observe.is_some() { "lines" } else { "keys" };
         if others > 0 {
             self.doubts.push(format!(
-                "{name}: {others} of {keys} keys are not UTF-8, and are hashed as they are (iconv \
-                 -f WINDOWS-1252 -t UTF-8 converts them if they are of that encoding)"
+                "{name}: {others} of {keys} {items} are not UTF-8, and are hashed as they are \
+                 (iconv -f WINDOWS-1252 -t UTF-8 converts them if they are of that encoding)"
             ));
         }
-        // Those after a number or a UUID are not part of the key.
-        if returns > 0 && !format.null && format.encoding() == KeyEncoding::Text {
+        // Those after a number or a UUID, or between words, are not part of the key.
+        let are_parts = !format.null && format.encoding() == KeyEncoding::Text;
+        if returns > 0 && are_parts && observe.is_none() {
             self.doubts.push(format!(
                 "{name}: {returns} of {keys} keys end in a carriage return, which is part of the \
                  key (tr -d '\\r' removes it)"

@@ -266,6 +266,7 @@ fn write_rows(
         }
     }
     let rows = builder.rows();
+    reader.warn_of_doubtful_keys();
     drop(reader);
     let state = digest.state(modified);
     write(builder.finish_with_text_state(&state).map_err(other)?)?;

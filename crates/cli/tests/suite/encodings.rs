@@ -534,6 +534,29 @@ fn other_encodings_are_warned_of() {
 }
 
 #[test]
+fn a_text_of_another_encoding_is_warned_of() {
+    let dir = Dir::new();
+    dir.write("t", b"gr\xfcn\nrot\r\n\xff\xfd\x01\n");
+    let parts = ["t: 2 of 3 lines are not UTF-8, and are hashed as they are", "iconv -f WINDOWS"];
+    for options in ["", "--items 9"] {
+        let output = dir.run(&format!("planes build -q t {options}"));
+        assert_eq!(output.status.code(), Some(0));
+        // Once, though the text is read twice; the carriage return is not part of a word.
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        assert_parts(&stderr(&output), &parts);
+    }
+    assert_eq!(stderr(&dir.run("planes build -q t --raw")), "");
+    dir.write("t", "gr\u{fc}n\nrot\r\n");
+    assert_eq!(stderr(&dir.run("planes build -q t")), "");
+    let piped = dir.run_with("planes build -q --items 9 - -o p", b"gr\xfcn\n");
+    assert_parts(&stderr(&piped), &["standard input: 1 of 1 lines are not UTF-8"]);
+    // Keys of a diagnosis are keys, too.
+    dir.ok_with("build - -o f -q", "gr\u{fc}n\n");
+    let output = dir.run_with("diagnose f -", b"gr\xfcn\n");
+    assert_parts(&stderr(&output), &["1 of 1 keys are not UTF-8"]);
+}
+
+#[test]
 fn words_that_begin_other_formats_are_keys() {
     let dir = Dir::new();
     let keys = "ORC\napple\n";
