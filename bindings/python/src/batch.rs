@@ -183,7 +183,7 @@ impl<'py> Batch<'py> {
             && let name @ ("LazyFrame" | "Expr") = class.to_cow()?.as_ref()
         {
             return Err(PyTypeError::new_err(format!(
-                "keys are a {name} of Polars, which has no values yet: give a column of \
+                "keys are a Polars {name}, which has no values yet: give a column of \
                  frame.collect()"
             )));
         }

@@ -585,9 +585,10 @@ impl KnownFilter {
                 return Err(PyTypeError::new_err("fpr or bits_per_key, not both"));
             }
             // Below one bit per key, most absent keys pass.
-            (None, Some(bits)) if bits < 1.0 => {
+            (None, Some(bits)) if !(1.0..=100.0).contains(&bits) => {
                 return Err(PyValueError::new_err(format!(
-                    "bits_per_key is {bits}: must be at least 1 (10 give 1 % false positives)"
+                    "bits_per_key is {bits}: must be at least 1, at most 100 (10 give 1 % false \
+                     positives)"
                 )));
             }
             (None, Some(bits)) => Sizing::BitsPerKey(bits),

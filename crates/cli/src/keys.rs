@@ -254,6 +254,11 @@ impl KeyBatch {
 
 type Observer<'o> = Box<dyn FnMut(&[u8]) + 'o>;
 
+/// What is read: the lines of a text are observed.
+fn items(observe: &Option<Observer<'_>>) -> &'static str {
+    if observe.is_some() { "lines" } else { "keys" }
+}
+
 pub(crate) struct KeyReader<'o> {
     name: String,
     input: BufReader<Box<dyn Read>>,
@@ -350,7 +355,7 @@ impl<'o> KeyReader<'o> {
     fn note_doubts(&mut self) {
         let KeyReader { name, keys, returns, others, format, observe, .. } = self;
         let (returns, others) = (std::mem::take(returns), std::mem::take(others));
-        let items = if observe.is_some() { "lines" } else { "keys" };
+        let items = items(observe);
         if others > 0 {
             self.doubts.push(format!(
                 "{name}: {others} of {keys} {items} are not UTF-8, and are hashed as they are \
@@ -436,7 +441,7 @@ impl<'o> KeyReader<'o> {
                     return self.read(key);
                 }
             }
-            check_start(&self.name, &key.text, null, "keys")?;
+            check_start(&self.name, &key.text, null, items(&self.observe))?;
             if null && let Some(problem) = self.list.clone().problem_with(self.input.buffer()) {
                 return Err(Failure::for_file(&self.name, problem));
             }
@@ -448,7 +453,7 @@ impl<'o> KeyReader<'o> {
             return Err(self.too_long(key.text.len()));
         }
         if !null && !raw && memchr(0, &key.text).is_some() {
-            return Err(self.bad_last_key(nul_in_line("keys")));
+            return Err(self.bad_last_key(nul_in_line(items(&self.observe))));
         } else if self.keys == 1 {
             self.alone = single_line_problem(&key.text);
         }

@@ -1,6 +1,8 @@
 //! Text encodings and containers of key files, a test for each cell of the table in
 //! `docs/testing.md`: the keys are found, or the file is refused with the command to type.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::fixtures::committed;
@@ -52,6 +54,9 @@ fn is_refused(file: &[u8], options: &str, parts: &[&str]) {
         assert_eq!(output.status.code(), Some(2), "{command}: {said}");
         assert_eq!(output.stdout, b"", "{command}");
         assert_parts(&said, &["keys: "]);
+        let items =
+            if command.starts_with("planes") || command == "dedup keys" { "lines" } else { "keys" };
+        assert!(!said.contains(" list of ") || said.contains(items), "{command}: {said}");
         assert_parts(&said, parts);
     }
     // From a pipe, too.
@@ -428,6 +433,9 @@ fn csv_with_other_quotes_is_refused() {
     }
     let town = "1,'s-Hertogenbosch,NL\n2,'t Zand,NL\n3,O'Hara,IE\n";
     assert_eq!(text(dir.ok_with("dedup -q --field 2 --csv", town)), town);
+    // Quotes and apostrophes within one field do not enclose parts of others.
+    let paths = "1,\"5\"\" disk C:\\\",NL\n2,\"D:\\\",IE\n3,'Ann' ,IE\n";
+    assert_eq!(text(dir.ok_with("dedup -q --field 2 --csv", paths)), paths);
 }
 
 /// Columns that blanks align: the delimiter cuts empty fields, and all lines but one would be lost.
@@ -551,7 +559,7 @@ fn a_text_of_another_encoding_is_warned_of() {
     let piped = dir.run_with("planes build -q --items 9 - -o p", b"gr\xfcn\n");
     assert_parts(&stderr(&piped), &["standard input: 1 of 1 lines are not UTF-8"]);
     // Keys of a diagnosis are keys, too.
-    dir.ok_with("build - -o f -q", "gr\u{fc}n\n");
+    dir.ok_with("build - -o f -q --format cassandra", "gr\u{fc}n\n");
     let output = dir.run_with("diagnose f -", b"gr\xfcn\n");
     assert_parts(&stderr(&output), &["1 of 1 keys are not UTF-8"]);
 }
@@ -562,4 +570,24 @@ fn words_that_begin_other_formats_are_keys() {
     let keys = "ORC\napple\n";
     dir.ok_with("build - -o f -q", keys);
     assert_eq!(text(dir.ok_with("query f", keys)), keys);
+}
+
+#[test]
+fn every_test_of_the_table_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("../../docs/testing.md")).unwrap();
+    let (_, section) = page.split_once("## Text encodings and containers").unwrap();
+    let (table, _) = section.split_once("\n## ").unwrap();
+    let tests: String = ["encodings", "types", "planes"]
+        .map(|name| fs::read_to_string(root.join(format!("tests/suite/{name}.rs"))).unwrap())
+        .concat();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).collect();
+    assert!(rows.len() > 20, "{rows:?}");
+    for row in &rows[1..] {
+        let cell = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        for name in cell.split(", ") {
+            let test = format!("#[test]\nfn {}()", name.trim_matches('`'));
+            assert!(tests.contains(&test), "{row}: no test {name}");
+        }
+    }
 }
