@@ -559,8 +559,8 @@ fn a_text_of_another_encoding_is_warned_of() {
     let piped = dir.run_with("planes build -q --items 9 - -o p", b"gr\xfcn\n");
     assert_parts(&stderr(&piped), &["standard input: 1 of 1 lines are not UTF-8"]);
     // Keys of a diagnosis are keys, too.
-    dir.ok_with("build - -o f -q --format cassandra", "gr\u{fc}n\n");
-    let output = dir.run_with("diagnose f -", b"gr\xfcn\n");
+    dir.ok_with("build - -o nb-1-big-Filter.db -q --format cassandra", "gr\u{fc}n\n");
+    let output = dir.run_with("diagnose nb-1-big-Filter.db -", b"gr\xfcn\n");
     assert_parts(&stderr(&output), &["1 of 1 keys are not UTF-8"]);
 }
 
@@ -578,7 +578,7 @@ fn every_test_of_the_table_exists() {
     let page = fs::read_to_string(root.join("../../docs/testing.md")).unwrap();
     let (_, section) = page.split_once("## Text encodings and containers").unwrap();
     let (table, _) = section.split_once("\n## ").unwrap();
-    let tests: String = ["encodings", "types", "planes"]
+    let tests: String = ["encodings", "types", "dedup", "planes"]
         .map(|name| fs::read_to_string(root.join(format!("tests/suite/{name}.rs"))).unwrap())
         .concat();
     let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).collect();
