@@ -139,11 +139,16 @@ fn refuse_parts(items: &[Bound<'_, PyAny>], columns: &[Vec<Column>]) -> PyResult
         }
         places.push((place, column.len as isize));
     }
-    let dimensions = owner.map(|owner| owner.getattr("ndim")?.extract::<usize>()).transpose()?;
-    if let ([_], Some(2..)) = (&places[..], dimensions) {
+    let Some(owner) = owner else { return Ok(()) };
+    let dimensions: usize = owner.getattr("ndim")?.extract()?;
+    // NumPy says the same of a view of a whole array and of the only row of a reshaped array.
+    if let [(_, rows)] = places[..]
+        && (dimensions > 1 || rows > 1 && rows as usize == owner.len()?)
+    {
         return Err(PyTypeError::new_err(
-            "the column of the list is part of an array of several dimensions: whether a row or a \
-             column is meant does not show; give a copy of the column, [array[:, 0].copy()]",
+            "the column of the list is a view, perhaps a row of an array of several dimensions: \
+             whether a row or a column is meant does not show; give a copy of the column, \
+             [column.copy()]",
         ));
     }
     let [((first, stride), rows), _, ..] = places[..] else { return Ok(()) };
@@ -157,7 +162,7 @@ fn refuse_parts(items: &[Bound<'_, PyAny>], columns: &[Vec<Column>]) -> PyResult
         are_columns &= is_part && distance(place) < stride;
     }
     let count = places.len();
-    if are_rows || are_columns || dimensions > Some(1) {
+    if are_rows || are_columns || dimensions > 1 {
         return Err(PyTypeError::new_err(format!(
             "the {count} columns of the list are parts of one array: whether its rows or its \
              columns are meant does not show; give copies of its columns, \
@@ -178,7 +183,7 @@ impl<'py> Batch<'py> {
             && let name @ ("LazyFrame" | "Expr") = class.to_cow()?.as_ref()
         {
             return Err(PyTypeError::new_err(format!(
-                "keys are a {name} of Polars, which has no values yet: give a column of \
+                "keys are a Polars {name}, which has no values yet: give a column of \
                  frame.collect()"
             )));
         }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_inspect::{
-    ColumnType, EVIDENCE_BYTES, FileRanges, Format, Layout, LogicalType, Lookup, LookupOption,
-    LookupOptions, Message, Opened, PhysicalType, Unrecognised, VALUE_TYPES, Warning,
+    ColumnType, Content, EVIDENCE_BYTES, FileRanges, Format, Layout, LogicalType, Lookup,
+    LookupOption, LookupOptions, Message, Opened, PhysicalType, Unrecognised, VALUE_TYPES, Warning,
     layout_of_version, recognise, type_name, type_of_name,
 };
 use memmap2::Mmap;
@@ -49,11 +49,16 @@ fn recognised(path: &Path, bytes: &[u8]) -> PyResult<Format> {
     let ends = bytes.len().min(EVIDENCE_BYTES as usize);
     let (head, tail) = (&bytes[..ends], &bytes[bytes.len() - ends..]);
     recognise(&name(path), head, tail, Some(bytes.len() as u64)).map_err(|error| {
-        let advice = match error {
-            Unrecognised::LooksCompact => ": give format=\"compact\"",
-            _ => "",
-        };
-        format_error(path, format_args!("{error}{advice}"))
+        format_error(
+            path,
+            match (error, Content::from_magic(head)) {
+                (Unrecognised::LooksCompact, _) => format!("{error}: give format=\"compact\""),
+                (Unrecognised::Unknown, Some(content)) => {
+                    format!("not a recognised filter file: it is {}", content.description())
+                }
+                _ => error.to_string(),
+            },
+        )
     })
 }
 

@@ -4,6 +4,7 @@ See the table "What an input means" in docs/testing.md."""
 
 import datetime
 import decimal
+import pathlib
 import subprocess
 import sys
 import types
@@ -47,37 +48,81 @@ TYPES = {
              [datetime.date(2026, 2, 1)], [NOON, "2026-02-30", 0.5, b"2026"]),
     "time": (column([NOON.time()], pa.time64("us")),
              [NOON.time(), "12:00:00.25", 43_200_250_000],
-             [datetime.time(12), "12:00"], ["12:00:00.0000001", NOON, datetime.timedelta(1)]),
+             [datetime.time(12), "12:00"],
+             ["12:00:00.0000001", NOON, datetime.timedelta(1), b"12:00"]),
     "timestamp": (column([NOON], pa.timestamp("us")),
                   [NOON, pd.Timestamp(NOON), np.datetime64(NOON), "2026-01-31 12:00:00.25",
-                   pa.scalar(NOON)],
+                   pa.scalar(NOON), 1_769_860_800_250_000],
                   [datetime.datetime(2026, 1, 31), NOON.date()],
-                  [NOON.replace(tzinfo=UTC), "2026-01-31T12:00Z", "noon", pd.NaT]),
+                  [NOON.replace(tzinfo=UTC), "2026-01-31T12:00Z", "noon", pd.NaT, b"noon"]),
     "instant": (column([NOON.replace(tzinfo=UTC)], pa.timestamp("ms", "UTC")),
                 [NOON.replace(tzinfo=UTC), "2026-01-31T13:00:00.25+01:00",
-                 NOON.replace(tzinfo=UTC).astimezone(FIVE_HOURS_WEST)],
-                ["2026-01-31T12:00:00.25-01:00"], [NOON, "2026-01-31 12:00:00.2501Z"]),
+                 NOON.replace(tzinfo=UTC).astimezone(FIVE_HOURS_WEST), 1_769_860_800_250],
+                ["2026-01-31T12:00:00.25-01:00"],
+                [NOON, "2026-01-31 12:00:00.2501Z", b"2026-01-31 12:00:00.25Z"]),
     "float": (column([1 + 2**-24], pa.float32()),
               [1 + 2**-24, 1, "1.0000000596046448", np.float32(1), D(1)], [2.0, 1 + 2**-20],
-              [1e300, float("nan"), "one"]),
-    "zero": (column([-0.0], pa.float64()), [0, 0.0, -0.0, "0"], [1e-300], ["", b"0"]),
-    "half": (column([np.float16(0.1)], pa.float16()), [np.float16(0.1), 0.1, "0.1"],
+              [1e300, float("nan"), "one", b"1"]),
+    "zero": (column([-0.0], pa.float64()), [0, 0.0, -0.0, "0", D(0)], [1e-300], ["", b"0"]),
+    "half": (column([np.float16(0.1)], pa.float16()), [np.float16(0.1), 0.1, "0.1", D("0.1")],
              [0.2, -0.1], [70_000, float("nan"), b"ab"]),
-    "uint32": (column([2**32 - 1], pa.uint32()), [2**32 - 1, "4294967295", np.uint32(2**32 - 1)],
+    "uint32": (column([2**32 - 1], pa.uint32()), [2**32 - 1, "4294967295", np.uint32(2**32 - 1),
+                                                  D(2**32 - 1), b"4294967295"],
                [1], [-1, 2**32, 1.5]),
-    "int8": (column([-5], pa.int8()), [-5, "-5", -5.0, D(-5)], [5], [128, 251, "x", NOON.date()]),
-    "uint64": (column([2**64 - 1], pa.uint64()), [2**64 - 1, str(2**64 - 1)], [0], [-1, 2**64]),
+    "int8": (column([-5], pa.int8()), [-5, "-5", -5.0, D(-5), b"-5"], [5], [128, 251, "x", NOON.date()]),
+    "uint64": (column([2**64 - 1], pa.uint64()), [2**64 - 1, str(2**64 - 1), D(2**64 - 1),
+                                                    str(2**64 - 1).encode()],
+               [0], [-1, 2**64]),
     "string": (column(["grün"], pa.string()), ["grün", "grün".encode(), pa.scalar("grün")],
-               ["GRÜN"], ["grün".encode("latin-1"), 7, ID]),
-    "binary": (column([b"\xff\0"], pa.binary()), [b"\xff\0"], ["ab"], [7]),
-    "fixed": (column([b"ab"], pa.binary(2)), [b"ab", "ab"], [b"ba"], [b"abc", b"a", b""]),
+               ["GRÜN"], ["grün".encode("latin-1"), 7, ID, D(7), NOON]),
+    "binary": (column([b"\xff\0"], pa.binary()), [b"\xff\0"], ["ab"], [7, ID, D(7)]),
+    "bytes": (column([b"ab"], pa.binary()), [b"ab", "ab"], [b"ba"], [7, 7.5, ID, NOON]),
+    "fixed": (column([b"ab"], pa.binary(2)), [b"ab", "ab"], [b"ba"],
+              [b"abc", b"a", b"", 7, ID, NOON]),
+    "fixed16": (column([b"0123456789abcdef"], pa.binary(16)),
+                [b"0123456789abcdef", "0123456789abcdef", uuid.UUID(bytes=b"0123456789abcdef")],
+                [ID], [7, str(ID), ID.bytes[:15], D(7)]),
     "uuid": (column([ID.bytes], pa.uuid()), [ID, str(ID), ID.hex, ID.urn, ID.bytes],
              [uuid.UUID(int=5), uuid.UUID(int=5).bytes],
              [5, ID.int, 10**31 + 7, D(10**31), np.int64(5), 5.0, True, ID.bytes[:15], "5", NOON]),
     "json": (column(['{"a": 5}'], pa.json_()), ['{"a": 5}', b'{"a": 5}'],
              ['{"a":5}', "5"], [5, 5.0, D(5), True, NOON, ID, {"a": 5}, b"\xff"]),
-    "enum": (column(["red"], pa.string()).dictionary_encode(), ["red"], ["blue"], [1]),
+    "enum": (column(["red"], pa.string()).dictionary_encode(), ["red", b"red"], ["blue"],
+             [1, D(1), NOON, ID]),
 }
+
+
+# Rows of the table in docs/testing.md, and their types here.
+ROWS = {
+    "INT8 to UINT64": ["int8", "uint32", "uint64"],
+    "DECIMAL": ["decimal32", "decimal64", "decimal128"],
+    "FLOAT, DOUBLE, FLOAT16": ["float", "zero", "half"],
+    "DATE": ["date"],
+    "TIME": ["time"],
+    "TIMESTAMP": ["timestamp"],
+    "TIMESTAMP in UTC": ["instant"],
+    "UUID": ["uuid"],
+    "STRING, ENUM, JSON": ["string", "enum", "json"],
+    "bytes, fixed or not": ["binary", "bytes", "fixed", "fixed16"],
+}
+WAYS = [(int, float, np.number, bool), str,
+        (D, datetime.date, datetime.time, uuid.UUID, np.datetime64), bytes]
+
+
+def test_every_cell_of_the_table_has_keys():
+    page = pathlib.Path(__file__).parents[3] / "docs" / "testing.md"
+    table = page.read_text().split("## What an input means")[1].split("| unknown:")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line[:1] == "|"][2:]
+    assert [row[0] for row in rows] == list(ROWS)
+    assert sorted(sum(ROWS.values(), [])) == sorted(TYPES)
+    for name, *cells in rows:
+        for cell, way in zip(cells, WAYS, strict=True):
+            found, refused = (
+                [key for type in ROWS[name] for key in TYPES[type][i] if isinstance(key, way)]
+                for i in (1, 3)
+            )
+            assert refused if cell.startswith("refused") else found, (name, cell)
+            assert not (found and cell == "refused"), (name, cell)
 
 
 def write(path, column, nulls=False):
@@ -116,6 +161,12 @@ def test_keys_of_every_type_are_found_or_refused(name, tmp_path):
     values, same, others, refused = TYPES[name]
     path = tmp_path / "t.parquet"
     write(path, values)
+    if name == "enum":
+        # pyarrow writes strings: the name of the leaf, its older type and its logical type.
+        string, data = b"\x18\x01c\x25\x00\x4c\x1c\x00\x00", path.read_bytes()
+        assert data.count(string) == 1
+        path.write_bytes(data.replace(string, b"\x18\x01c\x25\x08\x4c\x4c\x00\x00"))
+        assert "ENUM" in str(blocked_bloom.open(path, column="c").describe())
     stored = blocked_bloom.open(path, column="c")
     for key in same:
         assert parquet_row_groups(path, "c", [key]) == [0], key
@@ -129,6 +180,23 @@ def test_keys_of_every_type_are_found_or_refused(name, tmp_path):
             with pytest.raises((TypeError, ValueError, OverflowError)):
                 look_up()
     assert stored.contains(values).to_pylist() == [True]
+
+
+# The last row of the table: a number may be a decimal.
+def test_numbers_without_a_known_meaning_are_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    write(path, column([D("5.00")], pa.decimal128(9, 2)))
+    # The physical type of the leaf, OPTIONAL, and its name.
+    leaf, data = b"\x15\x02\x25\x02\x18\x01c", path.read_bytes()
+    assert data.count(leaf) == 1
+    path.write_bytes(data.replace(leaf, b"\x15\x04" + leaf[2:]))
+    stored = blocked_bloom.open(path, column="c")
+    for key in (5, 5.0, "5", D(5), NOON, ID):
+        for look_up in (lambda: key in stored, lambda: parquet_row_groups(path, "c", [key])):
+            with pytest.raises((TypeError, ValueError), match="unknown logical type|not"):
+                look_up()
+    assert (500).to_bytes(4, "little") in stored
+    assert parquet_row_groups(path, "c", [(500).to_bytes(4, "little")]) == [0]
 
 
 def test_types_that_duckdb_writes(tmp_path):
@@ -181,6 +249,15 @@ def test_a_filter_without_a_bit_is_damaged(tmp_path):
     # A filter without a bit is correct if there are only NULLs.
     write(path, pa.array([None, None], pa.string()))
     assert parquet_row_groups(path, "c", ["a"]) == []
+
+
+def test_other_files_are_named(tmp_path):
+    for head, name in ((b"\x1f\x8b\x08\0", "compressed with gzip"), (b"\x89PNG\r\n\x1a\n", "a PNG"),
+                       (b"SQLite format 3\0", "an SQLite"), (b"\xff\xfea\0\n\0", "UTF-16 text")):
+        (tmp_path / "f").write_bytes(head + bytes(range(200)))
+        for call in (blocked_bloom.open, lambda path: parquet_row_groups(path, "c", [1])):
+            with pytest.raises(FormatError, match="not a recognised filter file: it is " + name):
+                call(tmp_path / "f")
 
 
 def test_scalars_of_a_list_are_keys():
@@ -250,6 +327,9 @@ def test_columns_of_pandas_without_pyarrow():
 
 
 def test_rates_that_pass_everything_are_refused():
+    for bits in (0, -1, 0.5, 101, 1e9, float("nan")):
+        with pytest.raises(ValueError, match="bits_per_key is .*: must be at least 1, at most 100"):
+            BloomFilter(10, bits_per_key=bits)
     for make, text in (
         (lambda: BloomFilter(10, fpr=1), "for 1 % give 0.01"),
         (lambda: BloomFilter(10, bits_per_key=0), "at least 1"),
@@ -401,7 +481,16 @@ def test_one_row_of_an_array_is_not_a_column():
             seen.update(list(make())[:1])
     with pytest.raises(TypeError, match="array of several dimensions"):
         seen.update([np.array([[1, 2], [3, 4]])[:, 0]])
+    # NumPy says the same of a view of a whole array as of the only row of a reshaped array.
+    numbers, words = np.arange(6), np.array(["a", "b"])
+    for items in (list(numbers.reshape(1, 6)), tuple(words.reshape(1, -1)), [numbers[:]],
+                  list(numbers.reshape(1, 6)[:, ::-1])):
+        for call in (seen.update, seen.contains, seen.add_new):
+            with pytest.raises(TypeError, match="array of several dimensions.*give a copy"):
+                call(items)
     assert len(seen) == 0
+    seen.update([numbers])
+    assert (5,) in seen
     seen.update([np.arange(10)[2:4]])
     seen.update([np.array([[1, 2], [3, 4]])[:, 1].copy()])
     assert (2,) in seen and (4,) in seen

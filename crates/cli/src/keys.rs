@@ -254,6 +254,11 @@ impl KeyBatch {
 
 type Observer<'o> = Box<dyn FnMut(&[u8]) + 'o>;
 
+/// What is read: the lines of a text are observed.
+fn items(observe: &Option<Observer<'_>>) -> &'static str {
+    if observe.is_some() { "lines" } else { "keys" }
+}
+
 pub(crate) struct KeyReader<'o> {
     name: String,
     input: BufReader<Box<dyn Read>>,
@@ -310,7 +315,7 @@ impl<'o> KeyReader<'o> {
         Ok(reader)
     }
 
-    /// The same with a function that takes all bytes as they are read.
+    /// The same for the lines of a text, with a function that takes all bytes as they are read.
     pub(crate) fn with_observer(self, observe: impl FnMut(&[u8]) + 'o) -> Self {
         KeyReader { observe: Some(Box::new(observe)), ..self }
     }
@@ -348,16 +353,18 @@ impl<'o> KeyReader<'o> {
 
     /// Keeps the warning about the current file.
     fn note_doubts(&mut self) {
-        let KeyReader { name, keys, returns, others, format, .. } = self;
+        let KeyReader { name, keys, returns, others, format, observe, .. } = self;
         let (returns, others) = (std::mem::take(returns), std::mem::take(others));
+        let items = items(observe);
         if others > 0 {
             self.doubts.push(format!(
-                "{name}: {others} of {keys} keys are not UTF-8, and are hashed as they are (iconv \
-                 -f WINDOWS-1252 -t UTF-8 converts them if they are of that encoding)"
+                "{name}: {others} of {keys} {items} are not UTF-8, and are hashed as they are \
+                 (iconv -f WINDOWS-1252 -t UTF-8 converts them if they are of that encoding)"
             ));
         }
-        // Those after a number or a UUID are not part of the key.
-        if returns > 0 && !format.null && format.encoding() == KeyEncoding::Text {
+        // Those after a number or a UUID, or between words, are not part of the key.
+        let are_parts = !format.null && format.encoding() == KeyEncoding::Text;
+        if returns > 0 && are_parts && observe.is_none() {
             self.doubts.push(format!(
                 "{name}: {returns} of {keys} keys end in a carriage return, which is part of the \
                  key (tr -d '\\r' removes it)"
@@ -434,7 +441,7 @@ impl<'o> KeyReader<'o> {
                     return self.read(key);
                 }
             }
-            check_start(&self.name, &key.text, null, "keys")?;
+            check_start(&self.name, &key.text, null, items(&self.observe))?;
             if null && let Some(problem) = self.list.clone().problem_with(self.input.buffer()) {
                 return Err(Failure::for_file(&self.name, problem));
             }
@@ -446,7 +453,7 @@ impl<'o> KeyReader<'o> {
             return Err(self.too_long(key.text.len()));
         }
         if !null && !raw && memchr(0, &key.text).is_some() {
-            return Err(self.bad_last_key(nul_in_line("keys")));
+            return Err(self.bad_last_key(nul_in_line(items(&self.observe))));
         } else if self.keys == 1 {
             self.alone = single_line_problem(&key.text);
         }

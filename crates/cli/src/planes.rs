@@ -188,8 +188,8 @@ fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let items = match args.items {
         Some(items) => items,
         None => {
-            let mut reader = KeyReader::open(&args.text, args.format, !args.quiet)?;
-            let mut most = 1;
+            let reader = KeyReader::open(&args.text, args.format, !args.quiet)?;
+            let (mut reader, mut most) = (reader.with_observer(|_| ()), 1);
             while read_row(&mut reader, &mut key, text, hasher, &mut row)? {
                 most = most.max(row.len() as u64);
             }
@@ -266,6 +266,7 @@ fn write_rows(
         }
     }
     let rows = builder.rows();
+    reader.warn_of_doubtful_keys();
     drop(reader);
     let state = digest.state(modified);
     write(builder.finish_with_text_state(&state).map_err(other)?)?;

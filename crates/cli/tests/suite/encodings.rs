@@ -1,6 +1,8 @@
 //! Text encodings and containers of key files, a test for each cell of the table in
 //! `docs/testing.md`: the keys are found, or the file is refused with the command to type.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::fixtures::committed;
@@ -52,6 +54,9 @@ fn is_refused(file: &[u8], options: &str, parts: &[&str]) {
         assert_eq!(output.status.code(), Some(2), "{command}: {said}");
         assert_eq!(output.stdout, b"", "{command}");
         assert_parts(&said, &["keys: "]);
+        let items =
+            if command.starts_with("planes") || command == "dedup keys" { "lines" } else { "keys" };
+        assert!(!said.contains(" list of ") || said.contains(items), "{command}: {said}");
         assert_parts(&said, parts);
     }
     // From a pipe, too.
@@ -428,6 +433,9 @@ fn csv_with_other_quotes_is_refused() {
     }
     let town = "1,'s-Hertogenbosch,NL\n2,'t Zand,NL\n3,O'Hara,IE\n";
     assert_eq!(text(dir.ok_with("dedup -q --field 2 --csv", town)), town);
+    // Quotes and apostrophes within one field do not enclose parts of others.
+    let paths = "1,\"5\"\" disk C:\\\",NL\n2,\"D:\\\",IE\n3,'Ann' ,IE\n";
+    assert_eq!(text(dir.ok_with("dedup -q --field 2 --csv", paths)), paths);
 }
 
 /// Columns that blanks align: the delimiter cuts empty fields, and all lines but one would be lost.
@@ -534,9 +542,52 @@ fn other_encodings_are_warned_of() {
 }
 
 #[test]
+fn a_text_of_another_encoding_is_warned_of() {
+    let dir = Dir::new();
+    dir.write("t", b"gr\xfcn\nrot\r\n\xff\xfd\x01\n");
+    let parts = ["t: 2 of 3 lines are not UTF-8, and are hashed as they are", "iconv -f WINDOWS"];
+    for options in ["", "--items 9"] {
+        let output = dir.run(&format!("planes build -q t {options}"));
+        assert_eq!(output.status.code(), Some(0));
+        // Once, though the text is read twice; the carriage return is not part of a word.
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        assert_parts(&stderr(&output), &parts);
+    }
+    assert_eq!(stderr(&dir.run("planes build -q t --raw")), "");
+    dir.write("t", "gr\u{fc}n\nrot\r\n");
+    assert_eq!(stderr(&dir.run("planes build -q t")), "");
+    let piped = dir.run_with("planes build -q --items 9 - -o p", b"gr\xfcn\n");
+    assert_parts(&stderr(&piped), &["standard input: 1 of 1 lines are not UTF-8"]);
+    // Keys of a diagnosis are keys, too.
+    dir.ok_with("build - -o nb-1-big-Filter.db -q --format cassandra", "gr\u{fc}n\n");
+    let output = dir.run_with("diagnose nb-1-big-Filter.db -", b"gr\xfcn\n");
+    assert_parts(&stderr(&output), &["1 of 1 keys are not UTF-8"]);
+}
+
+#[test]
 fn words_that_begin_other_formats_are_keys() {
     let dir = Dir::new();
     let keys = "ORC\napple\n";
     dir.ok_with("build - -o f -q", keys);
     assert_eq!(text(dir.ok_with("query f", keys)), keys);
+}
+
+#[test]
+fn every_test_of_the_table_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("../../docs/testing.md")).unwrap();
+    let (_, section) = page.split_once("## Text encodings and containers").unwrap();
+    let (table, _) = section.split_once("\n## ").unwrap();
+    let tests: String = ["encodings", "types", "dedup", "planes"]
+        .map(|name| fs::read_to_string(root.join(format!("tests/suite/{name}.rs"))).unwrap())
+        .concat();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).collect();
+    assert!(rows.len() > 20, "{rows:?}");
+    for row in &rows[1..] {
+        let cell = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        for name in cell.split(", ") {
+            let test = format!("#[test]\nfn {}()", name.trim_matches('`'));
+            assert!(tests.contains(&test), "{row}: no test {name}");
+        }
+    }
 }
