@@ -100,7 +100,8 @@ fi
 prepare target/patched "${patches[@]}"
 if [ "${1:-}" = --prepare ]; then exit; fi
 if [ "${1:-}" = --bench ]; then
-    cargo bench --locked --manifest-path patched/Cargo.toml --bench engine -- "${@:2}"
+    cargo bench --locked --manifest-path patched/Cargo.toml --no-default-features \
+        --bench engine -- "${@:2}"
     exit
 fi
 for manifest in Cargo.toml patched/Cargo.toml; do cargo fmt --manifest-path $manifest --check; done
