@@ -3,6 +3,7 @@
 //!
 //! One thread, and no snapshots. Newer tables hide older ones, so entries need no sequence numbers.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -12,13 +13,15 @@ use std::path::{Path, PathBuf};
 use blocked_bloom::{Bitmask, FilterOptions, KeyHasher};
 use blocked_bloom_lsm::tables_to_read;
 
-use crate::memtable::{MEMTABLE_KEYS, Memtable};
-use crate::table::{self, Entry, Table, has_tombstone};
+use crate::memtable::{Memtable, has_tombstone};
+use crate::record::Entry;
+use crate::table::{self, Table};
 
+/// Number of keys after which the engine flushes.
+const MEMTABLE_KEYS: usize = 4_096;
 /// Number of keys hashed and looked up per batch.
 const BATCH: usize = 128;
 const TABLES_PER_LEVEL: usize = 4;
-const LOG: &str = "log";
 
 pub(crate) struct Engine {
     folder: PathBuf,
@@ -28,38 +31,36 @@ pub(crate) struct Engine {
     hasher: KeyHasher,
     memtable: Memtable,
     /// From the newest to the oldest, with their levels.
-    tables: Vec<(u32, Table)>,
+    pub(crate) tables: Vec<(u32, Table)>,
     /// Number of the last table file.
-    next: u64,
+    last: u64,
 }
 
 impl Engine {
     /// Opens the engine of a folder: its tables, and the changes that were not flushed.
     pub(crate) fn open(folder: &Path, options: FilterOptions) -> io::Result<Self> {
         let hasher = options.hasher().map_err(io::Error::other)?;
-        let (mut files, mut next) = (Vec::new(), 0);
+        let mut files = Vec::new();
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
-            // What was being written when the engine stopped.
+            // A table that was being written when the engine stopped.
             if path.extension().is_some_and(|extension| extension == "tmp") {
                 fs::remove_file(&path)?;
             }
-            if let Some((level, number)) = parse_name(&path) {
-                files.push((level, std::cmp::Reverse(number), path));
-                next = next.max(number);
-            }
+            files.extend(parse_name(&path).map(|(level, number)| (level, Reverse(number), path)));
         }
         files.sort();
+        let last = files.iter().map(|(_, number, _)| number.0).max().unwrap_or(0);
         let open = |(level, _, path): (_, _, PathBuf)| {
             Ok((level, Table::open(&path, options.key_hash())?))
         };
         let tables = files.into_iter().map(open).collect::<io::Result<_>>()?;
-        let memtable = Memtable::open(&folder.join(LOG), &options)?;
-        Ok(Engine { folder: folder.to_owned(), options, hasher, memtable, tables, next })
+        let memtable = Memtable::open(&folder.join("log"))?;
+        Ok(Engine { folder: folder.to_owned(), options, hasher, memtable, tables, last })
     }
 
     /// Sets a value, or deletes the key.
-    pub(crate) fn write(&mut self, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
+    pub(crate) fn write(&mut self, key: &[u8], value: Entry<'_>) -> io::Result<()> {
         self.memtable.insert(key, value)?;
         if self.memtable.entries.len() >= MEMTABLE_KEYS { self.flush() } else { Ok(()) }
     }
@@ -72,13 +73,13 @@ impl Engine {
     fn flush(&mut self) -> io::Result<()> {
         let path = self.next_path(0);
         let Memtable { entries, tombstones, .. } = &self.memtable;
-        let run = entries.iter().map(|(key, value)| (key, value.as_ref()));
+        let run = entries.iter().map(|(key, value)| (&key[..], value.as_deref()));
         table::write(&path, run, tombstones, &self.options)?;
         self.tables.insert(0, (0, Table::open(&path, self.options.key_hash())?));
         // Only now, since the table has all changes of the log.
-        let log = self.folder.join(LOG);
+        let log = self.folder.join("log");
         fs::remove_file(&log)?;
-        self.memtable = Memtable::open(&log, &self.options)?;
+        self.memtable = Memtable::open(&log)?;
         let mut level = 0;
         while self.tables_of(level).len() >= TABLES_PER_LEVEL {
             self.merge(level)?;
@@ -93,8 +94,8 @@ impl Engine {
         let (path, merged) = (self.next_path(level + 1), self.tables_of(level));
         let (mut entries, mut tombstones) = (BTreeMap::<&[u8], Entry<'_>>::new(), Vec::new());
         for (_, table) in self.tables[merged.clone()].iter().rev() {
-            entries.retain(|key, _| !table.has_tombstone(key));
-            entries.extend(table.scan(b"", &mut 0)?);
+            entries.retain(|key, _| !has_tombstone(&table.tombstones, key));
+            entries.extend(table.entries()?);
             tombstones.extend_from_slice(&table.tombstones);
         }
         // Nothing is left that deletions could hide.
@@ -106,7 +107,7 @@ impl Engine {
         let table = Table::open(&path, self.options.key_hash())?;
         // The oldest first: if the engine stops here, the newer ones still hide what is left.
         for (_, table) in self.tables.drain(merged.clone()).rev() {
-            fs::remove_file(table.path())?;
+            fs::remove_file(table.path)?;
         }
         self.tables.insert(merged.start, (level + 1, table));
         Ok(())
@@ -118,25 +119,26 @@ impl Engine {
     }
 
     fn next_path(&mut self, level: u32) -> PathBuf {
-        self.next += 1;
-        self.folder.join(format!("{level}-{}.table", self.next))
+        self.last += 1;
+        self.folder.join(format!("{level}-{}.table", self.last))
     }
 
     /// The tables that can decide on a key. Range tombstones are in no filter: those of all tables
     /// are checked first, also where a filter rules the key out.
     fn tables_for(&self, key: &[u8]) -> &[(u32, Table)] {
-        let deleted = self.tables.iter().position(|(_, table)| table.has_tombstone(key));
-        deleted.map_or(&self.tables[..], |at| &self.tables[..=at])
+        let deletes = |(_, table): &(_, Table)| has_tombstone(&table.tombstones, key);
+        let end = self.tables.iter().position(deletes).map_or(self.tables.len(), |at| at + 1);
+        &self.tables[..end]
     }
 
-    /// Returns the value of a key. Counts the blocks that it reads.
-    pub(crate) fn get(&self, key: &[u8], block_reads: &mut u64) -> io::Result<Entry<'_>> {
-        let hash = self.hasher.hash(key);
-        if let Some(entry) = self.memtable.get(key, hash) {
+    /// Returns the value of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> io::Result<Entry<'_>> {
+        if let Some(entry) = self.memtable.get(key) {
             return Ok(entry);
         }
+        let hash = self.hasher.hash(key);
         for (_, table) in tables_to_read(self.tables_for(key), |table| (&table.1.filter, hash)) {
-            if let Some(entry) = table.get(key, block_reads)? {
+            if let Some(entry) = table.get(key)? {
                 return Ok(entry);
             }
         }
@@ -145,11 +147,7 @@ impl Engine {
 
     /// Returns the value of each key. Each key is hashed once, and each filter looks up a whole
     /// batch.
-    pub(crate) fn multi_get(
-        &self,
-        keys: &[&[u8]],
-        block_reads: &mut u64,
-    ) -> io::Result<Vec<Entry<'_>>> {
+    pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> io::Result<Vec<Entry<'_>>> {
         let mut values = vec![None; keys.len()];
         let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
         for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
@@ -158,7 +156,7 @@ impl Engine {
             let mut undecided: Vec<usize> =
                 keys.iter().map(|key| self.tables_for(key).len()).collect();
             for (i, key) in keys.iter().enumerate() {
-                if let Some(entry) = self.memtable.get(key, hashes[i]) {
+                if let Some(entry) = self.memtable.get(key) {
                     (values[i], undecided[i]) = (entry, 0);
                 }
             }
@@ -171,7 +169,7 @@ impl Engine {
                 table.filter.contains_hashes(&hashes, &mut hits);
                 for i in hits.hits() {
                     if at < undecided[i]
-                        && let Some(entry) = table.get(keys[i], block_reads)?
+                        && let Some(entry) = table.get(keys[i])?
                     {
                         (values[i], undecided[i]) = (entry, 0);
                     }
@@ -181,35 +179,9 @@ impl Engine {
         Ok(values)
     }
 
-    /// Returns the values of all keys that start with `start`. Tables whose filter has no key of
-    /// this prefix are not read.
-    pub(crate) fn scan(
-        &self,
-        start: &[u8],
-        block_reads: &mut u64,
-    ) -> io::Result<Vec<(&[u8], &[u8])>> {
-        let mut found = BTreeMap::<&[u8], Entry<'_>>::new();
-        for (_, table) in self.tables.iter().rev() {
-            found.retain(|key, _| !table.has_tombstone(key));
-            let rule = self.options.extractor();
-            if rule.is_none_or(|rule| table.filter.contains_prefix(rule, start)) {
-                found.extend(table.scan(start, block_reads)?);
-            }
-        }
-        let Memtable { entries, tombstones, .. } = &self.memtable;
-        found.retain(|key, _| !has_tombstone(tombstones, key));
-        let newest = entries.range(start.to_vec()..).take_while(|(key, _)| key.starts_with(start));
-        found.extend(newest.map(|(key, value)| (&key[..], value.as_deref())));
-        Ok(found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect())
-    }
-
-    pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
-        self.tables.iter().map(|(_, table)| table)
-    }
-
-    /// Stops using the filters of all tables, to show what they save.
-    pub(crate) fn drop_filters(&mut self) {
-        self.tables.iter_mut().for_each(|(_, table)| table.drop_filter());
+    /// Returns the number of blocks that lookups have read.
+    pub(crate) fn block_reads(&self) -> u64 {
+        self.tables.iter().map(|(_, table)| table.block_reads.get()).sum()
     }
 }
 

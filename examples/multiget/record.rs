@@ -1,9 +1,20 @@
-//! Records and their checksums, in tables and in the log.
+//! Records and blocks of records, in tables and in the log.
+//!
+//! ```text
+//! block   records | XXH3-64 of the records, u64
+//! record  length of the key, u16 | length of the entry, u16 | key | entry
+//! entry   1 and the value, or 0 for a deletion
+//! ```
+//!
+//! Integers are little-endian.
 
 use std::io;
 use std::iter;
 
 use blocked_bloom::KeyHasher;
+
+/// A value, or `None` for a deletion.
+pub(crate) type Entry<'a> = Option<&'a [u8]>;
 
 /// Appends a record to a block.
 pub(crate) fn put(block: &mut Vec<u8>, key: &[u8], entry: &[u8]) -> io::Result<()> {
@@ -15,8 +26,9 @@ pub(crate) fn put(block: &mut Vec<u8>, key: &[u8], entry: &[u8]) -> io::Result<(
 }
 
 /// Ends a block with its checksum.
-pub(crate) fn seal(block: &mut Vec<u8>) {
+pub(crate) fn seal(block: &mut Vec<u8>) -> &mut Vec<u8> {
     block.extend(KeyHasher::default().hash(&block).to_le_bytes());
+    block
 }
 
 /// Returns the records of a block, or `None` if it is damaged. The checksum is verified first, so
@@ -34,12 +46,10 @@ pub(crate) fn records(block: &[u8]) -> Option<impl Iterator<Item = (&[u8], &[u8]
     is_sound.then(|| iter::from_fn(next))
 }
 
-/// The stored form of a value, or of a deletion.
-pub(crate) fn encode(value: Option<&[u8]>) -> Vec<u8> {
-    value.map_or(vec![0], |value| [&[1], value].concat())
+pub(crate) fn encode(entry: Entry<'_>) -> Vec<u8> {
+    entry.map_or(vec![0], |value| [&[1], value].concat())
 }
 
-/// The value of a stored entry, or `None` for a deletion.
-pub(crate) fn decode(entry: &[u8]) -> Option<&[u8]> {
-    entry.split_first().filter(|(kind, _)| **kind == 1).map(|(_, value)| value)
+pub(crate) fn decode(stored: &[u8]) -> Entry<'_> {
+    stored.split_first().filter(|(kind, _)| **kind == 1).map(|(_, value)| value)
 }

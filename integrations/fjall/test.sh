@@ -5,10 +5,12 @@
 #                                          `tested`, to be committed
 # integrations/fjall/test.sh --if-changed  the same, unless `tested` says that these files and this
 #                                          interface of the core passed before
-# integrations/fjall/test.sh --patched     only the tests of both crates: as published, after each
-#                                          patch, and after the last one with its feature. Packages
-#                                          in the registry have no `tests/`: LSM_TREE_REPOSITORY
-#                                          and FJALL_REPOSITORY name checkouts that have them,
+# integrations/fjall/test.sh --patched [STATE...]
+#                                          only the tests of both crates: as published (0), after
+#                                          each patch (1 to 3), and after the last one with its
+#                                          feature (all), or only in the named states. Packages in
+#                                          the registry have no `tests/`: LSM_TREE_REPOSITORY and
+#                                          FJALL_REPOSITORY name checkouts that have them,
 #                                          otherwise only unit tests run
 # integrations/fjall/test.sh --prepare     only applies the patches, for `cargo` in `patched`
 # integrations/fjall/test.sh --bench [CASE...] [ROUNDS]
@@ -88,19 +90,23 @@ mkdir -p target
 export CARGO_TARGET_DIR=$PWD/target
 
 if [ "${1:-}" = --patched ]; then
-    for count in 0 1 2 3; do
-        prepare target/state "${patches[@]:0:count}"
-        echo "with $count patches"
-        own_tests target/state lsm-tree/metrics
+    states=("${@:2}")
+    [ $# -gt 1 ] || states=(0 1 2 3 all)
+    for state in "${states[@]}"; do
+        features=lsm-tree/metrics
+        [ "$state" != all ] || features=fjall/metrics,fjall/blocked_bloom
+        prepare target/state "${patches[@]:0:${state/all/3}}"
+        echo "patches: $state"
+        own_tests target/state $features
     done
-    own_tests target/state fjall/metrics,fjall/blocked_bloom
     exit
 fi
 
 prepare target/patched "${patches[@]}"
 if [ "${1:-}" = --prepare ]; then exit; fi
 if [ "${1:-}" = --bench ]; then
-    cargo bench --locked --manifest-path patched/Cargo.toml --bench engine -- "${@:2}"
+    cargo bench --locked --manifest-path patched/Cargo.toml --no-default-features \
+        --bench engine -- "${@:2}"
     exit
 fi
 for manifest in Cargo.toml patched/Cargo.toml; do cargo fmt --manifest-path $manifest --check; done

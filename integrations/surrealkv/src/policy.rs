@@ -1,4 +1,5 @@
-//! The policy. The engine's own tests compile this file as a module of the engine.
+// The engine's own tests compile this file as a module of the engine, and `tests/suite/failure.rs`
+// includes it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,9 +1,9 @@
 //! lsm-tree as published and with the patches, in one program. All figures are CPU times of this
 //! thread relative to the published crate.
 //!
-//! Each round times all rows one after the other. A row's ratio is the median over the rounds of
-//! its time divided by that of the first row; 10th and 90th percentiles follow. The row
-//! "published, again" is the noise.
+//! Each round times all rows one after the other. The first number is the ratio of a row's least
+//! time to that of the first row. The median over the rounds of its time divided by that of the
+//! first row follows, with 10th and 90th percentiles. The row "published, again" is the noise.
 //!
 //! Arguments: the names of cases to run (without any, all), and a number of rounds.
 
@@ -187,17 +187,20 @@ fn multi_get(tree: &new::Tree, keys: &[Key], batch: usize) -> usize {
 /// Times rows in turn, and prints their ratios to the first row.
 fn compare(title: &str, rounds: usize, rows: &mut [(&str, &mut dyn FnMut() -> f64)]) {
     let mut ratios = vec![Vec::new(); rows.len()];
+    let mut least = vec![f64::MAX; rows.len()];
     for round in 0..=rounds {
         let times: Vec<f64> = rows.iter_mut().map(|(_, row)| row()).collect();
         // The first round warms the caches.
         if round > 0 {
             ratios.iter_mut().zip(&times).for_each(|(row, time)| row.push(time / times[0]));
+            least.iter_mut().zip(&times).for_each(|(least, time)| *least = least.min(*time));
         }
     }
-    for ((name, _), row) in rows.iter().zip(&mut ratios) {
+    for (((name, _), row), time) in rows.iter().zip(&mut ratios).zip(&least) {
         row.sort_by(f64::total_cmp);
         let at = |part: usize| row[(row.len() - 1) * part / 10];
-        println!("{title:<24} {name:<32} {:.2} [{:.2} {:.2}]", at(5), at(1), at(9));
+        let [time, median, low, high] = [time / least[0], at(5), at(1), at(9)];
+        println!("{title:<24} {name:<32} {time:.2}  {median:.2} [{low:.2} {high:.2}]");
     }
 }
 
@@ -293,7 +296,7 @@ fn main() {
     }
     let is_chosen = |name: &str| names.is_empty() || names.iter().any(|chosen| chosen == name);
     let folder = tempfile::tempdir().unwrap();
-    println!("{:<24} {:<32} ratio [10th and 90th percentile]", "case", "row");
+    println!("{:<24} {:<32} least, median [10th and 90th percentile]", "case", "row");
     for case in CASES.iter().filter(|case| is_chosen(case.name)) {
         run(case, folder.path(), rounds);
     }

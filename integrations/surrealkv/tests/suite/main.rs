@@ -2,5 +2,6 @@
 
 mod common;
 mod engine;
+mod failure;
 mod model;
 mod policy;
