@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, Literal,
 };
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::keys::{KeyType, hash_array};
 use crate::predicates::operands;
@@ -105,10 +106,10 @@ impl Condition {
                     let (left, right) = (binary.left(), binary.right());
                     match (left.downcast_ref::<Literal>(), right.downcast_ref::<Literal>()) {
                         (None, Some(literal)) if !literal.value().is_null() => {
-                            compare_values(left, &[literal], resolve)
+                            compare_values(left, vec![literal.value().clone()], resolve)
                         }
                         (Some(literal), None) if !literal.value().is_null() => {
-                            compare_values(right, &[literal], resolve)
+                            compare_values(right, vec![literal.value().clone()], resolve)
                         }
                         _ => Ok(Self::Any),
                     }
@@ -118,10 +119,9 @@ impl Condition {
         }
         if let Some(list) = predicate.downcast_ref::<InListExpr>() {
             let literals = list.list().iter().map(|value| value.downcast_ref::<Literal>());
-            return match literals.collect::<Option<Vec<_>>>() {
-                Some(literals) if !list.negated() => {
-                    compare_values(list.expr(), &literals, resolve)
-                }
+            let values = literals.map(|literal| Some(literal?.value().clone()));
+            return match values.collect::<Option<Vec<_>>>() {
+                Some(values) if !list.negated() => compare_values(list.expr(), values, resolve),
                 _ => Ok(Self::Any),
             };
         }
@@ -210,21 +210,37 @@ fn add(either: &mut Vec<Condition>, condition: Condition) {
     either.push(Condition::OneOf { column, data_type, hashes });
 }
 
-/// Converts `expression IN (literals)`.
+/// Converts `expression IN (values)`.
 fn compare_values(
     expression: &Arc<dyn PhysicalExpr>,
-    literals: &[&Literal],
+    mut values: Vec<ScalarValue>,
     resolve: Resolve<'_>,
 ) -> Result<Condition> {
-    let Some((column, data_type, compared)) = indexed_column(expression, resolve) else {
-        return Ok(Condition::Any);
+    values.retain(|value| !value.is_null());
+    let cast = expression.downcast_ref::<CastExpr>();
+    let row = cast.map_or(expression, |cast| cast.expr()).downcast_ref::<ScalarFunctionExpr>();
+    if let Some(row) = row.filter(|row| row.name() == "struct") {
+        return compare_rows(row, cast, &values, resolve);
+    }
+    // An integer column is compared with floats as floats.
+    let floats = cast.filter(|cast| cast.cast_type().is_floating());
+    let integers = floats.and_then(|cast| indexed_column(cast.expr(), resolve));
+    let indexed = match integers.filter(|(.., compared)| compared.is_integer()) {
+        Some(indexed) => {
+            let integers = values.iter().map(|value| integers_equal_to(value, &indexed.2));
+            let Some(integers) = integers.collect::<Option<Vec<_>>>() else {
+                return Ok(Condition::Any);
+            };
+            values = integers.into_iter().flatten().collect();
+            Some(indexed)
+        }
+        None => indexed_column(expression, resolve),
     };
-    let values = literals.iter().map(|literal| literal.value());
-    let values: Vec<&ScalarValue> = values.filter(|value| !value.is_null()).collect();
+    let Some((column, data_type, compared)) = indexed else { return Ok(Condition::Any) };
     if values.is_empty() {
         return Ok(Condition::Never);
     }
-    let same = |value: &&ScalarValue| is_compared(&compared, &value.data_type());
+    let same = |value: &ScalarValue| is_compared(&compared, &value.data_type());
     if !values.iter().all(same) || KeyType::new(&compared).is_err() {
         return Ok(Condition::Any);
     }
@@ -234,6 +250,52 @@ fn compare_values(
         hashes.push(hash[0]);
     }
     Ok(Condition::OneOf { column, data_type, hashes })
+}
+
+/// Converts `(expressions) IN (rows)`: each expression has one of the values that the rows have in
+/// its place. A cast of the row casts its fields, which are found by their names.
+fn compare_rows(
+    row: &ScalarFunctionExpr,
+    cast: Option<&CastExpr>,
+    rows: &[ScalarValue],
+    resolve: Resolve<'_>,
+) -> Result<Condition> {
+    let mut columns = vec![Vec::new(); row.args().len()];
+    for literal in rows {
+        let ScalarValue::Struct(values) = literal else { return Ok(Condition::Any) };
+        let named = values.fields().iter().enumerate().all(|(i, f)| f.name() == &format!("c{i}"));
+        let same = cast.is_none_or(|cast| named && cast.cast_type() == values.data_type());
+        if !same || values.num_columns() != columns.len() {
+            return Ok(Condition::Any);
+        }
+        for (column, value) in columns.iter_mut().zip(values.columns()) {
+            column.push(ScalarValue::try_from_array(value, 0)?);
+        }
+    }
+    Condition::all(row.args().iter().zip(columns).map(|(argument, values)| {
+        let to = values.first().filter(|_| cast.is_some()).map(ScalarValue::data_type);
+        let to = to.map(|to| Arc::new(CastExpr::new(argument.clone(), to, None)) as _);
+        match values.iter().any(ScalarValue::is_null) {
+            // NULL may equal NULL in a row.
+            true => Ok(Condition::Any),
+            false => compare_values(to.as_ref().unwrap_or(argument), values, resolve),
+        }
+    }))
+}
+
+/// Returns the integers of a type that a cast to a float makes equal to `value`: one or none.
+/// Returns `None` if there may be several.
+fn integers_equal_to(value: &ScalarValue, data_type: &DataType) -> Option<Option<ScalarValue>> {
+    let (float, first_inexact) = match *value {
+        ScalarValue::Float64(Some(float)) => (float, (1_u64 << 53) as f64),
+        ScalarValue::Float32(Some(float)) => (f64::from(float), (1_u64 << 24) as f64),
+        _ => return None,
+    };
+    if float.fract() != 0.0 {
+        return Some(None);
+    }
+    let integer = ScalarValue::Int64(Some(float as i64)).cast_to(data_type).ok();
+    (float.abs() < first_inexact).then(|| integer.filter(|integer| !integer.is_null()))
 }
 
 /// Returns the indexed column of an expression, the column's type in the table, and the type of the
@@ -303,192 +365,5 @@ pub(crate) fn keeps_keys(from: &DataType, to: &DataType) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use datafusion::arrow::array::{ArrayRef, StringArray};
-    use datafusion::arrow::compute::cast;
-    use datafusion::arrow::datatypes::{Field, Schema, TimeUnit};
-    use datafusion::physical_expr::expressions::{
-        NotExpr, binary, case, cast as cast_to, col, in_list, lit,
-    };
-
-    use super::*;
-
-    fn schema() -> Schema {
-        Schema::new(vec![
-            Field::new("id", DataType::Utf8, true),
-            Field::new("other", DataType::Int32, true),
-            Field::new("n", DataType::Int32, true),
-        ])
-    }
-
-    fn convert(predicate: &Arc<dyn PhysicalExpr>, parts: Parts) -> Condition {
-        let resolve = |column: &Column| match (column.name(), column.index()) {
-            ("id", 0) => Some((0, DataType::Utf8)),
-            ("n", 2) => Some((1, DataType::Int32)),
-            _ => None,
-        };
-        Condition::new(predicate, &resolve, parts).unwrap()
-    }
-
-    fn hash(value: ScalarValue) -> u64 {
-        let mut hashes = Vec::new();
-        hash_array(&value.to_array().unwrap(), &mut hashes).unwrap();
-        hashes[0]
-    }
-
-    fn ids(values: &[&str]) -> Condition {
-        let hashes = values.iter().map(|&v| hash(v.into())).collect();
-        Condition::OneOf { column: 0, data_type: DataType::Utf8, hashes }
-    }
-
-    fn n(value: i32) -> Condition {
-        Condition::OneOf { column: 1, data_type: DataType::Int32, hashes: vec![hash(value.into())] }
-    }
-
-    #[test]
-    fn predicates_become_required_values() {
-        let schema = schema();
-        let column = |name: &str| col(name, &schema).unwrap();
-        let both = |l, op, r| binary(l, op, r, &schema).unwrap();
-        let is = |value: &str| both(column("id"), Operator::Eq, lit(value));
-        let n_is = |value: i32| both(lit(value), Operator::Eq, column("n"));
-        let other = || both(column("other"), Operator::Eq, lit(1));
-        let and = |l, r| both(l, Operator::And, r);
-        let or = |l, r| both(l, Operator::Or, r);
-        let list = |values: &[Option<&str>], negated| {
-            let values = values.iter().map(|v| lit(ScalarValue::from(*v))).collect();
-            in_list(column("id"), values, &negated, &schema).unwrap()
-        };
-        let when = |then: Vec<Arc<dyn PhysicalExpr>>, or_else| {
-            let then = then.into_iter().map(|then| (lit(true), then)).collect();
-            case(None, then, or_else).unwrap()
-        };
-        let null = || lit(ScalarValue::Boolean(None));
-        let nothing = || lit(ScalarValue::Utf8(None));
-        let wide = |to: DataType| cast_to(column("n"), &schema, to).unwrap();
-        let dynamic = |predicate: &Arc<dyn PhysicalExpr>| -> Arc<dyn PhysicalExpr> {
-            let filter = DynamicFilterPhysicalExpr::new(vec![column("id")], lit(true));
-            filter.update(predicate.clone()).unwrap();
-            Arc::new(filter)
-        };
-        for (predicate, expected) in [
-            (is("a"), ids(&["a"])),
-            (and(is("a"), other()), ids(&["a"])),
-            (and(is("a"), n_is(3)), Condition::All(vec![ids(&["a"]), n(3)])),
-            (or(is("a"), n_is(3)), Condition::Either(vec![ids(&["a"]), n(3)])),
-            (or(is("a"), other()), Condition::Any),
-            (or(and(is("a"), other()), is("b")), ids(&["a", "b"])),
-            (or(or(is("a"), n_is(3)), is("b")), Condition::Either(vec![ids(&["a", "b"]), n(3)])),
-            (
-                or(and(is("a"), n_is(3)), is("b")),
-                Condition::Either(vec![Condition::All(vec![ids(&["a"]), n(3)]), ids(&["b"])]),
-            ),
-            (list(&[Some("a"), None, Some("b")], false), ids(&["a", "b"])),
-            (list(&[None], false), Condition::Never),
-            (list(&[Some("a")], true), Condition::Any),
-            (Arc::new(NotExpr::new(is("a"))), Condition::Any),
-            (both(column("id"), Operator::NotEq, lit("a")), Condition::Any),
-            (both(column("id"), Operator::Lt, lit("a")), Condition::Any),
-            (both(column("id"), Operator::IsDistinctFrom, lit("a")), Condition::Any),
-            (both(column("id"), Operator::IsNotDistinctFrom, lit("a")), ids(&["a"])),
-            (both(column("id"), Operator::IsNotDistinctFrom, nothing()), Condition::Any),
-            (both(column("id"), Operator::Eq, nothing()), Condition::Any),
-            (or(null(), is("a")), ids(&["a"])),
-            (and(null(), is("a")), Condition::Never),
-            (when(vec![is("a"), is("b")], None), ids(&["a", "b"])),
-            (when(vec![is("a")], Some(lit(true))), Condition::Any),
-            (when(vec![is("a")], Some(lit(false))), ids(&["a"])),
-            (both(wide(DataType::Int64), Operator::Eq, lit(3i64)), n(3)),
-            (both(wide(DataType::Int8), Operator::Eq, lit(3i8)), Condition::Any),
-            (both(wide(DataType::Float64), Operator::Eq, lit(3.0)), Condition::Any),
-            (dynamic(&is("a")), ids(&["a"])),
-        ] {
-            assert_eq!(convert(&predicate, Parts::All), expected, "{predicate}");
-        }
-        let chain = |values: usize| (0..values).map(|v| is(&v.to_string())).reduce(or).unwrap();
-        let nested = |levels: usize| {
-            (0..levels).fold(is("a"), |all, level| match level % 2 {
-                0 => and(or(all, is("b")), other()),
-                _ => or(and(all, other()), is("b")),
-            })
-        };
-        assert_eq!(convert(&nested(10), Parts::All).is_looked_up(), Ok(true));
-        assert_eq!(convert(&nested(2 * MAX_DEPTH), Parts::All), Condition::Any);
-        assert_eq!(convert(&chain(MAX_VALUES), Parts::All).is_looked_up(), Ok(true));
-        let too_many = "4097 values are not looked up (at most 4096)".to_string();
-        assert_eq!(convert(&chain(MAX_VALUES + 1), Parts::All).is_looked_up(), Err(too_many));
-        assert_eq!(
-            (Condition::Any.is_looked_up(), Condition::Never.is_looked_up()),
-            (Ok(false), Ok(false))
-        );
-        let mixed = and(is("a"), dynamic(&is("b")));
-        assert_eq!(convert(&mixed, Parts::Planned), ids(&["a"]));
-        assert_eq!(convert(&mixed, Parts::Dynamic), ids(&["b"]));
-        assert_eq!(convert(&mixed, Parts::All), Condition::All(vec![ids(&["a"]), ids(&["b"])]));
-    }
-
-    /// For every listed pair of types, a value and its cast have the same hash.
-    #[test]
-    fn casts_that_keep_keys_keep_hashes() {
-        use DataType::*;
-        let plain_types = "Boolean Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64 Float16 \
-             Float32 Float64 Utf8 LargeUtf8 Utf8View Binary LargeBinary BinaryView Date32 Date64";
-        let plain_types = plain_types.split(' ').map(|name| name.parse::<DataType>().unwrap());
-        let zone = |zone: &str| Timestamp(TimeUnit::Millisecond, Some(zone.into()));
-        let others = [
-            FixedSizeBinary(3),
-            Timestamp(TimeUnit::Second, None),
-            Timestamp(TimeUnit::Millisecond, None),
-            zone("UTC"),
-            zone("+02:00"),
-            Duration(TimeUnit::Second),
-            Decimal128(9, 2),
-            Decimal128(20, 2),
-            Decimal128(20, 3),
-            Decimal256(40, 2),
-            Dictionary(Int32.into(), Utf8.into()),
-            Dictionary(Int8.into(), Int16.into()),
-        ];
-        let types: Vec<DataType> = plain_types.chain(others).collect();
-        let texts = ["0", "1", "-1", "-0.0", "1.5", "100", "255", "NaN", "200", "65536", "abc"];
-        let texts: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
-        let (mut kept, mut compared) = (0, 0);
-        for from in &types {
-            // Dates and timestamps are also made from numbers.
-            let direct = cast(&texts, value_type(from));
-            let numbers = || cast(&cast(&texts, &Int64).unwrap(), value_type(from));
-            let Ok(values) = direct.or_else(|_| numbers()).and_then(|v| cast(&v, from)) else {
-                continue;
-            };
-            for to in types.iter().filter(|to| keeps_keys(from, to)) {
-                kept += 1;
-                assert_eq!(KeyType::new(from).unwrap(), KeyType::new(to).unwrap());
-                let cast = cast(&values, to).unwrap();
-                let (mut before, mut after) = (Vec::new(), Vec::new());
-                hash_array(&values, &mut before).unwrap();
-                hash_array(&cast, &mut after).unwrap();
-                for row in (0..cast.len()).filter(|&row| cast.is_valid(row)) {
-                    assert_eq!(before[row], after[row], "{from} to {to}, row {row}");
-                    compared += 1;
-                }
-            }
-        }
-        assert!(kept > 70 && compared > 400, "{kept} pairs, {compared} values");
-        for (from, to) in [
-            (Int32, Boolean),
-            (Int64, Int32),
-            (Int32, UInt32),
-            (UInt64, Int64),
-            (Int32, Utf8),
-            (Int64, Float64),
-            (Float64, Float32),
-            (Date32, Date64),
-            (Decimal128(20, 2), Decimal128(9, 2)),
-            (Decimal128(9, 2), Decimal128(20, 3)),
-            (Timestamp(TimeUnit::Second, None), Timestamp(TimeUnit::Millisecond, None)),
-            (Timestamp(TimeUnit::Millisecond, None), zone("UTC")),
-        ] {
-            assert!(!keeps_keys(&from, &to), "{from} to {to}");
-        }
-    }
-}
+#[path = "../../tests/unit/condition.rs"]
+mod tests;

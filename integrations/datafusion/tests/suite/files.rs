@@ -223,7 +223,7 @@ fn register_keys(context: &SessionContext, traces: &[String]) {
     context.register_batch("keys", keys.unwrap()).unwrap();
 }
 
-pub(crate) const KINDS: usize = 36;
+pub(crate) const KINDS: usize = 39;
 
 /// Returns a random query of the given kind over `spans` and `keys`.
 pub(crate) fn query(kind: usize, r: &mut Random, traces: &[String]) -> String {
@@ -313,6 +313,19 @@ pub(crate) fn query(kind: usize, r: &mut Random, traces: &[String]) -> String {
                 ids(r)
             );
         }
+        35 => format!(
+            "(trace_id, user_id) IN (('{}', {}), ('{}', {}))",
+            id(r),
+            user(r),
+            r.pick(traces),
+            user(r)
+        ),
+        36 => format!("user_id IN ({}.0, {}.5, {})", user(r), user(r), user(r)),
+        37 => format!(
+            "trace_id IN ({}) AND user_id = (SELECT min(u) FROM keys WHERE u > {}) AND status > 0",
+            ids(r),
+            user(r)
+        ),
         _ => {
             return format!(
                 "SELECT {selected} FROM spans JOIN (SELECT id, max(u) AS u FROM keys GROUP BY id) k \
@@ -803,6 +816,68 @@ async fn equal_values_of_other_widths_are_found() {
         let indexed = how.context(&store, Some(index), &files.traces);
         assert_eq!(answer(&indexed, &sql).await.unwrap(), expected, "{sql}");
         assert_eq!(expected.len().saturating_sub(1), found, "{sql}: {expected:?}");
+    }
+}
+
+/// Values that the engine compares as floats or as rows. Those of a subquery prune nothing.
+#[tokio::test]
+async fn floats_and_rows_prune_files() {
+    use datafusion::arrow::array::Int32Array;
+    let mut files = Files::new(14);
+    let mut schema = None;
+    for file in 0..FILES {
+        let (text, number) = (format!("t{file}"), file as i32 * 1000);
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("t", Arc::new(StringArray::from(vec![text.as_str(), "all"]))),
+            ("n", Arc::new(Int64Array::from(vec![i64::from(number), -1]))),
+            ("m", Arc::new(Int32Array::from(vec![number, -1]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        write(&files.path(file), &batch, 1, false).unwrap();
+        schema = Some(batch.schema());
+    }
+    files.traces.truncate(1);
+    let schema = schema.unwrap();
+    let store = files.store();
+    let listed: Vec<_> = store.list(Some(&"spans".into())).try_collect().await.unwrap();
+    let fields = schema.fields().iter().map(|field| file_index_column(field).unwrap());
+    let options = FileIndexOptions::new(fields.collect(), 1);
+    let to: Arc<dyn ObjectStore> = store.clone();
+    build_file_index(to, listed, &options, &"spans.index".into(), |_| ()).await.unwrap();
+    let how = TableSetup { schema, statistics: false, ..TableSetup::new() };
+    let plain = how.context(&store, None, &files.traces);
+    let index = files.open(&store, true).await;
+    let indexed = how.context(&store, Some(index), &files.traces);
+    let subquery = "(SELECT 't' || CAST(max(x) AS VARCHAR) FROM (VALUES (4), (5)) v(x))";
+    for (filter, rows, most) in [
+        ("n = 5000.0", 1, 1),
+        ("m = 5000.0", 1, 1),
+        ("m = arrow_cast(5000, 'Float32')", 1, 1),
+        ("n IN (5000.0, 7.5, 9000)", 2, 2),
+        ("n = 7.5", 0, FILES),
+        ("n = -1.0", FILES, FILES),
+        ("m = 3000000000.0 OR m = 4000.0", 1, 1),
+        ("CAST(n AS DOUBLE) = 9007199254740992.0 OR n = 4000", 1, FILES),
+        ("(t, n) = ('t5', 5000)", 1, 1),
+        ("(t, n) IN (('t5', 5000), ('t6', 6000), ('t7', 0))", 2, 3),
+        ("(t, m) IN (('t5', 5000), ('t6', 6000), ('t7', 0))", 2, 3),
+        ("(n, t) IN ((5000.0, 't5'), (7.5, 't6'))", 1, 1),
+        ("(t, n + 0) IN (('t5', 5000))", 1, 1),
+        ("(t, n) NOT IN (('t5', 5000)) AND n > 0", FILES - 2, FILES),
+        (format!("t = {subquery}").as_str(), 1, FILES),
+        (format!("t = {subquery} AND n IN (5000, 6000)").as_str(), 1, 2),
+        (format!("t = {subquery} OR n = 7000").as_str(), 2, FILES),
+        (format!("t <> {subquery} AND n = 5000").as_str(), 0, 1),
+        ("t = (SELECT CAST(NULL AS VARCHAR))", 0, FILES),
+        ("n = (SELECT max(n) FROM spans WHERE t = 't5')", 1, FILES + 1),
+    ] {
+        let sql = format!("SELECT t, n, m FROM spans WHERE {filter}");
+        let expected = answer(&plain, &sql).await.unwrap();
+        _ = store.take();
+        assert_eq!(answer(&indexed, &sql).await.unwrap(), expected, "{sql}");
+        let opened = store.take().files;
+        assert!(opened <= most, "{sql}: {opened} files");
+        assert_eq!(expected.len().saturating_sub(1), rows, "{sql}: {expected:?}");
     }
 }
 
