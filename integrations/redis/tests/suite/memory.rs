@@ -6,7 +6,7 @@ use redis::Connection;
 
 use crate::following::{AOF, replica_of};
 use crate::hostile::limit_memory;
-use crate::server::{Server, call, info, items, reply, wait_until};
+use crate::server::{Server, call, dump, info, items, reply, wait_until};
 
 /// A filter of 43 MB, with three items.
 fn large(connection: &mut Connection, name: &str) {
@@ -171,6 +171,29 @@ fn a_client_gets_an_error_if_there_is_no_memory_for_a_copy() {
     }
     assert_eq!(reply(&mut connection, &["BF.MEXISTS", "a", "1", "4"]), "[1 0]");
     assert!(server.is_sound());
+}
+
+#[test]
+fn a_dump_without_memory_for_a_piece_is_an_error() {
+    for form in ["no", "write"] {
+        let options = ["--module-arguments", "REDISBLOOM_TYPE", form];
+        let Some(mut server) = Server::start(&options) else { return };
+        let mut connection = server.connect();
+        large(&mut connection, "a");
+        if !limit_memory(&server, 6 << 20) {
+            return;
+        }
+        for iterator in ["0", "1", "9000000"] {
+            let text = reply(&mut connection, &["BF.SCANDUMP", "a", iterator]);
+            assert!(text.starts_with("-ERR no memory for a piece"), "{form}, {iterator}: {text}");
+        }
+        assert_eq!(reply(&mut connection, &["BF.MEXISTS", "a", "1", "4"]), "[1 0]");
+        if !limit_memory(&server, 1 << 30) {
+            return;
+        }
+        let size: usize = dump(&mut connection, "a").iter().map(|(_, data)| data.len()).sum();
+        assert!(size > 40_000_000 && server.is_sound(), "{size}");
+    }
 }
 
 #[test]
