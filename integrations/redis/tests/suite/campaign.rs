@@ -72,8 +72,9 @@ pub(crate) fn act(connection: &mut Connection, random: &mut Random, known: &mut 
             add(connection, &scale, &new, known);
         }
         9 => {
-            let form = ["BF.INSERT", name, "TIGHTENING", "0.4", "EXPANSION", "3", "ITEMS"];
-            add(connection, &form, &new, known);
+            // A slot has it as one command, for which the server needs its own memory: not larger.
+            let words = ["BF.INSERT", name, "CAPACITY", "1300", "TIGHTENING", "0.4", "ITEMS"];
+            add(connection, &words, &new, known);
         }
         10 => {
             let option = random.pick(&["BLOCKED", "NONSCALING"]);

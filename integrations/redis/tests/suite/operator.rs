@@ -401,9 +401,9 @@ fn small_filters_take_few_bytes(settings: &[&str]) {
         // Valkey says so of a table at rest; Redis says nothing.
         !tables.replace("rehashing index: -1", "").contains("rehashing")
     });
-    // Bytes of the server for each of so many filters, and `MEMORY USAGE` of one. A server gives
-    // back what it holds for a client that has said nothing for two seconds, as happens on a busy
-    // machine: such a measurement says nothing about filters.
+    // Bytes of the server for each of so many filters, and `MEMORY USAGE` of one. A server frees
+    // buffers of a client that has been silent for two seconds, as happens on a busy machine: such
+    // a measurement says nothing about filters.
     let mut measured = |count: u32, items_each: usize, capacity: &str| {
         for _ in 0..20 {
             let before = info(&mut connection, "used_memory");
