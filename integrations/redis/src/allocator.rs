@@ -98,6 +98,11 @@ pub(crate) fn has(bytes: usize) -> bool {
     !block.is_null()
 }
 
+/// Whether `vec!` finds memory for about so many zeros. Without it, that ends the server.
+pub(crate) fn has_zeros(bytes: u64) -> bool {
+    bytes < LAZY as u64 / 2 || has(bytes.saturating_add(2 * MARGIN as u64) as usize)
+}
+
 /// Bytes of zero, which the system has not written yet where they are many; none without memory,
 /// where `vec!` would end the server.
 pub(crate) fn zeros(length: usize) -> Option<Vec<u8>> {
