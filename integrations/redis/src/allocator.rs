@@ -98,9 +98,14 @@ pub(crate) fn has(bytes: usize) -> bool {
     !block.is_null()
 }
 
-/// Whether `vec!` finds memory for about so many zeros. Without it, that ends the server.
+/// Whether `vec!` finds memory for about so many zeros after a reservation of as many. Redis 7.0 has
+/// no `calloc` that can fail, so [`take`] needs more than the reservation there.
 pub(crate) fn has_zeros(bytes: u64) -> bool {
-    bytes < LAZY as u64 / 2 || has(bytes.saturating_add(2 * MARGIN as u64) as usize)
+    // SAFETY: the server sets the pointer once, before it calls the module.
+    let is_fallible = unsafe { raw::RedisModule_TryCalloc }.is_some();
+    is_fallible
+        || bytes < LAZY as u64 - 4096
+        || has(bytes.saturating_add(2 * MARGIN as u64) as usize)
 }
 
 /// Bytes of zero, which the system has not written yet where they are many; none without memory,

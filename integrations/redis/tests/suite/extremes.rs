@@ -26,9 +26,10 @@ fn migrate(seed: u64) -> Option<[usize; 3]> {
             }
         }
     });
-    // A node without slots would otherwise become a replica of the other one.
-    let options =
-        settings.map(|words| [&["--cluster-allow-replica-migration", "no"], words].concat());
+    // A node without slots would otherwise become a replica of the other one, and a busy one fail.
+    const NODE: [&str; 4] =
+        ["--cluster-allow-replica-migration", "no", "--cluster-node-timeout", "120000"];
+    let options = settings.map(|words| [&NODE[..], words].concat());
     let mut nodes = cluster([&options[0], &options[1]])?;
     let [mut compared, mut succeeded, mut failed] = [0; 3];
     for round in 0..4 {
