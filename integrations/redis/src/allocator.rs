@@ -65,7 +65,7 @@ fn take(bytes: usize, zeros: bool) -> *mut u8 {
 fn try_take(bytes: usize, zeros: bool) -> *mut u8 {
     // SAFETY: the server writes these pointers once, in `RedisModule_OnLoad`, before it calls
     // anything else of the module. All are functions of its interface, which accept any size. The
-    // freed memory was just allocated and is not shared; the written memory has `bytes` bytes.
+    // written memory has `bytes` bytes.
     unsafe {
         let Some(alloc) = raw::RedisModule_TryAlloc else { return null_mut() };
         if !zeros {
@@ -82,16 +82,30 @@ fn try_take(bytes: usize, zeros: bool) -> *mut u8 {
             }
             return block;
         }
-        let (Some(calloc), Some(free)) = (raw::RedisModule_Calloc, raw::RedisModule_Free) else {
-            return null_mut();
-        };
-        let trial = alloc(bytes.saturating_add(MARGIN));
-        if trial.is_null() {
-            return null_mut();
+        match raw::RedisModule_Calloc {
+            Some(calloc) if has(bytes.saturating_add(MARGIN)) => calloc(1, bytes).cast(),
+            _ => null_mut(),
         }
-        free(trial);
-        calloc(1, bytes).cast()
     }
+}
+
+/// Whether the server has memory for so many bytes now.
+pub(crate) fn has(bytes: usize) -> bool {
+    let block = take(bytes, false);
+    // SAFETY: the server sets the pointer once, before it calls the module. The memory was just
+    // allocated and is not shared; null is accepted.
+    unsafe { raw::RedisModule_Free.inspect(|free| free(block.cast())) };
+    !block.is_null()
+}
+
+/// Whether `vec!` finds memory for about so many zeros after a reservation of as many. Redis 7.0 has
+/// no `calloc` that can fail, so [`take`] needs more than the reservation there.
+pub(crate) fn has_zeros(bytes: u64) -> bool {
+    // SAFETY: the server sets the pointer once, before it calls the module.
+    let is_fallible = unsafe { raw::RedisModule_TryCalloc }.is_some();
+    is_fallible
+        || bytes < LAZY as u64 - 4096
+        || has(bytes.saturating_add(2 * MARGIN as u64) as usize)
 }
 
 /// Bytes of zero, which the system has not written yet where they are many; none without memory,

@@ -9,6 +9,7 @@ use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, Red
 use crate::arguments::{self, Argument};
 use crate::blocked::MAX_FEW;
 use crate::counters::{self, Facts};
+use crate::dump::PIECE;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
 use crate::making::{
@@ -539,6 +540,10 @@ fn bf_scandump(context: &Context, arguments: &[Argument]) -> RedisResult {
     if matches!(&*filter, Filter::Valkey(_)) {
         return Err(RedisError::Str("ERR a filter of valkey-bloom has no dump"));
     }
+    // For a piece and the server's copy of it, each of which would end the server.
+    if !allocator::has(2 * (filter.size() as usize).min(PIECE)) {
+        return Err(RedisError::Str("ERR no memory for a piece of the dump"));
+    }
     let (next, data) = match iterator {
         0 => (1, filter.header()),
         _ => filter.scan(iterator).unwrap_or_default(),
@@ -579,6 +584,10 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
         key.set(Filter::Loading(begin()?))?;
         return done();
     };
+    // For the bytes that are compared.
+    if !allocator::has(data.as_slice().len()) {
+        return Err(NO_MEMORY);
+    }
     let filter = lent.filter();
     // Dumps have negative iterators while their checksums are computed.
     let is_empty = iterator < 0 && data.as_slice().is_empty();

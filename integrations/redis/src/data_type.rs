@@ -15,7 +15,6 @@ use redis_module::{logging, raw};
 
 use crate::allocator;
 use crate::counters::{self, Facts};
-use crate::dump::PIECE;
 use crate::filter::Filter;
 use crate::loading::{LoadError, Loading};
 use crate::slot::{FilterRef, Slot};
@@ -167,7 +166,8 @@ pub(crate) fn load_double(rdb: *mut raw::RedisModuleIO, field: &str) -> Result<f
     raw::load_double(rdb).map_err(|_| format!("the value ends before the field {field}"))
 }
 
-/// Most bytes of a piece in an RDB file, which the server reads into memory of its own.
+/// Most bytes of a piece in an RDB file or AOF, which the server reads into memory of its own: a node
+/// that imports a slot ends if it has none for a command.
 const PIECE_OF_FILE: usize = 1 << 20;
 
 /// Calls `callback` with each piece of the dump, the header first; with none, and returns none, if
@@ -326,7 +326,7 @@ unsafe extern "C" fn aof_rewrite(
             }
             return Some(());
         }
-        for_each_piece(&filter, PIECE, |iterator, piece| {
+        for_each_piece(&filter, PIECE_OF_FILE, |iterator, piece| {
             // SAFETY: the pointer is set before any callback; the format is of a string of Redis, a
             // number, and bytes with their length.
             unsafe {

@@ -10,7 +10,7 @@ use blocked_bloom::Bitmask;
 use blocked_bloom_formats::redis::{RedisError as FormatError, RedisFilter};
 use redis_module::raw;
 
-use crate::allocator::{load_bytes, zeros};
+use crate::allocator::{has_zeros, load_bytes, zeros};
 use crate::data_type::{load_double, load_number, load_small};
 use crate::loading::{FIRST_LINK, GROWTH, LINK};
 use crate::memory::MAX_MEMORY;
@@ -85,7 +85,7 @@ pub(crate) fn create(
     let rate = if expansion.is_some() { 0.5 } else { 1.0 } * reserve.error_rate;
     match bytes_for(reserve.capacity, rate) {
         MAX_MEMORY.. => return Err(CreateError::TooLarge),
-        bytes if !may_take(bytes) => return Err(CreateError::Memory),
+        bytes if !may_take(bytes) || !has_zeros(bytes) => return Err(CreateError::Memory),
         _ => {}
     }
     let failed = |error| match error {
@@ -120,6 +120,7 @@ pub(crate) fn add<K: AsRef<[u8]>>(
         // An earlier key of the call may be the same.
         let is_present = is_present || filter.contains_hash(hash);
         let is_full = filter.links().last().is_none_or(|link| link.size() >= link.entries());
+        let may_take = |bytes| may_take(bytes) && has_zeros(bytes);
         if !is_present && is_full && !may_take(next_link_bytes(filter)) {
             return Err(AddError { before, is_memory: true });
         }

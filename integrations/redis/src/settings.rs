@@ -251,7 +251,7 @@ unsafe impl Send for Held {}
 static HELD: Mutex<Held> = Mutex::new(Held(null_mut()));
 
 unsafe extern "C" fn get(_: *const c_char, data: *mut c_void) -> *mut raw::RedisModuleString {
-    // SAFETY: what was registered, an element of `ALL`.
+    // SAFETY: the registered pointer, to an element of `ALL`.
     let setting = unsafe { &*data.cast::<Setting>() };
     let text = (setting.read)(&now());
     let mut held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -273,7 +273,7 @@ unsafe extern "C" fn set_config(
     data: *mut c_void,
     error: *mut *mut raw::RedisModuleString,
 ) -> c_int {
-    // SAFETY: what was registered, an element of `ALL`.
+    // SAFETY: the registered pointer, to an element of `ALL`.
     let setting = unsafe { &*data.cast::<Setting>() };
     let mut length = 0;
     let start = raw::string_ptr_len(value, &raw mut length);

@@ -23,9 +23,9 @@ fn node(options: &[&str]) -> Option<Server> {
     Some(server)
 }
 
-/// Two nodes of a cluster. The first has all slots.
-fn cluster(options: &[&str]) -> Option<[Server; 2]> {
-    let nodes = [node(options)?, node(options)?];
+/// Two nodes of a cluster with these options. The first has all slots.
+pub(crate) fn cluster(options: [&[&str]; 2]) -> Option<[Server; 2]> {
+    let nodes = [node(options[0])?, node(options[1])?];
     let mut first = nodes[0].connect();
     call::<()>(&mut first, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
     let bus: Vec<String> = call(&mut nodes[1].connect(), &["CONFIG", "GET", "cluster-port"]);
@@ -60,7 +60,7 @@ fn move_slots(from: &mut Connection, to: &Server) {
 #[test]
 fn slots_are_moved_while_keys_are_added() {
     // The other node's settings do not matter.
-    let Some([first, mut second]) = cluster(&[]) else { return };
+    let Some([first, mut second]) = cluster([&[]; 2]) else { return };
     let names = ["bf-error-rate", "bf-initial-size"].map(|name| format!("blocked-bloom.{name}"));
     for (name, value) in names.iter().zip(["0.2", "7"]) {
         call::<()>(&mut second.connect(), &["CONFIG", "SET", name, value]);
@@ -123,7 +123,7 @@ fn slots_are_moved_while_keys_are_added() {
 
 #[test]
 fn slots_that_the_other_node_has_no_memory_for_stay() {
-    let Some([first, mut second]) = cluster(&[]) else { return };
+    let Some([first, mut second]) = cluster([&[]; 2]) else { return };
     let mut connection = first.connect();
     call::<()>(&mut second.connect(), &["CONFIG", "SET", "maxmemory", "60mb"]);
     items(&mut connection, "BF.MADD", "f", &["a"]);
@@ -154,7 +154,7 @@ fn slots_that_the_other_node_has_no_memory_for_stay() {
 
 /// Starts to move all slots, and runs `meanwhile` at the source after its filters are copied and
 /// before the slots are moved. Returns whether the move has succeeded.
-fn move_with(nodes: &[Server; 2], meanwhile: impl FnOnce(&mut Connection)) -> bool {
+pub(crate) fn move_with(nodes: &[Server; 2], meanwhile: impl FnOnce(&mut Connection)) -> bool {
     let mut connection = nodes[0].connect();
     call::<()>(&mut connection, &["DEBUG", "SLOTMIGRATION", "PREVENT-PAUSE", "1"]);
     move_slots(&mut connection, &nodes[1]);
@@ -187,7 +187,7 @@ fn stays(nodes: &mut [Server; 2], name: &str) {
 
 #[test]
 fn an_arriving_slot_needs_no_setting() {
-    let Some([first, second]) = cluster(&[]) else { return };
+    let Some([first, second]) = cluster([&[]; 2]) else { return };
     let mut nodes = [first, second];
     let name = "blocked-bloom.bf-expansion-factor";
     call::<()>(&mut nodes[1].connect(), &["CONFIG", "SET", name, "0"]);
@@ -209,7 +209,7 @@ fn an_arriving_slot_needs_no_setting() {
 
 #[test]
 fn a_filter_that_there_is_no_memory_for_stays_at_the_source() {
-    let Some([first, second]) = cluster(&[]) else { return };
+    let Some([first, second]) = cluster([&[]; 2]) else { return };
     let mut nodes = [first, second];
     let mut source = nodes[0].connect();
     // 86 MB.
@@ -231,7 +231,7 @@ fn a_filter_that_there_is_no_memory_for_stays_at_the_source() {
 #[test]
 fn a_copy_during_a_move_that_there_is_no_memory_for_stays_at_the_source() {
     for command in ["COPY", "RESTORE"] {
-        let Some([first, second]) = cluster(&[]) else { return };
+        let Some([first, second]) = cluster([&[]; 2]) else { return };
         let mut nodes = [first, second];
         let mut source = nodes[0].connect();
         call::<()>(&mut source, &["BF.RESERVE", "f{1}", "0.01", "60000000"]);
@@ -256,7 +256,7 @@ fn a_copy_during_a_move_that_there_is_no_memory_for_stays_at_the_source() {
 /// A replica of the target is a follower.
 #[test]
 fn a_replica_of_the_target_without_memory_ends() {
-    let (Some(nodes), Some(mut replica)) = (cluster(&[]), node(&[])) else { return };
+    let (Some(nodes), Some(mut replica)) = (cluster([&[]; 2]), node(&[])) else { return };
     let mut connection = replica.connect();
     let mut source = nodes[0].connect();
     let bus: Vec<String> = call(&mut connection, &["CONFIG", "GET", "cluster-port"]);

@@ -5,7 +5,7 @@ use blocked_bloom_formats::redis::RedisFilter;
 use redis::Connection;
 
 use crate::loading::keys;
-use crate::server::{Server, call, dump, items, load_chunk, reply};
+use crate::server::{Server, call, dump, info, items, load_chunk, reply, wait_until};
 
 /// 40 MB: two parts of at most 24 MiB.
 fn large(connection: &mut Connection) {
@@ -135,6 +135,25 @@ fn a_digest_depends_on_the_contents() {
         items(&mut other, "BF.MADD", "g", &keys(10, 11));
         assert_ne!(digest("g"), before);
         call::<()>(&mut other, &["DEL", "f", "g"]);
+    }
+    let mut of_valkey = |item: &str| {
+        let words = ["BF.INSERT", "v", "TIGHTENING", "0.5", "ITEMS", item];
+        call::<redis::Value>(&mut other, &words);
+        digest("v")
+    };
+    assert_ne!(of_valkey("a"), of_valkey("b"));
+}
+
+/// Its pages take the server's thread longer than a small filter.
+#[test]
+fn a_large_filter_is_unlinked_in_the_background() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    for (capacity, freed) in [("1000", 0), ("10000000", 1)] {
+        call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", capacity]);
+        call::<()>(&mut connection, &["UNLINK", "f"]);
+        wait_until("it is freed", || info(&mut connection, "lazyfree_pending_objects") == 0);
+        assert_eq!(info(&mut connection, "lazyfreed_objects"), freed, "{capacity}");
     }
 }
 

@@ -6,6 +6,7 @@ mod campaign;
 mod cluster;
 mod commands;
 mod dumps;
+mod extremes;
 mod files;
 mod fixtures;
 mod following;

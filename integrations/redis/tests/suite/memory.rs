@@ -6,7 +6,8 @@ use redis::Connection;
 
 use crate::following::{AOF, replica_of};
 use crate::hostile::limit_memory;
-use crate::server::{Server, call, info, items, reply, wait_until};
+use crate::loading::keys;
+use crate::server::{Server, call, dump, info, items, reply, wait_until};
 
 /// A filter of 43 MB, with three items.
 fn large(connection: &mut Connection, name: &str) {
@@ -69,6 +70,30 @@ fn a_replica_without_memory_for_a_copy_ends() {
         assert!(names_the_key(&log, in_log), "{command}: {log}");
         assert_eq!(reply(&mut connection, &["BF.MEXISTS", "d", "1", "2", "3"]), "[1 1 1]");
     }
+}
+
+/// Its filter is there, and the next item takes a link of 37 MB.
+#[test]
+fn a_replica_without_memory_for_another_link_ends() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut replica = replica_of(&server, &[]);
+    let mut connection = server.connect();
+    call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", "1000000", "EXPANSION", "16"]);
+    let add = |connection: &mut Connection, from: usize, to: usize| {
+        for first in (from..to).step_by(10_000) {
+            items(connection, "BF.MADD", "f", &keys(first, first + 10_000));
+        }
+    };
+    add(&mut connection, 0, 990_000);
+    assert_eq!(call::<u64>(&mut connection, &["WAIT", "1", "60000"]), 1);
+    if !limit_memory(&replica, 24 << 20) {
+        return;
+    }
+    add(&mut connection, 990_000, 1_050_000);
+    wait_until("the replica has ended", || replica.has_ended());
+    let log = replica.log();
+    assert!(log.contains("BF.MADD of key `f`: "), "{log}");
+    assert!(log.contains(" bytes could not be allocated. The source"), "{log}");
 }
 
 /// With any limit the replica has all keys, or has ended.
@@ -171,6 +196,58 @@ fn a_client_gets_an_error_if_there_is_no_memory_for_a_copy() {
     }
     assert_eq!(reply(&mut connection, &["BF.MEXISTS", "a", "1", "4"]), "[1 0]");
     assert!(server.is_sound());
+}
+
+/// Redis 7.0 has no function that allocates zeros and can fail.
+#[test]
+fn a_filter_of_redisbloom_without_memory_is_an_error() {
+    let options = ["--module-arguments", "REDISBLOOM_TYPE", "write"];
+    let Some(mut server) = Server::start(&options) else { return };
+    let mut connection = server.connect();
+    let (mut created, mut errors) = (0, 0);
+    for mebibytes in (12..80).step_by(4) {
+        if !limit_memory(&server, mebibytes << 20) {
+            return;
+        }
+        // 23 MB, and the same as a second link.
+        match reply(&mut connection, &["BF.RESERVE", "f", "0.01", "17000000"]).as_str() {
+            "OK" => created += 1,
+            error => {
+                assert_eq!(error, "-ERR Insufficient memory to create filter");
+                errors += 1;
+            }
+        }
+        call::<()>(&mut connection, &["DEL", "f"]);
+        let words = ["BF.RESERVE", "f", "0.01", "530000", "EXPANSION", "30"];
+        assert_eq!(reply(&mut connection, &words), "OK");
+        for first in (0..540_000).step_by(10_000) {
+            let words = crate::server::command("BF.MADD", "f", &keys(first, first + 10_000));
+            let _ = words.exec(&mut connection);
+        }
+        call::<()>(&mut connection, &["DEL", "f"]);
+    }
+    assert!(created > 0 && errors > 0, "{created} {errors}");
+    assert!(server.is_sound());
+}
+
+#[test]
+fn a_dump_without_memory_for_a_piece_is_an_error() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    large(&mut connection, "a");
+    if !limit_memory(&server, 6 << 20) {
+        return;
+    }
+    for iterator in ["1", "9000000"] {
+        let text = reply(&mut connection, &["BF.SCANDUMP", "a", iterator]);
+        assert!(text.starts_with("-ERR no memory for a piece"), "{iterator}: {text}");
+    }
+    assert_eq!(reply(&mut connection, &["BF.MEXISTS", "a", "1", "4"]), "[1 0]");
+    if !limit_memory(&server, 1 << 30) {
+        return;
+    }
+    let size: usize = dump(&mut connection, "a").iter().map(|(_, data)| data.len()).sum();
+    assert!(size > 40_000_000 && server.is_sound(), "{size}");
 }
 
 #[test]
