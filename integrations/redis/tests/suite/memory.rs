@@ -205,7 +205,7 @@ fn a_filter_of_redisbloom_without_memory_is_an_error() {
     let Some(mut server) = Server::start(&options) else { return };
     let mut connection = server.connect();
     let (mut created, mut errors) = (0, 0);
-    for mebibytes in (12..80).step_by(4) {
+    for mebibytes in (12..80).step_by(16) {
         if !limit_memory(&server, mebibytes << 20) {
             return;
         }
