@@ -9,9 +9,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::ops::RangeBounds;
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{
-    AtomicBloomFilter, Filter, FilterOptions, KeyError, PrefixExtractor, Sizing,
-};
+use blocked_bloom::{AtomicBloomFilter, Filter, FilterOptions, KeyError, PrefixExtractor, Sizing};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug, Clone, Copy)]

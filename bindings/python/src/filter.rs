@@ -31,9 +31,9 @@ const ROWS_OF_HASHES: usize = 8 << 20;
 ///
 /// Keys are str, bytes, int, UUID and tuples of these. A batch of keys is a NumPy array; a column
 /// of pyarrow, Polars, pandas or another library with Arrow's PyCapsule interface; a list or other
-/// iterable of keys; or a list of arrays, whose rows are the keys. Each array of a list is a column:
-/// rows of a two-dimensional array are refused wherever NumPy tells them from columns. None and NULL
-/// are not added. Their answer is NULL, or False if the library has no NULL.
+/// iterable of keys; or a list of arrays, whose rows are the keys. Each array of a list is a
+/// column: rows of a two-dimensional array are refused wherever NumPy tells them from columns. None
+/// and NULL are not added. Their answer is NULL, or False if the library has no NULL.
 #[pyclass(frozen, subclass, weakref, module = "blocked_bloom")]
 #[derive(Debug)]
 pub(crate) struct Filter {

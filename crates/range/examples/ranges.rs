@@ -223,8 +223,8 @@ fn rates(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// One thing that is timed: its name, the name of what it is compared with, and a run, which returns
-/// something so that nothing is left out.
+/// One thing that is timed: its name, the index of what it is compared with, and a run, which
+/// returns something so that nothing is left out.
 struct Timed<'t> {
     name: &'static str,
     reference: usize,

@@ -98,8 +98,8 @@ pub(crate) fn has(bytes: usize) -> bool {
     !block.is_null()
 }
 
-/// Whether `vec!` finds memory for about so many zeros after a reservation of as many. Redis 7.0 has
-/// no `calloc` that can fail, so [`take`] needs more than the reservation there.
+/// Whether `vec!` finds memory for about so many zeros after a reservation of as many. Redis 7.0
+/// has no `calloc` that can fail, so [`take`] needs more than the reservation there.
 pub(crate) fn has_zeros(bytes: u64) -> bool {
     // SAFETY: the server sets the pointer once, before it calls the module.
     let is_fallible = unsafe { raw::RedisModule_TryCalloc }.is_some();

@@ -166,8 +166,8 @@ pub(crate) fn load_double(rdb: *mut raw::RedisModuleIO, field: &str) -> Result<f
     raw::load_double(rdb).map_err(|_| format!("the value ends before the field {field}"))
 }
 
-/// Most bytes of a piece in an RDB file or AOF, which the server reads into memory of its own: a node
-/// that imports a slot ends if it has none for a command.
+/// Most bytes of a piece in an RDB file, in an AOF, or in the commands of a slot. The server reads
+/// it into memory of its own: a node that imports a slot ends if it has none for a command.
 const PIECE_OF_FILE: usize = 1 << 20;
 
 /// Calls `callback` with each piece of the dump, the header first; with none, and returns none, if

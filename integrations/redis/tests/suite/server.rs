@@ -254,8 +254,8 @@ fn command_of(port: u16, folder: &TempDir, options: &[String], module: &Path) ->
     command.args(["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"]);
     command.args(options.next().unwrap_or_default());
     command.arg("--loadmodule").arg(module).args(options.next().unwrap_or_default());
-    // Where the server uses glibc's `malloc`, each of its threads reserves 64 MiB of addresses at its
-    // first allocation: after a test has read the size of the process, before it sets a limit.
+    // Where the server uses glibc's `malloc`, each of its threads reserves 64 MiB of addresses at
+    // its first allocation: after a test has read the size of the process, before it sets a limit.
     command.env("MALLOC_ARENA_MAX", "1");
     command.stdout(Stdio::null()).stderr(Stdio::inherit());
     command
