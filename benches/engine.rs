@@ -190,6 +190,7 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     let ahead = |table: &Boxed<'_>, hash| table.filter.prefetch_hash(hash);
     let has = |table: &Boxed<'_>, hash| table.may_have(hash);
     let to_read = |&hash: &u64| tables_to_read(&views, |view| (view, hash)).count();
+    let filters: Vec<TableFilter<&Vec<u8>>> = opened.iter().map(|one| (*one).into()).collect();
     let mut rows: Vec<Row<'_>> = vec![
         query_row("one by one", &views, skip_prefetch, contains),
         query_row("prefetch first", &views, |view, hash| view.prefetch_hash(hash), contains),
@@ -202,7 +203,6 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
         multi_get("MultiGet of 32", &views, 32),
         multi_get("MultiGet of 256", &views, 256),
     ];
-    let filters: Vec<TableFilter<&Vec<u8>>> = opened.iter().map(|one| (*one).into()).collect();
     if !is_own {
         let to_read = |&hash: &u64| tables_to_read(&filters, |filter| (filter, hash)).count();
         rows.push(("TableFilter", Box::new(move |hashes| hashes.iter().map(to_read).sum())));
