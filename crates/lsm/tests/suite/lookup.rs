@@ -68,7 +68,7 @@ fn many_filters_in_one_call_answer_as_each_does() {
             let hash_of = |table: usize| if table % 6 == 5 { hash.rotate_left(7) } else { hash };
             let found = contains_in_each(&tables, |&table| (&*filters[table], hash_of(table)));
             let contains = |&table: &usize| filters[table].contains_hash(hash_of(table));
-            let bits = tables.iter().take(64).filter(|table| contains(*table));
+            let bits = tables.iter().take(64).filter(|table| contains(table));
             assert_eq!(found, bits.fold(0, |bits, table| bits | 1_u64 << *table), "{count} tables");
             hits += found.count_ones();
         }
