@@ -349,7 +349,7 @@ impl FilterPin {
         tables: &'t [T],
         slot_and_hash: impl Fn(&'t T) -> (&'t FilterSlot, u64),
     ) -> impl Iterator<Item = &'t T> {
-        static NOT_RESIDENT: TableFilter = TableFilter::None(KeyHash::Caller { tag: 0 });
+        static MISSING_FILTER: TableFilter = TableFilter::None(KeyHash::Caller { tag: 0 });
         let (mut group, mut later, mut word) = (&tables[..0], tables, 0_u64);
         core::iter::from_fn(move || {
             loop {
@@ -363,7 +363,7 @@ impl FilterPin {
                 (group, later) = later.split_at(later.len().min(64));
                 word = contains_in_each(group, |table| {
                     let (slot, hash) = slot_and_hash(table);
-                    (slot.filter(self).unwrap_or(&NOT_RESIDENT), hash)
+                    (slot.filter(self).unwrap_or(&MISSING_FILTER), hash)
                 });
                 if group.is_empty() {
                     return None;

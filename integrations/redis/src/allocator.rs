@@ -83,14 +83,14 @@ fn try_take(bytes: usize, zeros: bool) -> *mut u8 {
             return block;
         }
         match raw::RedisModule_Calloc {
-            Some(calloc) if has(bytes.saturating_add(MARGIN)) => calloc(1, bytes).cast(),
+            Some(calloc) if has_memory(bytes.saturating_add(MARGIN)) => calloc(1, bytes).cast(),
             _ => null_mut(),
         }
     }
 }
 
 /// Whether the server has memory for so many bytes now.
-pub(crate) fn has(bytes: usize) -> bool {
+pub(crate) fn has_memory(bytes: usize) -> bool {
     let block = take(bytes, false);
     // SAFETY: the server sets the pointer once, before it calls the module. The memory was just
     // allocated and is not shared; null is accepted.
@@ -105,7 +105,7 @@ pub(crate) fn has_zeros(bytes: u64) -> bool {
     let is_fallible = unsafe { raw::RedisModule_TryCalloc }.is_some();
     is_fallible
         || bytes < LAZY as u64 - 4096
-        || has(bytes.saturating_add(2 * MARGIN as u64) as usize)
+        || has_memory(bytes.saturating_add(2 * MARGIN as u64) as usize)
 }
 
 /// Bytes of zero, which the system has not written yet where they are many; none without memory,

@@ -541,7 +541,7 @@ fn bf_scandump(context: &Context, arguments: &[Argument]) -> RedisResult {
         return Err(RedisError::Str("ERR a filter of valkey-bloom has no dump"));
     }
     // For a piece and the server's copy of it, each of which would end the server.
-    if !allocator::has(2 * (filter.size() as usize).min(PIECE)) {
+    if !allocator::has_memory(2 * (filter.size() as usize).min(PIECE)) {
         return Err(RedisError::Str("ERR no memory for a piece of the dump"));
     }
     let (next, data) = match iterator {
@@ -585,7 +585,7 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
         return done();
     };
     // For the bytes that are compared.
-    if !allocator::has(data.as_slice().len()) {
+    if !allocator::has_memory(data.as_slice().len()) {
         return Err(NO_MEMORY);
     }
     let filter = lent.filter();
