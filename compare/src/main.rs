@@ -5,6 +5,7 @@ mod markdown;
 mod measure;
 mod peers;
 mod plots;
+mod ranges;
 mod removable;
 mod report;
 mod split;
@@ -65,6 +66,8 @@ enum Part {
     Removable,
     /// Split-block filters, if named: a table of its own.
     Split,
+    /// Range filters, if named: the workloads of Grafite's benchmark.
+    Ranges,
 }
 
 /// A number of keys, with K or M for thousands or millions.
@@ -123,11 +126,14 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         report.tables = tables;
         keep(&report)?;
     }
+    if arguments.only.contains(&Part::Ranges) {
+        ranges::measure(quick);
+    }
     let all = [Part::Queries, Part::Rates, Part::Threads, Part::Removable].into_iter();
     for part in all.filter(|part| arguments.only.is_empty() || arguments.only.contains(part)) {
         let sizes = match part {
             Part::Queries | Part::Removable => sizes,
-            Part::Split => &[],
+            Part::Split | Part::Ranges => &[],
             Part::Rates if quick => &[100_000],
             Part::Rates => &[1_000_000],
             Part::Threads => &[10_000_000],
@@ -139,7 +145,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
                 Part::Rates => report.rates = measure::rates(&kinds, keys, 8 * keys),
                 Part::Threads => measure::build_in_pools(keys, quick, &mut report),
                 Part::Removable => report.removable.extend(removable::measure(keys, quick)),
-                Part::Split => {}
+                Part::Split | Part::Ranges => {}
             }
             keep(&report)?;
         }
