@@ -361,8 +361,11 @@ def test_a_refused_list_adds_nothing(make):
 def test_an_interrupted_call_has_its_answers():
     seen, keys = BloomFilter(30_000_000), np.arange(30_000_000)
     import _thread
+    import signal
     import threading
 
+    # A process that a shell starts in the background ignores this signal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt) as error:
