@@ -6,7 +6,7 @@
 //! line to [`KERNELS`]. This module makes the checks that the `unsafe` functions rely on.
 
 // Each call into a table has its SAFETY comment here; the kernels' own `unsafe` blocks have theirs.
-#![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind this dispatch table")]
+#![expect(unsafe_code, reason = "SIMD kernels are unsafe functions, called through a table")]
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod avx2;
@@ -280,8 +280,8 @@ impl Kernel {
     /// first 64 are not tested.
     ///
     /// For lookups of one key in many filters; see
-    /// [`Filter::block_and_probes`](crate::Filter::block_and_probes). A number of probes outside 1
-    /// to 30 makes the answer for its block wrong.
+    /// [`Filter::block_and_probes`](crate::Filter::block_and_probes). Of more than 30 probes, the
+    /// first 30 are tested.
     ///
     /// Cost: one cache line per block. All blocks are prefetched before the first test. With AVX2,
     /// the bits to test are computed only for the first block and wherever the hash or the number
@@ -308,7 +308,7 @@ impl Kernel {
         let mut count = 0;
         for (place, (block, hash, probes)) in memory.iter_mut().zip(tests) {
             prefetch_lines::<2, 1>(block);
-            place.write((block, hash >> 32 << 32 | u64::from(probes)));
+            place.write((block, hash >> 32 << 32 | u64::from(probes.min(MAX_PROBES))));
             count += 1;
         }
         // SAFETY: the loop has written the first `count` places.

@@ -277,3 +277,16 @@ fn every_kernel_tests_a_hash_in_blocks_of_many_filters() {
     }
     assert!(answers[0] > 1_000 && answers[1] > 1_000, "{answers:?}");
 }
+
+/// More probes than a filter can have neither take long nor test other bits.
+#[test]
+fn blocks_are_tested_with_at_most_30_probes() {
+    let hash = 0x9e37_79b9_7f4a_7c15;
+    let mut block = [0; 64];
+    probe::insert(&mut block, hash, MAX_PROBES);
+    for kernel in Kernel::supported() {
+        for probes in [MAX_PROBES, MAX_PROBES + 1, u32::MAX] {
+            assert_eq!(kernel.test_blocks([(&block, hash, probes)].into_iter()), 1, "{kernel}");
+        }
+    }
+}

@@ -33,8 +33,7 @@ use crate::threads;
 /// given).
 ///
 /// --format range builds a filter that answers query --range. The keys must be sorted by their
-/// bytes, as by LC_ALL=C sort, and non-negative integers be
-/// given with --type uint64-be.
+/// bytes, as by LC_ALL=C sort. Numbers need --type uint64-be, and their own order.
 ///
 /// --format removable builds a filter that programs can add keys to and remove keys from, 18.3 bits
 /// per key; with --keys, for at least that many. The others are filters that other systems load:

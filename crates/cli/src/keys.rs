@@ -254,7 +254,7 @@ impl KeyBatch {
 
 type Observer<'o> = Box<dyn FnMut(&[u8]) + 'o>;
 
-/// What is read: the lines of a text are observed.
+/// Returns what messages call the items. Only the lines of a text are observed.
 fn items(observe: &Option<Observer<'_>>) -> &'static str {
     if observe.is_some() { "lines" } else { "keys" }
 }

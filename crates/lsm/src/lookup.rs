@@ -12,8 +12,8 @@ static FULL_BLOCK: Block = [0xff; 64];
 /// contain the key, otherwise 0. Tables after the first 64 are not looked up.
 ///
 /// `filter_and_hash` returns a table's filter and the key's hash for that filter. It is called once
-/// per table. If a filter has no [`block_and_probes`](Filter::block_and_probes), it is called again
-/// for that filter and for each that may contain the key.
+/// per table, and once more for each filter without
+/// [`block_and_probes`](Filter::block_and_probes).
 ///
 /// Cost: that of [`Kernel::test_blocks`], so one cache line per Bloom filter. The memory of all
 /// filters is prefetched before the first test.
@@ -33,22 +33,21 @@ pub fn contains_in_each<'t, 'f, T, F: Filter + ?Sized + 'f>(
     tables: &'t [T],
     filter_and_hash: impl Fn(&'t T) -> (&'f F, u64),
 ) -> u64 {
-    let (tables, mut has_others) = (&tables[..tables.len().min(GROUP)], false);
-    let mut word = Kernel::default().test_blocks(tables.iter().map(|table| {
+    let (tables, mut others) = (&tables[..tables.len().min(GROUP)], 0_u64);
+    let mut word = Kernel::default().test_blocks(tables.iter().enumerate().map(|(i, table)| {
         let (filter, hash) = filter_and_hash(table);
         let (block, probes) = filter.block_and_probes(hash).unwrap_or_else(|| {
             filter.prefetch_hash(hash);
-            has_others = true;
+            others |= 1 << i;
             (&FULL_BLOCK, 1)
         });
         (block, hash, probes)
     }));
-    let mut left = if has_others { word } else { 0 };
-    while left != 0 {
-        let i = left.trailing_zeros();
+    while others != 0 {
+        let i = others.trailing_zeros();
         let (filter, hash) = filter_and_hash(&tables[i as usize]);
         word ^= u64::from(!filter.contains_hash(hash)) << i;
-        left &= left - 1;
+        others &= others - 1;
     }
     word
 }

@@ -223,8 +223,8 @@ fn rates(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// One thing that is timed: its name, the index of what it is compared with, and a run, which
-/// returns something so that nothing is left out.
+/// A row of the table of times: a run, and the index of the row that its times are divided by. The
+/// run returns a number so that the compiler keeps all of it.
 struct Timed<'t> {
     name: &'static str,
     reference: usize,

@@ -6,9 +6,9 @@ use blocked_bloom::{Bitmask, Block, BloomFilter, Params};
 /// Counts lines that were taken for seen ones by mistake, from the false-positive rate at the time
 /// of each lookup.
 ///
-/// At a rate `r`, `1 / (1 - r)` new lines came for each that was found to be new. Above one half
-/// the answers tell less and less of what came, nothing at all at last: from there on the share of
-/// new lines among all is taken to be what it was before.
+/// At a rate `r`, `1 / (1 - r)` new lines came for each line that was found to be new. The higher
+/// the rate, the less the answers say. Above one half, the estimate uses the share of new lines
+/// that was found before.
 ///
 /// A line that is dropped has all its bits set already, so that the bits are those of all new
 /// lines, whether they were dropped or not.
@@ -126,7 +126,7 @@ impl Losses {
     }
 }
 
-/// The number of lines by the bits of a filter, some of whose blocks may be full.
+/// Estimates the number of lines from the bits of a filter. Some of its blocks may be full.
 fn keys_by_bits(filter: &BloomFilter<&[Block]>) -> f64 {
     let by_rate = || filter.params().max_items(filter.estimated_false_positive_rate()).ok();
     filter.estimated_keys().or_else(by_rate).unwrap_or(filter.keys_inserted()) as f64

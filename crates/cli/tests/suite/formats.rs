@@ -209,7 +209,7 @@ fn range_filters_are_built_described_and_queried() {
     }
     assert_parts(&dir.fails("query keys.range --range 7"), &["--range 7: give LOW..HIGH"]);
     assert_parts(&dir.fails("query keys.range --range x..y --type uint64-be"), &["'x'"]);
-    // Bounds whose bytes are not in the order of what they mean are not absent.
+    // An error, not "absent": the order of the bytes is not the order of the numbers.
     for range in ["9..10", "..10", "9..", "9..=10"] {
         let failed = dir.fails(&format!("query keys.range --range {range}"));
         assert_parts(&failed, &["as text, 10 is below 9", "uint64-be"]);

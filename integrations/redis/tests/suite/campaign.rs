@@ -6,14 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
 
 use redis::{Connection, Value};
 
 use crate::following::{AOF, replica_of};
 use crate::hostile::limit_memory;
 use crate::loading::{keys, redis_bloom};
-use crate::server::{Server, call, items, load_chunk, reply};
+use crate::server::{Server, call, items, load_chunk, reply, wait_until};
 use crate::settings::{EXTREMES, contents};
 
 /// Numbers that look random.
@@ -51,8 +50,16 @@ fn add(connection: &mut Connection, words: &[&str], added: &[String], known: &mu
     items.extend(added[..acknowledged].iter().cloned());
 }
 
-/// A command of any kind.
-pub(crate) fn act(connection: &mut Connection, random: &mut Random, known: &mut Acknowledged) {
+/// The options with which a campaign creates filters of valkey-bloom, which grow.
+pub(crate) const GROWING: &[&str] = &["TIGHTENING", "0.4", "EXPANSION", "3"];
+
+/// A command of any kind. Filters of valkey-bloom are created with the options `valkey`.
+pub(crate) fn act(
+    connection: &mut Connection,
+    random: &mut Random,
+    known: &mut Acknowledged,
+    valkey: &[&str],
+) {
     // Of one slot in a cluster.
     let names = ["{1}a", "{1}b", "{1}c", "{1}d", "{1}e", "{1}f", "{1}g", "{1}h"];
     let (name, other) = (random.pick(&names), random.pick(&names));
@@ -73,8 +80,7 @@ pub(crate) fn act(connection: &mut Connection, random: &mut Random, known: &mut 
             add(connection, &scale, &new, known);
         }
         9 => {
-            // A slot has it as one command, for which the server needs its own memory: not larger.
-            let words = ["BF.INSERT", name, "CAPACITY", "1300", "TIGHTENING", "0.4", "ITEMS"];
+            let words = [&["BF.INSERT", name], valkey, &["ITEMS"]].concat();
             add(connection, &words, &new, known);
         }
         10 => {
@@ -152,12 +158,9 @@ pub(crate) fn follows_or_ends(
         let at = line.split("offset=").nth(1)?.split(',').next()?;
         Some(number(at) >= number(field("master_repl_offset:")?))
     };
-    // Filters of the largest capacity are copied in gigabytes.
-    let start = Instant::now();
-    while !replica.has_ended() && follows(replica, connection) != Some(true) {
-        assert!(start.elapsed() < Duration::from_secs(900), "{what}: {}", replica.log());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(&format!("{what} follows or has ended"), || {
+        replica.has_ended() || follows(replica, connection) == Some(true)
+    });
     if replica.has_ended() {
         let log = replica.log();
         assert!(may_end && log.contains(". The source has "), "{what}: {log}");
@@ -188,7 +191,7 @@ fn run(seed: u64, ends: &mut usize) -> Option<usize> {
             replicas.push((replica, settings, limit));
         }
         let mut connection = server.connect();
-        (0..120).for_each(|_| act(&mut connection, &mut random, &mut known));
+        (0..120).for_each(|_| act(&mut connection, &mut random, &mut known, GROWING));
         checked += check(&server, &known, &what);
         for (replica, settings, limit) in &mut replicas {
             let what = format!("{what}, replica with {settings:?} and {limit:?} MiB");
