@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::tuning::{TUNINGS, Tuning, place, tuning};
 use super::{Kernel, Prefetch, PrefetchPlan, Tile, choose};
-use crate::probe;
+use crate::probe::{self, MAX_PROBES};
 
 #[test]
 fn a_name_chooses_if_there_is_such_a_kernel() {

@@ -196,15 +196,13 @@ impl Packed<'_> {
                 false => size = half,
             }
         }
-        // A zero for each part that ends before the next code. A bucket has 32 parts.
+        // A zero for each part that ends before the next code. A bucket has 32 zeros, so that after
+        // its last code the part is at least 32, which is above `to`.
         let part = match code + from < end {
             true => from,
             false => from + u64::from(self.word(bucket.unary + end)?.trailing_zeros()),
         };
-        if code >= bucket.codes || part > to {
-            return Some(false);
-        }
-        Some(part < to || self.low_pair(bucket, code)?[0] <= last & mask)
+        Some(part < to || part == to && self.low_pair(bucket, code)?[0] <= last & mask)
     }
 
     /// Checks that the ranks ascend from 0 to the number of codes, and that every bucket has as
