@@ -328,6 +328,10 @@ fn rocksdb_blocks_answer_like_the_filter() {
     assert_eq!(filter.key_hash(), KEY_HASH);
     assert!((0.002..0.03).contains(&filter.expected_false_positive_rate()));
     assert_answers(&filter, &hashes, |hash| direct.contains_hash(hash));
+    for &hash in &hashes {
+        let found = tables_to_read(&[&filter], |filter| (*filter, hash)).count() == 1;
+        assert_eq!(found, direct.contains_hash(hash));
+    }
     let owned = filter.into_own_memory().unwrap();
     assert!(matches!(owned, TableFilter::Owned(_)));
     assert_answers(&owned, &hashes, |hash| direct.contains_hash(hash));
