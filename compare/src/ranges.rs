@@ -1,7 +1,7 @@
 //! Range filters on the workloads of Grafite's benchmark (SIGMOD 2024): integers in the shapes of
-//! its data sets, and empty ranges of 1, 32 and 1,024 values. A range of correlation degree D starts at
-//! most 2^(30 (1 - D)) after a key, and an uncorrelated one anywhere. The other filter is that of
-//! the crate `grafite`, with as many bits per key.
+//! its data sets, and empty ranges of 1, 32 and 1,024 values. A range of correlation degree D
+//! starts at most 2^(30 (1 - D)) after a key, and an uncorrelated one anywhere. The other filter
+//! is that of the crate `grafite`, with as many bits per key.
 
 use std::ops::Bound::Included;
 
