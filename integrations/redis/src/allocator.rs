@@ -205,13 +205,14 @@ pub(crate) fn defragment(context: *mut raw::RedisModuleDefragCtx, work: impl FnO
     work();
 }
 
-/// Has the allocator move a box.
+/// Lets the allocator move a box.
 pub(crate) fn move_box<T>(value: &mut Box<T>) {
     let layout = Layout::new::<T>();
     const { assert!(size_of::<T>() > 0) };
     let start: *mut T = &raw mut **value;
-    // SAFETY: the box's memory and layout, which is not empty; nothing refers to it but the box,
-    // which is written again without being dropped. Where there is no memory it stays where it is.
+    // SAFETY: this is the memory of the box, with its layout, which is not empty. Only the box
+    // refers to it, and the box is overwritten without being dropped. If there is no memory, the
+    // box stays where it is.
     unsafe {
         let moved = realloc(start.cast(), layout, layout.size()).cast::<T>();
         if !moved.is_null() {
@@ -220,15 +221,15 @@ pub(crate) fn move_box<T>(value: &mut Box<T>) {
     }
 }
 
-/// Has the allocator move bytes.
+/// Lets the allocator move bytes.
 pub(crate) fn move_bytes(value: &mut Box<[u8]>) {
     let (layout, length) = (Layout::for_value(&**value), value.len());
     if length == 0 {
         return;
     }
-    // SAFETY: the memory and the layout of the box, which is not empty; nothing else refers to it,
-    // and it is written again without being dropped. A `Vec` of this length and capacity has that
-    // layout.
+    // SAFETY: this is the memory of the box, with its layout, which is not empty. Only the box
+    // refers to it, and the box is overwritten without being dropped. A `Vec` of this length and
+    // capacity has the same layout.
     unsafe {
         let moved = realloc(value.as_mut_ptr(), layout, length);
         if !moved.is_null() {

@@ -29,12 +29,12 @@ const ENCODING_OF_VALKEY: i32 = 1;
 const COMPLETE: i64 = 0;
 const STILL_LOADING: i64 = -1;
 
-/// Filters, as RDB files name them, but for those of the types of RedisBloom and valkey-bloom.
+/// This module's type in RDB files: all filters without the type of RedisBloom or valkey-bloom.
 pub(crate) static FILTER: RedisType =
     RedisType::new("BlkdBloom", ENCODING, methods(rdb_load, rdb_save));
 
-/// RedisBloom's type: filters of RedisBloom that come by a file or payload, and with
-/// `REDISBLOOM_TYPE` all of them.
+/// RedisBloom's type: filters of RedisBloom that arrive in a file or payload, and with
+/// `REDISBLOOM_TYPE` all filters of RedisBloom.
 pub(crate) static REDISBLOOM: RedisType =
     RedisType::new("MBbloom--", ENCODING_OF_REDISBLOOM, methods(load_redisbloom, save_redisbloom));
 
@@ -291,15 +291,15 @@ unsafe extern "C" fn save_valkey(rdb: *mut raw::RedisModuleIO, value: *mut c_voi
     });
 }
 
-/// Has `write` write a key to a file; if it cannot, [ends the writing](end_the_writing).
+/// Writes a key to a file with `write`. If that fails, [ends the process](end_the_writing).
 fn written(file: *mut raw::RedisModuleIO, write: impl FnOnce() -> Option<()>) {
     if !matches!(catch_unwind(AssertUnwindSafe(write)), Ok(Some(()))) {
         end_the_writing(file);
     }
 }
 
-/// Ends the process that writes a file, which does not replace the last one then. A file without a
-/// key, or with half of one, would be loaded without it, or not at all.
+/// Ends the process that writes a file, so that the file does not replace the previous one. A file
+/// that lacks a key would load without it, and a file with half a key would not load.
 fn end_the_writing(file: *mut raw::RedisModuleIO) -> ! {
     logging::log_io_error(file, RedisLogLevel::Warning, "a filter cannot be written: ending");
     std::process::exit(1)

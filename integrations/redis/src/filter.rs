@@ -66,8 +66,8 @@ impl Filter {
         Some(hits)
     }
 
-    /// Adds a key, and returns whether it is new, where that is quick; otherwise [`add`](Self::add)
-    /// does it.
+    /// Adds a key and returns whether it is new. Returns `None` if there is no quick way; then call
+    /// [`add`](Self::add).
     #[inline]
     pub(crate) fn add_one(&mut self, key: &[u8]) -> Option<bool> {
         match self {

@@ -1,5 +1,5 @@
-//! Filters that come piece by piece, as their dumps have them: each link is read into the memory
-//! where it stays.
+//! Filters that are loaded from the pieces of a dump. Each piece is copied directly to the memory
+//! of its link.
 
 use std::ops::Range;
 
@@ -17,19 +17,19 @@ use crate::settings::huge_pages;
 /// Most bytes of a header: 19,784 links. Parsing allocates a small multiple of it.
 const MAX_HEADER: usize = 1 << 20;
 
-/// Where RedisBloom's header has the growth and the first link, and how far the next one is.
+/// Offsets of the growth and the first link in RedisBloom's header, and the bytes of a link there.
 pub(crate) const GROWTH: usize = 16;
 pub(crate) const FIRST_LINK: usize = 20;
 pub(crate) const LINK: usize = 53;
 
-/// Where the header of a stored filter has its number of blocks, of additions and the checksum of
-/// the blocks, and which version it has.
+/// Offsets in the header of a stored filter: the number of blocks, the number of additions, and the
+/// checksum of the blocks; then the header's version.
 pub(crate) const BLOCKS: usize = 24;
 const KEYS: Range<usize> = 32..40;
 pub(crate) const CHECKSUM: usize = 48;
 pub(crate) const VERSION: u16 = 1;
 
-/// Why a piece is not taken. Texts are RedisBloom's.
+/// Why a piece is refused. The texts are RedisBloom's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LoadError {
     /// Damaged, or not the next piece.

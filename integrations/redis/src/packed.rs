@@ -108,7 +108,7 @@ pub(crate) fn contains(packed: &[u8], key: &[u8]) -> bool {
     probes(facts, bits.len(), key).all(|(at, bit)| bits[at] & bit != 0)
 }
 
-/// Adds a key, and returns whether it is new; none if that takes another link.
+/// Adds a key and returns whether it is new, or returns `None` if that needs another link.
 #[inline]
 pub(crate) fn add_one(packed: &mut [u8], key: &[u8]) -> Option<bool> {
     if packed[KIND] != 0 {

@@ -105,19 +105,20 @@ pub(crate) fn create(
     RedisFilter::from_links(&header, vec![bits]).map_err(failed)
 }
 
-/// Adds keys in their order. A link is made for one that is not there, if its bytes may be taken.
+/// Adds keys in order. If the last link is full, a new key gets a new link, provided that
+/// `may_take` allows its bytes.
 pub(crate) fn add<K: AsRef<[u8]>>(
     filter: &mut RedisFilter,
     keys: &[K],
     may_take: impl Fn(u64) -> bool,
 ) -> Result<Added, AddError> {
     let hashes: Vec<_> = keys.iter().map(|key| filter.hash_key(key)).collect();
-    // Keys that are there stay there, and the lines of the others are in the cache afterwards.
+    // Present keys stay present. Looking up the others brings their bytes into the cache.
     let mut present = Bitmask::new();
     filter.contains_hashes(&hashes, &mut present);
     let mut added = Added::default();
     for (before, (&hash, is_present)) in hashes.iter().zip(present.iter()).enumerate() {
-        // An earlier key of the call may be the same.
+        // The call may contain a key twice.
         let is_present = is_present || filter.contains_hash(hash);
         let is_full = filter.links().last().is_none_or(|link| link.size() >= link.entries());
         let may_take = |bytes| may_take(bytes) && has_zeros(bytes);

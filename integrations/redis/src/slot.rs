@@ -155,7 +155,7 @@ impl<'a> FilterMut<'a> {
         FilterMut { key, slot: ManuallyDrop::new(unsafe { Slot::from_raw(value) }) }
     }
 
-    /// Adds a key, and returns whether it is new, where that is quick.
+    /// Adds a key and returns whether it is new, or returns `None` if there is no quick way.
     #[inline]
     pub(crate) fn add_one(&mut self, key: &[u8]) -> Option<bool> {
         match &mut *self.slot {
@@ -168,7 +168,7 @@ impl<'a> FilterMut<'a> {
         &mut self.slot
     }
 
-    /// Adds the first keys to packed bytes, and returns of each whether it is new.
+    /// Adds the first keys to packed bytes, and returns for each whether it is new.
     pub(crate) fn add_packed<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Vec<bool> {
         match &mut *self.slot {
             Slot::Large(_) => Vec::new(),

@@ -257,8 +257,8 @@ async fn broadcasts_are_left_alone(cluster: &Cluster, directory: &Path) {
     }
 }
 
-/// Ballista 55 never finishes a query in which one stage turns out to be empty while another runs
-/// that the plan no longer needs. Filters keep one row per task.
+/// Ballista 55 never finishes a query if a stage returns no rows while another stage, which the
+/// plan then no longer needs, is running. Filters therefore keep one row per task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn filters_that_drop_every_row_in_a_cluster() {
     let directory = tempfile::tempdir().unwrap();

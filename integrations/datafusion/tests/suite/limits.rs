@@ -305,9 +305,9 @@ async fn order_dependent_parts_keep_their_rows() {
     assert!(wrong.is_empty(), "{}\n{} of {compared} wrong", wrong.join("\n\n"), wrong.len());
 }
 
-/// The smallest case. If the filter moved into a scan that ends after some rows, the scan would
-/// return other rows, all with a partner. In one process, the engine's own dynamic filters do this
-/// too, unless a filter is in between.
+/// The smallest case. A scan with a limit ends after some rows. With a filter inside, it would
+/// return other rows: only rows with a partner. In one process, the engine's own dynamic filters
+/// cause this error too, unless one of our filters is in between.
 #[tokio::test]
 async fn a_filter_does_not_move_into_a_scan_with_a_limit() {
     let directory = tempfile::tempdir().unwrap();

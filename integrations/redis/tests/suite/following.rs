@@ -155,12 +155,12 @@ fn commands_that_other_modules_accept_are_followed() {
         let text = reply(&mut connection, &["BF.INFO", name, field]);
         assert_eq!(text, format!("[{value}]"), "{name} {field}");
     }
-    // As RedisBloom makes it: for this rate, which is not cut to 0.25.
+    // RedisBloom creates the filter for this rate; here it is not reduced to 0.25 either.
     let expected = RedisFilter::new(50, 0.7, None).unwrap();
     let bytes = expected.links()[0].shape().bits() / 8;
     let shape = reply(&mut connection, &["BF.DEBUG", "high"]);
     assert!(shape.contains(&format!("bytes:{bytes} ")), "{shape}");
-    // No client may do so.
+    // A client's commands are refused.
     for (words, error) in [
         (&["BF.INSERT", "x", "c", "10", "i", "a"][..], "-Unknown argument received"),
         (&["BF.RESERVE", "x", "0.01", "1073741825"], "-ERR capacity must be in the range"),

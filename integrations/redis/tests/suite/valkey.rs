@@ -172,8 +172,8 @@ fn filters_of_valkey_bloom_answer_grow_and_are_stored_as_there() {
     }
     for (name, filter) in &filters {
         let payload: Vec<u8> = redis::cmd("DUMP").arg(name).query(&mut connection).unwrap();
-        // A module's value, of the type whose name is `bloomfltr`, in version 1: characters of six
-        // bits, and the version in ten.
+        // The payload is a module's value (7). Its type follows as 64 bits: the name `bloomfltr`
+        // with six bits per character, then the version 1 in ten bits.
         let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let id = b"bloomfltr".iter().fold(0_u64, |id, letter| {
             id << 6 | letters.iter().position(|of| of == letter).unwrap() as u64
