@@ -2,8 +2,9 @@
 //! to free them.
 //!
 //! For a key of the module's own type an RDB file has the pieces of its dump, each with its
-//! iterator, and at the end 0, or -1 if the filter is still being loaded. The AOF has them as
-//! `BF.LOADCHUNK`. Keys of the types of RedisBloom and valkey-bloom are stored as there.
+//! iterator, and at the end 0, or -1 if the filter is still being loaded. Keys of the types of
+//! RedisBloom and valkey-bloom are stored as there. The AOF has pieces as `BF.LOADCHUNK`, and a
+//! small filter of valkey-bloom as `BF.LOAD`.
 
 use std::ffi::{c_char, c_int, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -314,7 +315,13 @@ unsafe extern "C" fn aof_rewrite(
     // it.
     let filter = unsafe { filter(value) };
     written(aof, || {
-        if let Filter::Valkey(filter) = &*filter {
+        // For a piece, the server's copy of it and its buffers: it reports a crash without them.
+        if !allocator::has_memory(8 * (filter.size() as usize).min(PIECE_OF_FILE)) {
+            return None;
+        }
+        if let Filter::Valkey(filter) = &*filter
+            && filter.bytes() <= PIECE_OF_FILE as u64
+        {
             let bytes = filter.to_bytes()?;
             // SAFETY: the pointer is set before any callback; the format is of a string of Redis,
             // and bytes with their length.
@@ -362,10 +369,6 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
         }
     };
     let added = catch_unwind(AssertUnwindSafe(|| {
-        if let Filter::Valkey(filter) = &*filter {
-            filter.to_bytes().iter().for_each(|bytes| add(bytes));
-            return;
-        }
         let _ = for_each_piece(&filter, PIECE_OF_FILE, |iterator, piece| {
             add(&iterator.to_le_bytes());
             add(piece);

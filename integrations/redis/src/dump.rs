@@ -22,8 +22,7 @@ impl Filter {
                 filter.dump().next().map(|(_, header)| header).unwrap_or_default()
             }
             Filter::Loading(loading) => Cow::Borrowed(loading.header()),
-            // It has no dump: `BF.SCANDUMP` is an error.
-            Filter::Valkey(_) => Cow::default(),
+            Filter::Valkey(filter) => filter.header().into(),
         }
     }
 
@@ -46,7 +45,11 @@ impl Filter {
                 let end = i64::try_from(start).ok()?.checked_add(1 + piece.len() as i64)?;
                 return Some((end, Cow::Borrowed(piece)));
             }
-            Filter::Valkey(_) => return None,
+            Filter::Valkey(filter) => {
+                let (start, bits) = filter.bits_at(offset)?;
+                let bits = &bits[(offset - start) as usize..];
+                Cow::Borrowed(&bits[..bits.len().min(most)])
+            }
         };
         let end = iterator.checked_add(piece.len() as i64)?;
         Some((end, piece))

@@ -29,6 +29,7 @@ impl From<Loaded> for Filter {
         match loaded {
             Loaded::Blocked(filter) => Filter::Blocked(filter),
             Loaded::Redis(filter) => Filter::Redis(filter),
+            Loaded::Valkey(filter) => Filter::Valkey(filter),
         }
     }
 }

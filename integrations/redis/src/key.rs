@@ -74,7 +74,7 @@ impl Key {
         }
     }
 
-    /// Sets the filter of a key that does not exist.
+    /// Sets the filter of a key, and frees a former one.
     pub(crate) fn set(&mut self, filter: Filter) -> Result<(), RedisError> {
         let (kind, facts) = (type_of(&filter), Facts::from_filter(&filter));
         let value = Slot::from(filter).into_raw();
@@ -92,8 +92,19 @@ impl Key {
     }
 
     /// Replaces the filter of a key after its last piece has arrived. The type stays: it is that of
-    /// the filter's module, or the own one, also while the filter is being loaded.
+    /// the filter's module, or the own one, also while the filter is being loaded. Only a filter of
+    /// valkey-bloom has the own type until then; the new key expires when the former one did.
     pub(crate) fn replace_filter(&mut self, filter: Filter) -> Result<(), RedisError> {
+        if matches!(filter, Filter::Valkey(_)) {
+            // SAFETY: the server writes the pointers before the first command; the key is open for
+            // writing.
+            unsafe {
+                let expires = raw::RedisModule_GetAbsExpire.map_or(-1, |get| get(self.0));
+                self.set(filter)?;
+                raw::RedisModule_SetAbsExpire.map(|set| set(self.0, expires));
+            }
+            return Ok(());
+        }
         if let Some(mut lent) = self.get_mut()? {
             let loading = lent.filter();
             let facts = Facts::from_filter(&filter);

@@ -13,6 +13,7 @@ use crate::allocator::zeros;
 use crate::blocked::Blocked;
 use crate::redisbloom;
 use crate::settings::huge_pages;
+use crate::valkey::{BytesError, ValkeyFilter};
 
 /// Most bytes of a header: 19,784 links. Parsing allocates a small multiple of it.
 const MAX_HEADER: usize = 1 << 20;
@@ -55,7 +56,8 @@ impl LoadError {
 
 /// A filter that is being loaded: its header and some pieces have arrived. It answers no lookups.
 ///
-/// The first piece of a link allocates its memory, as pages that take memory with the data.
+/// The first piece of a link allocates its memory, as pages that take memory with the data; the
+/// header of a filter of valkey-bloom allocates all of it.
 pub(crate) struct Loading {
     header: Vec<u8>,
     kind: Kind,
@@ -69,10 +71,13 @@ pub(crate) struct Loading {
 pub(crate) enum Loaded {
     Blocked(Blocked),
     Redis(Box<RedisFilter>),
+    Valkey(Box<ValkeyFilter>),
 }
 
 enum Kind {
     Blocked(Parts),
+    /// With zeros where its bits are missing, in pages that take memory with the data.
+    Valkey(ValkeyFilter),
     /// The end of each link of RedisBloom's in the data, and its bytes: zeros where they are
     /// missing, and none before the first piece of a link.
     Redis {
@@ -90,6 +95,13 @@ impl Loading {
         if header.len() > MAX_HEADER {
             return Err(LoadError::BadData);
         }
+        if ValkeyFilter::is_header(header) {
+            return match ValkeyFilter::from_header(header, may_take) {
+                Ok((filter, total)) => Ok(Self::new(header, Kind::Valkey(filter), total)),
+                Err(BytesError::Memory) => Err(LoadError::Memory),
+                Err(BytesError::Damaged | BytesError::Version) => Err(LoadError::BadData),
+            };
+        }
         let (kind, total) = match Blocked::read_header(header) {
             Some((grows, total)) => (Kind::Blocked(Parts::new(grows)), total),
             None => {
@@ -105,12 +117,12 @@ impl Loading {
         if !may_take(total) {
             return Err(LoadError::Memory);
         }
-        Ok(Loading {
-            header: header.to_vec(),
-            kind,
-            missing: std::iter::once(0..total).collect(),
-            total,
-        })
+        Ok(Self::new(header, kind, total))
+    }
+
+    fn new(header: &[u8], kind: Kind, total: u64) -> Self {
+        let missing = std::iter::once(0..total).collect();
+        Loading { header: header.to_vec(), kind, missing, total }
     }
 
     pub(crate) fn header(&self) -> &[u8] {
@@ -147,6 +159,7 @@ impl Loading {
                 });
                 (start, part?)
             }
+            Kind::Valkey(filter) => filter.bits_at(offset)?,
             Kind::Redis { ends, links } => {
                 let (number, link) = link_at(ends, offset);
                 (link.start, &links[number][..])
@@ -180,6 +193,11 @@ impl Loading {
         let loaded = match &mut self.kind {
             _ if length > self.total - start => return Err(LoadError::AcrossLinks),
             Kind::Blocked(parts) => parts.take(piece, self.total - start)?.map(Loaded::Blocked),
+            Kind::Valkey(filter) => {
+                filter.set_bits(start, piece);
+                let is_last = length == self.total - start;
+                is_last.then(|| Loaded::Valkey(Box::new(std::mem::take(filter))))
+            }
             Kind::Redis { ends, links } => {
                 let (number, link) = link_at(ends, start);
                 if length > link.end - start {
@@ -255,6 +273,7 @@ impl Loading {
     pub(crate) fn memory_bytes(&self) -> u64 {
         let parts = match &self.kind {
             Kind::Blocked(parts) => parts.parts.iter().map(|part| size_of_val(&part[..])).sum(),
+            Kind::Valkey(filter) => filter.bytes() as usize,
             Kind::Redis { ends, links } => {
                 size_of_val(&ends[..])
                     + size_of_val(&links[..])

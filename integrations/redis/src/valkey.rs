@@ -18,6 +18,9 @@ use crate::outcome::{AddError, Added, CreateError, Shape};
 /// The first byte of what `BF.LOAD` takes.
 const VERSION: u8 = 1;
 
+/// The first bytes of the header of a filter that is sent in pieces.
+const MAGIC: [u8; 8] = *b"\x89BBVALK\n";
+
 /// Of a link's header: where it has the number of bytes, of probes, and the keys; and its end.
 const BYTES: usize = 1;
 const PROBES: usize = 9;
@@ -50,6 +53,8 @@ pub(crate) struct Shaping {
     pub(crate) seed: Seed,
 }
 
+/// The default is only what is left of a filter that was taken.
+#[derive(Default)]
 pub(crate) struct ValkeyFilter {
     rate: f64,
     tightening: f64,
@@ -325,6 +330,71 @@ impl ValkeyFilter {
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(64 + self.bytes() as usize).ok()?;
+        self.write(&mut bytes, |link| &link.stored);
+        Some(bytes)
+    }
+
+    /// The header of a filter that is sent in pieces: [`MAGIC`], the bytes of all bits, and what
+    /// [`to_bytes`](Self::to_bytes) returns, without the bits.
+    pub(crate) fn header(&self) -> Vec<u8> {
+        let bits: usize = self.links.iter().map(|link| link.stored.len() - BITS).sum();
+        let mut bytes = [MAGIC, (bits as u64).to_le_bytes()].concat();
+        self.write(&mut bytes, |link| &link.stored[..BITS]);
+        bytes
+    }
+
+    /// Whether bytes begin as a [`header`](Self::header).
+    pub(crate) fn is_header(bytes: &[u8]) -> bool {
+        bytes.starts_with(&MAGIC)
+    }
+
+    /// An empty filter with this header, and the bytes of its bits, if as many may be taken.
+    pub(crate) fn from_header(
+        header: &[u8],
+        may_take: impl FnOnce(u64) -> bool,
+    ) -> Result<(Self, u64), BytesError> {
+        let total = header.get(MAGIC.len()..).and_then(|rest| rest.split_first_chunk());
+        let (total, rest) = total.ok_or(BytesError::Damaged)?;
+        let total = u64::from_le_bytes(*total);
+        if !may_take(total) {
+            return Err(BytesError::Memory);
+        }
+        let mut left = total;
+        let filter = Self::read(rest, |rest, length| {
+            let bits = length.checked_sub(BITS).map(|bits| bits as u64);
+            let after = bits.and_then(|bits| left.checked_sub(bits));
+            left = after.ok_or(BytesError::Damaged)?;
+            let header = rest.split_off(..BITS).ok_or(BytesError::Damaged)?;
+            let mut stored = zeros(length).ok_or(BytesError::Memory)?;
+            stored[..BITS].copy_from_slice(header);
+            Ok(stored)
+        })?;
+        if left > 0 { Err(BytesError::Damaged) } else { Ok((filter, total)) }
+    }
+
+    /// The bits of the link that has this byte of all links' bits, and where they begin there.
+    pub(crate) fn bits_at(&self, offset: u64) -> Option<(u64, &[u8])> {
+        let mut starts = self.links.iter().scan(0, |end, link| {
+            let start = *end;
+            *end += (link.stored.len() - BITS) as u64;
+            Some((start, &link.stored[BITS..]))
+        });
+        starts.find(|(start, bits)| offset - start < bits.len() as u64)
+    }
+
+    /// Sets all links' bits from the byte `offset` on, which they must have.
+    pub(crate) fn set_bits(&mut self, mut offset: u64, mut piece: &[u8]) {
+        for link in &mut self.links {
+            let bits = &mut link.stored[BITS..];
+            let start = offset.min(bits.len() as u64);
+            let bits = &mut bits[start as usize..];
+            let (now, later) = piece.split_at(piece.len().min(bits.len()));
+            bits[..now.len()].copy_from_slice(now);
+            (offset, piece) = (offset - start, later);
+        }
+    }
+
+    fn write(&self, bytes: &mut Vec<u8>, stored: impl Fn(&Link) -> &[u8]) {
         bytes.push(VERSION);
         bytes.extend(self.expansion.to_le_bytes());
         bytes.extend(self.rate.to_le_bytes());
@@ -333,11 +403,10 @@ impl ValkeyFilter {
         bytes.extend((self.links.len() as u64).to_le_bytes());
         for link in &self.links {
             bytes.extend((link.stored.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(&link.stored);
+            bytes.extend_from_slice(stored(link));
             bytes.extend(link.items.to_le_bytes());
             bytes.extend(link.capacity.to_le_bytes());
         }
-        Some(bytes)
     }
 
     fn seed_is_random(&self) -> bool {
@@ -349,24 +418,31 @@ impl ValkeyFilter {
         bytes: &[u8],
         may_take: impl FnOnce(u64) -> bool,
     ) -> Result<Self, BytesError> {
-        let Some((&version, mut rest)) = bytes.split_first() else {
-            return Err(BytesError::Damaged);
-        };
-        if version != VERSION {
-            return Err(BytesError::Version);
-        }
         if !may_take(bytes.len() as u64) {
             return Err(BytesError::Memory);
         }
-        let filter = Self::read(&mut rest)?;
-        if rest.is_empty() { Ok(filter) } else { Err(BytesError::Damaged) }
+        Self::read(bytes, |rest, length| {
+            let bytes = rest.split_off(..length).ok_or(BytesError::Damaged)?;
+            let mut stored = Vec::new();
+            stored.try_reserve_exact(bytes.len()).map_err(|_| BytesError::Memory)?;
+            stored.extend_from_slice(bytes);
+            Ok(stored)
+        })
     }
 
-    fn read(rest: &mut &[u8]) -> Result<Self, BytesError> {
+    /// Reads a version and then a filter. `stored` makes the bytes of a link of this length.
+    fn read(
+        mut bytes: &[u8],
+        mut stored: impl FnMut(&mut &[u8], usize) -> Result<Vec<u8>, BytesError>,
+    ) -> Result<Self, BytesError> {
         fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], BytesError> {
             let (bytes, after) = rest.split_first_chunk().ok_or(BytesError::Damaged)?;
             *rest = after;
             Ok(*bytes)
+        }
+        let rest = &mut bytes;
+        if take(rest)? != [VERSION] {
+            return Err(BytesError::Version);
         }
         let expansion = u32::from_le_bytes(take(rest)?);
         let rate = f64::from_le_bytes(take(rest)?);
@@ -374,19 +450,15 @@ impl ValkeyFilter {
         let is_random = take::<1>(rest)?[0];
         let mut links = Vec::new();
         for _ in 0..u64::from_le_bytes(take(rest)?) {
-            let length = usize::try_from(u64::from_le_bytes(take(rest)?)).ok();
-            let parts = length.and_then(|length| rest.split_at_checked(length));
-            let (bytes, after) = parts.ok_or(BytesError::Damaged)?;
-            *rest = after;
-            let mut stored = Vec::new();
-            stored.try_reserve_exact(bytes.len()).map_err(|_| BytesError::Memory)?;
-            stored.extend_from_slice(bytes);
+            let length = usize::try_from(u64::from_le_bytes(take(rest)?));
+            let stored = stored(rest, length.map_err(|_| BytesError::Damaged)?)?;
             let (items, capacity) = (take(rest)?, take(rest)?);
             let link = Link::read(stored, u64::from_le_bytes(items), u64::from_le_bytes(capacity));
             links.push(link.map_err(|_| BytesError::Damaged)?);
         }
         let filter = ValkeyFilter { rate, tightening, expansion, links };
-        filter.checked(is_random.into()).map_err(|_| BytesError::Damaged)
+        let filter = filter.checked(is_random.into()).ok().filter(|_| rest.is_empty());
+        filter.ok_or(BytesError::Damaged)
     }
 
     /// The filter, unless a number is out of range or the seeds contradict each other.

@@ -50,16 +50,8 @@ fn add(connection: &mut Connection, words: &[&str], added: &[String], known: &mu
     items.extend(added[..acknowledged].iter().cloned());
 }
 
-/// The options with which a campaign creates filters of valkey-bloom, which grow.
-pub(crate) const GROWING: &[&str] = &["TIGHTENING", "0.4", "EXPANSION", "3"];
-
-/// A command of any kind. Filters of valkey-bloom are created with the options `valkey`.
-pub(crate) fn act(
-    connection: &mut Connection,
-    random: &mut Random,
-    known: &mut Acknowledged,
-    valkey: &[&str],
-) {
+/// A command of any kind.
+pub(crate) fn act(connection: &mut Connection, random: &mut Random, known: &mut Acknowledged) {
     // Of one slot in a cluster.
     let names = ["{1}a", "{1}b", "{1}c", "{1}d", "{1}e", "{1}f", "{1}g", "{1}h"];
     let (name, other) = (random.pick(&names), random.pick(&names));
@@ -80,7 +72,8 @@ pub(crate) fn act(
             add(connection, &scale, &new, known);
         }
         9 => {
-            let words = [&["BF.INSERT", name], valkey, &["ITEMS"]].concat();
+            // A filter of valkey-bloom.
+            let words = ["BF.INSERT", name, "TIGHTENING", "0.4", "EXPANSION", "3", "ITEMS"];
             add(connection, &words, &new, known);
         }
         10 => {
@@ -191,7 +184,7 @@ fn run(seed: u64, ends: &mut usize) -> Option<usize> {
             replicas.push((replica, settings, limit));
         }
         let mut connection = server.connect();
-        (0..120).for_each(|_| act(&mut connection, &mut random, &mut known, GROWING));
+        (0..120).for_each(|_| act(&mut connection, &mut random, &mut known));
         checked += check(&server, &known, &what);
         for (replica, settings, limit) in &mut replicas {
             let what = format!("{what}, replica with {settings:?} and {limit:?} MiB");

@@ -4,17 +4,13 @@
 
 use redis::{Connection, Value};
 
-use crate::campaign::{Acknowledged, GROWING, Random, act, check, follows_or_ends, seeds};
+use crate::campaign::{Acknowledged, Random, act, check, follows_or_ends, seeds};
 use crate::cluster::{cluster, move_with};
 use crate::following::replica_of;
 use crate::hostile::limit_memory;
 use crate::loading::{Dump, keys, redis_bloom};
 use crate::server::{Server, call, dump, items, reply, wait_until};
 use crate::settings::{EXTREMES, contents};
-
-/// Options of filters of valkey-bloom that migrate. A slot has each as one command, and a target
-/// whose server has no memory for the command ends: the README says so.
-const SMALL: &[&str] = &["CAPACITY", "1300", "TIGHTENING", "0.4"];
 
 /// One move of all slots to a node with another setting and perhaps little memory; then back.
 /// Returns the compared items and the moves that succeeded and failed.
@@ -44,10 +40,10 @@ fn migrate(seed: u64) -> Option<[usize; 3]> {
             return None;
         }
         let mut source = nodes[0].connect();
-        (0..60).for_each(|_| act(&mut source, &mut random, &mut known, SMALL));
+        (0..60).for_each(|_| act(&mut source, &mut random, &mut known));
         let mut expected = None;
         let has_moved = move_with(&nodes, |source| {
-            (0..60).for_each(|_| act(source, &mut random, &mut known, SMALL));
+            (0..60).for_each(|_| act(source, &mut random, &mut known));
             expected = Some(contents(source));
         });
         assert!(nodes.iter_mut().all(Server::is_sound), "{what}: {}", nodes[1].log());
@@ -252,7 +248,7 @@ fn fuzz(seed: u64, ends: &mut usize) -> Option<[usize; 3]> {
             accepted += usize::from(!matches!(reply, Value::ServerError(_)));
         }
         // Also keys that no random command names.
-        (0..5).for_each(|_| act(&mut connection, &mut random, &mut known, GROWING));
+        (0..5).for_each(|_| act(&mut connection, &mut random, &mut known));
         call::<u64>(&mut connection, &["DEL", ["{1}x", "{1}y", "{1}z"][random.next(3)]]);
     }
     let what = format!("seed {seed}, {settings:?}");

@@ -423,10 +423,17 @@ fn an_aof_that_there_is_no_memory_to_rewrite_stays() {
     let options = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
     let Some(mut server) = Server::start(&options) else { return };
     let mut connection = server.connect();
-    // A filter of 60 MB.
-    let words = ["BF.INSERT", "f", "CAPACITY", "50000000", "TIGHTENING", "0.5", "ITEMS", "a"];
-    assert_eq!(reply(&mut connection, &words), "[1]");
-    for (mebibytes, status) in [(10, "err"), (1_000, "ok")] {
+    // Filters of 60 MB, which are written in pieces of 1 MiB; of valkey-bloom and own.
+    for (name, option) in [("f", "TIGHTENING"), ("own", "ERROR")] {
+        let words = ["BF.INSERT", name, "CAPACITY", "50000000", option, "0.01", "ITEMS", "a"];
+        assert_eq!(reply(&mut connection, &words), "[1]");
+    }
+    let text: String = call(&mut connection, &["INFO", "server"]);
+    for (mebibytes, status) in [(6, "err"), (20, "ok")] {
+        // Redis 7.0 has kept the memory of a check for zeros, and ends by itself without more.
+        if status == "err" && text.contains("redis_version:7.0.") {
+            continue;
+        }
         if !limit_memory(&server, mebibytes << 20) {
             return;
         }
@@ -441,7 +448,9 @@ fn an_aof_that_there_is_no_memory_to_rewrite_stays() {
         server.kill();
         server.start_again();
         connection = server.connect();
-        assert_eq!(reply(&mut connection, &["BF.MEXISTS", "f", "a", "b"]), "[1 0]");
+        for name in ["f", "own"] {
+            assert_eq!(reply(&mut connection, &["BF.MEXISTS", name, "a", "b"]), "[1 0]");
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use bloomfilter::Bloom;
 use redis::Connection;
 
-use crate::loading::keys;
+use crate::loading::{BAD, LOADING, keys};
 use crate::server::{Server, call, error_text, items, load_chunk, reply, wait_until};
 
 /// A filter as valkey-bloom has it.
@@ -51,6 +51,26 @@ impl Naive {
 
     /// What `BF.LOAD` takes.
     fn to_bytes(&self) -> Vec<u8> {
+        self.bytes_with(|stored| stored)
+    }
+
+    /// The pieces of `BF.LOADCHUNK`, each of at most `most` bytes, and of one link.
+    fn to_pieces(&self, most: usize) -> Vec<(i64, Vec<u8>)> {
+        let bits: Vec<&[u8]> =
+            self.links.iter().map(|(bloom, ..)| &bloom.as_slice()[45..]).collect();
+        let total: usize = bits.iter().map(|bits| bits.len()).sum();
+        let mut header = b"\x89BBVALK\n".to_vec();
+        header.extend((total as u64).to_le_bytes());
+        header.extend(self.bytes_with(|stored| &stored[..45]));
+        let mut pieces = vec![(1, header)];
+        for piece in bits.into_iter().flat_map(|bits| bits.chunks(most)) {
+            let before = pieces.last().unwrap().0;
+            pieces.push((before + piece.len() as i64, piece.to_vec()));
+        }
+        pieces
+    }
+
+    fn bytes_with(&self, stored: impl Fn(&[u8]) -> &[u8]) -> Vec<u8> {
         let is_random = self.seed != FIXED;
         let mut bytes = vec![1];
         bytes.extend(self.expansion.to_le_bytes());
@@ -60,7 +80,7 @@ impl Naive {
         bytes.extend((self.links.len() as u64).to_le_bytes());
         for (bloom, items, capacity) in &self.links {
             bytes.extend((bloom.as_slice().len() as u64).to_le_bytes());
-            bytes.extend_from_slice(bloom.as_slice());
+            bytes.extend_from_slice(stored(bloom.as_slice()));
             bytes.extend(items.to_le_bytes());
             bytes.extend(capacity.to_le_bytes());
         }
@@ -92,12 +112,32 @@ fn naive() -> Vec<(&'static str, Naive)> {
     for ((_, filter), count) in all.iter_mut().zip([0, 700, 3_000, 400, 120]) {
         (0..count).for_each(|i| assert!(filter.add(&item(i)).is_some()));
     }
+    all.push(("large", large()));
     all
+}
+
+/// A filter of 0.5 and 2.2 MB.
+fn large() -> Naive {
+    let mut filter = Naive::new(0.01, 0.5, 400_000, 4, RANDOM);
+    (0..1_000).for_each(|i| assert!(filter.add(&item(i)).is_some()));
+    // As if the first link were full.
+    filter.links[0].1 = filter.links[0].2;
+    (1_000..2_000).for_each(|i| assert!(filter.add(&item(i)).is_some()));
+    filter
 }
 
 fn load(connection: &mut Connection, name: &str, bytes: &[u8]) -> Result<(), String> {
     let result = redis::cmd("BF.LOAD").arg(name).arg(bytes).query(connection);
     result.map_err(|error| error_text(&error))
+}
+
+fn rewrite_aof(connection: &mut Connection, preamble: &str) {
+    call::<()>(connection, &["CONFIG", "SET", "aof-use-rdb-preamble", preamble]);
+    call::<()>(connection, &["BGREWRITEAOF"]);
+    wait_until("the AOF is rewritten", || {
+        let text: String = call(connection, &["INFO", "persistence"]);
+        text.contains("aof_rewrite_in_progress:0") && text.contains("aof_rewrite_scheduled:0")
+    });
 }
 
 /// Whether the server answers as the naive filter, for items of it and others.
@@ -154,13 +194,7 @@ fn filters_of_valkey_bloom_answer_grow_and_are_stored_as_there() {
     // From the commands, from a rewritten AOF, from one with a preamble, and from an RDB file.
     for rewrite in [None, Some("no"), Some("yes")] {
         if let Some(preamble) = rewrite {
-            call::<()>(&mut connection, &["CONFIG", "SET", "aof-use-rdb-preamble", preamble]);
-            call::<()>(&mut connection, &["BGREWRITEAOF"]);
-            wait_until("the AOF is rewritten", || {
-                let text: String = call(&mut connection, &["INFO", "persistence"]);
-                text.contains("aof_rewrite_in_progress:0")
-                    && text.contains("aof_rewrite_scheduled:0")
-            });
+            rewrite_aof(&mut connection, preamble);
         }
         server.kill();
         server.start_again();
@@ -172,20 +206,140 @@ fn filters_of_valkey_bloom_answer_grow_and_are_stored_as_there() {
     }
     for (name, filter) in &filters {
         let payload: Vec<u8> = redis::cmd("DUMP").arg(name).query(&mut connection).unwrap();
-        // The payload is a module's value (7). Its type follows as 64 bits: the name `bloomfltr`
-        // with six bits per character, then the version 1 in ten bits.
-        let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-        let id = b"bloomfltr".iter().fold(0_u64, |id, letter| {
-            id << 6 | letters.iter().position(|of| of == letter).unwrap() as u64
-        });
-        assert_eq!((payload[0], payload[1]), (7, 0x81));
-        assert_eq!(payload[2..10], (id << 10 | 1).to_be_bytes(), "{name}");
+        assert_is_of_valkey(&payload, name);
         let mut restore = redis::cmd("RESTORE");
         let restore = restore.arg(format!("{name}:restored")).arg(0).arg(&payload);
         restore.exec(&mut connection).unwrap();
         compare(&mut connection, &format!("{name}:restored"), filter);
     }
     assert!(server.is_sound());
+}
+
+/// The payload is a module's value (7). Its type follows as 64 bits: the name `bloomfltr` with six
+/// bits per character, then the version 1 in ten bits.
+fn assert_is_of_valkey(payload: &[u8], name: &str) {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let id = b"bloomfltr".iter().fold(0_u64, |id, letter| {
+        id << 6 | letters.iter().position(|of| of == letter).unwrap() as u64
+    });
+    assert_eq!((payload[0], payload[1]), (7, 0x81));
+    assert_eq!(payload[2..10], (id << 10 | 1).to_be_bytes(), "{name}");
+}
+
+#[test]
+fn filters_of_valkey_bloom_come_in_pieces() {
+    let options = ["--appendonly", "yes", "--appendfsync", "always"];
+    let Some(mut server) = Server::start(&options) else { return };
+    let mut connection = server.connect();
+    let mut filters = naive();
+    let names: Vec<String> = filters.iter().map(|(name, _)| (*name).to_string()).collect();
+    // The first half of the pieces, and then the others: after a restart from the commands, and
+    // from an AOF that was rewritten in between.
+    for rewrite in [None, Some("no"), Some("yes")] {
+        let sizes = [100_000, 1 << 20, 7];
+        let pieces: Vec<Vec<(i64, Vec<u8>)>> = filters
+            .iter()
+            .zip(sizes.into_iter().cycle())
+            .map(|((name, filter), most)| {
+                filter.to_pieces(if *name == "large" { 1 << 18 } else { most })
+            })
+            .collect();
+        for (name, pieces) in names.iter().zip(&pieces) {
+            let (first, later) = pieces.split_at(pieces.len() / 2);
+            for (iterator, data) in first {
+                load_chunk(&mut connection, name, *iterator, data).unwrap();
+            }
+            if later.len() > 1 {
+                let (iterator, data) = &later[1];
+                assert_eq!(load_chunk(&mut connection, name, *iterator, data).unwrap_err(), BAD);
+            }
+            assert_eq!(reply(&mut connection, &["BF.EXISTS", name, "a"]), LOADING);
+            assert_eq!(reply(&mut connection, &["PEXPIRE", name, "100000000"]), "1");
+        }
+        if let Some(preamble) = rewrite {
+            rewrite_aof(&mut connection, preamble);
+        }
+        server.kill();
+        server.start_again();
+        connection = server.connect();
+        for (((name, filter), pieces), most) in filters.iter_mut().zip(&pieces).zip(1..) {
+            let (first, later) = pieces.split_at(pieces.len() / 2);
+            // A client that has lost a reply.
+            let again = first.iter().skip(1).next_back();
+            for (iterator, data) in again.into_iter().chain(later) {
+                load_chunk(&mut connection, name, *iterator, data).unwrap();
+            }
+            let (iterator, data) = pieces.last().unwrap();
+            load_chunk(&mut connection, name, *iterator, data).unwrap();
+            compare(&mut connection, name, filter);
+            let expires: i64 = call(&mut connection, &["PTTL", name]);
+            assert!((1..=100_000_000).contains(&expires), "{name}: {expires}");
+            let payload: Vec<u8> = redis::cmd("DUMP").arg(*name).query(&mut connection).unwrap();
+            assert_is_of_valkey(&payload, name);
+            let new = format!("new:{most}");
+            if let Some(is_new) = filter.add(&new) {
+                assert_eq!(
+                    reply(&mut connection, &["BF.ADD", name, &new]),
+                    i32::from(is_new).to_string()
+                );
+            }
+        }
+        // And what an AOF has of the complete filters.
+        server.kill();
+        server.start_again();
+        connection = server.connect();
+        for (name, filter) in &filters {
+            compare(&mut connection, name, filter);
+        }
+        call::<()>(&mut connection, &["FLUSHALL"]);
+    }
+    assert!(server.is_sound());
+}
+
+#[test]
+fn damaged_headers_of_valkey_bloom_are_errors() {
+    let Some(mut server) = Server::start(&["--maxmemory", "200mb"]) else { return };
+    let mut connection = server.connect();
+    let mut filter = Naive::new(0.05, 0.5, 5, 2, RANDOM);
+    (0..12).for_each(|i| assert!(filter.add(&item(i)).is_some()));
+    let pieces = filter.to_pieces(10);
+    let header = &pieces[0].1;
+    let mut errors = 0;
+    for bit in 0..8 * header.len() {
+        let mut damaged = header.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        match load_chunk(&mut connection, "f", 1, &damaged) {
+            Err(error) => {
+                let known = [BAD, "ERR Insufficient memory to create filter"];
+                assert!(known.contains(&error.as_str()), "{bit}: {error}");
+                errors += 1;
+            }
+            // There is no checksum: a number that may be so.
+            Ok(()) => {
+                for (iterator, data) in &pieces[1..] {
+                    load_chunk(&mut connection, "f", *iterator, data).unwrap();
+                }
+                reply(&mut connection, &["BF.INFO", "f", "MAXSCALEDCAPACITY"]);
+            }
+        }
+        call::<()>(&mut connection, &["DEL", "f"]);
+    }
+    for length in 0..header.len() {
+        let error = load_chunk(&mut connection, "f", 1, &header[..length]).unwrap_err();
+        assert_eq!(error, BAD, "{length}");
+    }
+    let longer = [&header[..], b"x"].concat();
+    assert_eq!(load_chunk(&mut connection, "f", 1, &longer).unwrap_err(), BAD);
+    // A terabyte, and more than there can be.
+    for length in [1_u64 << 40, 1 << 62, u64::MAX - 44] {
+        let mut large = Naive::new(0.05, 0.5, 5, 2, RANDOM).to_pieces(10)[0].1.clone();
+        large[8..16].copy_from_slice(&(length - 45).to_le_bytes());
+        large[46..54].copy_from_slice(&length.to_le_bytes());
+        large[55..63].copy_from_slice(&(length - 45).to_le_bytes());
+        let error = load_chunk(&mut connection, "f", 1, &large).unwrap_err();
+        assert_eq!(error, "ERR Insufficient memory to create filter", "{length}");
+    }
+    assert!(errors > 300 && server.is_sound(), "{errors}");
 }
 
 #[test]
