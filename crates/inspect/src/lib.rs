@@ -29,7 +29,7 @@
 //!
 //! Each module imports only from modules later in this list: `encoding`; `opened`; `recognise`;
 //! `systems`, one module per system; `system`, the traits of these; `facts`; `blocks`, `typed`,
-//! `options`; `decimal`, `times`, `content`, `error`, `message`, `numbers`, `value`.
+//! `options`; `plan`; `decimal`, `times`, `content`, `error`, `message`, `numbers`, `value`.
 
 mod blocks;
 mod content;
@@ -41,6 +41,7 @@ mod message;
 pub mod numbers;
 mod opened;
 mod options;
+mod plan;
 mod recognise;
 mod system;
 mod systems;
@@ -60,6 +61,7 @@ pub use facts::{DAMAGED, Facts, List};
 pub use message::{LookupOption, Message};
 pub use opened::{Lookup, Opened};
 pub use options::{LookupOptions, Prefix, prefix_rule};
+pub use plan::describe_plan;
 pub use recognise::{EVIDENCE_BYTES, Unrecognised, begins_as_filter, recognise};
 pub use system::{Format, FoundFile};
 pub use systems::{

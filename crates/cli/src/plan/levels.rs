@@ -3,11 +3,13 @@
 use std::fmt::Display;
 
 use blocked_bloom::probe::MAX_BITS_PER_KEY;
+use blocked_bloom_inspect::describe_plan;
 use blocked_bloom_inspect::numbers::{parse_keys, parse_present, parse_runs, percent};
 use blocked_bloom_lsm::{FilterKind, KindPlan, Level, Plan, PlannedKind, PlannedLevel};
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
+use crate::facts;
 use crate::failure::Failure;
 use crate::numbers::counted;
 use crate::output::print;
@@ -178,42 +180,14 @@ pub(super) fn run(
         plans.push((format!("{bits} bits/key"), plan));
     }
     if json {
-        let plans: Vec<Value> = plans.iter().map(|(name, plan)| plan_json(name, plan)).collect();
+        let describe = |(name, plan): &(String, Plan)| facts::json(describe_plan(name, plan));
+        let plans: Vec<Value> = plans.iter().map(describe).collect();
         let all = json!({ "budget_bytes": budget, "plans": plans });
         print(&format!("{all:#}\n"))?;
         return Ok(());
     }
     print(&text(budget, &plans))?;
     Ok(())
-}
-
-fn plan_json(name: &str, plan: &Plan) -> Value {
-    let levels: Vec<Value> = plan.levels().iter().map(level_json).collect();
-    json!({
-        "name": name,
-        "stored_bytes": bytes_of(plan.bytes()),
-        "expected_wasted_reads": plan.expected_wasted_reads(),
-        "levels": levels,
-    })
-}
-
-fn level_json(planned: &PlannedLevel) -> Value {
-    let level = &planned.level;
-    json!({
-        "keys": level.keys,
-        "runs": level.runs,
-        "tables": level.tables,
-        "lookups": level.lookups,
-        "cost": level.cost,
-        "query_cost": level.query_cost,
-        "present": level.present,
-        "bits_per_key": planned.bits_per_key(),
-        "probes": planned.params.probes(),
-        "stored_bytes": bytes_of(planned.bytes()),
-        "false_positive_rate": planned.false_positive_rate(),
-        "expected_wasted_reads": planned.expected_wasted_reads(),
-        "skipped": planned.skipped.map(|reason| reason.to_string()),
-    })
 }
 
 fn text(budget: u64, plans: &[(String, Plan)]) -> String {
