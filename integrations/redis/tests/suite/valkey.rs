@@ -330,6 +330,13 @@ fn damaged_headers_of_valkey_bloom_are_errors() {
     }
     let longer = [&header[..], b"x"].concat();
     assert_eq!(load_chunk(&mut connection, "f", 1, &longer).unwrap_err(), BAD);
+    // Another number of bytes than those of the links.
+    let total = u64::from_le_bytes(header[8..16].try_into().unwrap());
+    for total in [total - 1, total + 1] {
+        let mut other = header.clone();
+        other[8..16].copy_from_slice(&total.to_le_bytes());
+        assert_eq!(load_chunk(&mut connection, "f", 1, &other).unwrap_err(), BAD, "{total}");
+    }
     // A terabyte, and more than there can be.
     for length in [1_u64 << 40, 1 << 62, u64::MAX - 44] {
         let mut large = Naive::new(0.05, 0.5, 5, 2, RANDOM).to_pieces(10)[0].1.clone();
