@@ -139,7 +139,7 @@ pub use bitmask::Bitmask;
 pub use buffer::AllocError;
 pub use builder::BloomFilterBuilder;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub use filter::AtomicBloomFilter;
+pub use filter::{AtomicBloomFilter, BloomFilterWriter};
 pub use filter::{BloomFilter, BuildError, Filter, FormatError, MergeError};
 pub use hash::{HashError, Key, KeyError, KeyHash, KeyHasher};
 pub use kernel::{InstructionSet, KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE};

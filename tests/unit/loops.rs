@@ -1,4 +1,4 @@
-//! Unit tests of `src/kernel.rs`, which includes this file: the kernel loops that each operation
+//! Unit tests of `src/kernel.rs`, a module of `kernel.rs` here: the kernel loops that each operation
 //! runs, and the prefetches of insertions, which must be for the blocks that are written several
 //! keys later.
 
@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 use std::format;
 
-use super::tuning::{TUNINGS, Tuning, tuning};
-use super::{GROUP, Kernel, PrefetchAhead, Tile};
+use super::super::tuning::{TUNINGS, Tuning, tuning};
+use super::super::{GROUP, Kernel, PrefetchAhead, Tile};
 use crate::hash::HashKeys;
 use crate::probe::{Block, block_index};
 use crate::watch::{Event, events, kernels, lines, tune};
