@@ -199,7 +199,7 @@ impl<const SHARED: bool> AtomicBloomFilter<SHARED> {
 ///
 /// For a memtable with one writer. Each filter has only one writer, because two could overwrite
 /// each other's bits. Put it in a lock if several threads write. Insertion needs no atomic
-/// read-modify-write, so it takes about 0.3x the time of [`AtomicBloomFilter::insert_hash`]. Readers
+/// read-modify-write and takes about 0.3x the time of [`AtomicBloomFilter::insert_hash`]. Readers
 /// share [`reader`](Self::reader). Visibility is that of an [`AtomicBloomFilter`].
 ///
 /// ```
@@ -337,8 +337,8 @@ impl Additions {
         let add = |so_far: usize| so_far.saturating_add(additions);
         match SHARED {
             true => _ = count.fetch_update(Relaxed, Relaxed, |so_far| Some(add(so_far))),
-            // Only one thread counts: an atomic read-modify-write would take half as long as all
-            // of its insertion.
+            // Only one thread counts. An atomic read-modify-write would make its insertion 1.5x as
+            // slow.
             false => count.store(add(count.load(Relaxed)), Relaxed),
         }
     }

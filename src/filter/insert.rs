@@ -12,10 +12,10 @@ use crate::probe;
 /// Number of keys of a batch that are hashed before they are inserted: 4 KiB of stack.
 const HASHES_AT_ONCE: usize = 512;
 
-/// The insertion of keys and of batches, for filters with one owner, filters that threads share, and
-/// their writers.
+/// The insertion of keys and of batches, for filters with one owner, filters that threads share,
+/// and the writers of such filters. `$bloom` is the filter of `$self`.
 macro_rules! insert_methods {
-    ($self:ident, $filter:expr, [$($receiver:tt)+] $($where:tt)*) => {
+    ($self:ident, $bloom:expr, [$($receiver:tt)+] $($where:tt)*) => {
         /// Inserts a key. Returns true if it was certainly not present before, as `HashSet` does.
         ///
         /// # Errors
@@ -24,7 +24,7 @@ macro_rules! insert_methods {
         /// builder inserts. Nothing is changed then.
         #[inline]
         pub fn insert($($receiver)+, key: impl Key) -> Result<bool, KeyError> $($where)* {
-            let hasher = $filter.meta.key_hash.hasher()?;
+            let hasher = $bloom.meta.key_hash.hasher()?;
             $self.insert_hash(hasher.hash(key))
         }
 
@@ -40,8 +40,8 @@ macro_rules! insert_methods {
         pub fn insert_batch<K: Key>($($receiver)+, keys: &[K]) -> Result<(), KeyError>
         $($where)*
         {
-            let hash = $filter.meta.hasher_to_insert()?.bytes($filter.kernel);
-            insert_keys(keys, hash, &mut [], |hashes, new| $filter.insert_all(hashes, new));
+            let hash = $bloom.meta.hasher_to_insert()?.bytes($bloom.kernel);
+            insert_keys(keys, hash, &mut [], |hashes, new| $bloom.insert_all(hashes, new));
             Ok(())
         }
 
@@ -50,8 +50,8 @@ macro_rules! insert_methods {
         pub fn insert_u64s($($receiver)+, keys: &[u64]) -> Result<(), KeyError>
         $($where)*
         {
-            let hash = $filter.meta.hasher_to_insert()?.integers($filter.kernel);
-            insert_keys(keys, hash, &mut [], |hashes, new| $filter.insert_all(hashes, new));
+            let hash = $bloom.meta.hasher_to_insert()?.integers($bloom.kernel);
+            insert_keys(keys, hash, &mut [], |hashes, new| $bloom.insert_all(hashes, new));
             Ok(())
         }
 
@@ -63,8 +63,8 @@ macro_rules! insert_methods {
         pub fn insert_hashes($($receiver)+, hashes: &[u64]) -> Result<(), KeyError>
         $($where)*
         {
-            $filter.meta.contents.check_insert()?;
-            $filter.insert_all(hashes, &mut []);
+            $bloom.meta.contents.check_insert()?;
+            $bloom.insert_all(hashes, &mut []);
             Ok(())
         }
 
@@ -83,8 +83,8 @@ macro_rules! insert_methods {
         pub fn insert_batch_new<K: Key>($($receiver)+, keys: &[K], new: &mut Bitmask)
         -> Result<(), KeyError> $($where)*
         {
-            let hash = $filter.meta.hasher_to_insert().map(|hasher| hasher.bytes($filter.kernel));
-            insert_keys_new(keys, hash, new, |hashes, new| $filter.insert_all(hashes, new))
+            let hash = $bloom.meta.hasher_to_insert().map(|hasher| hasher.bytes($bloom.kernel));
+            insert_keys_new(keys, hash, new, |hashes, new| $bloom.insert_all(hashes, new))
         }
 
         /// Inserts every integer and reports the new ones, like
@@ -92,8 +92,8 @@ macro_rules! insert_methods {
         pub fn insert_u64s_new($($receiver)+, keys: &[u64], new: &mut Bitmask)
         -> Result<(), KeyError> $($where)*
         {
-            let hash = $filter.meta.hasher_to_insert().map(|hasher| hasher.integers($filter.kernel));
-            insert_keys_new(keys, hash, new, |hashes, new| $filter.insert_all(hashes, new))
+            let hash = $bloom.meta.hasher_to_insert().map(|hasher| hasher.integers($bloom.kernel));
+            insert_keys_new(keys, hash, new, |hashes, new| $bloom.insert_all(hashes, new))
         }
 
         /// Inserts every key with these hashes and reports the new ones, like
@@ -103,8 +103,8 @@ macro_rules! insert_methods {
         -> Result<(), KeyError> $($where)*
         {
             new.reset(0);
-            $filter.meta.contents.check_insert()?;
-            $filter.insert_all(hashes, new.reset(hashes.len()));
+            $bloom.meta.contents.check_insert()?;
+            $bloom.insert_all(hashes, new.reset(hashes.len()));
             Ok(())
         }
     };

@@ -37,8 +37,8 @@ impl BloomFilter {
             KeyHash::Caller { tag } => (0, tag),
             KeyHash::Xxh3 { seed } => (1, seed),
         };
-        // Version, probe scheme and hash id, then probes and flags, and two reserved bytes. A filter
-        // of whole keys may also hold prefixes.
+        // Version, probe scheme and hash id, then probes and flags, and two reserved bytes. A
+        // filter of whole keys may also hold prefixes.
         let fields = word(8);
         let ignored = 0xff << 32 | u64::from(FLAG_PREFIXES) << 40;
         let expected = u64::from(VERSION)

@@ -1,6 +1,6 @@
-//! Unit tests of `src/kernel.rs`, a module of `kernel.rs` here: the kernel loops that each operation
-//! runs, and the prefetches of insertions, which must be for the blocks that are written several
-//! keys later.
+//! Unit tests of `src/kernel.rs`: the kernel loops that each operation runs, and the prefetches of
+//! insertions, which must be for the blocks that are written several keys later. A module of
+//! `kernel.rs` in this folder.
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -41,8 +41,8 @@ pub(super) fn places<W: Word, const N: usize>(
 /// changes nothing. Otherwise every bit is set, without testing the bits again. Which bits are set
 /// cannot be predicted, so a branch for each took 1.2x the time for a new key. Testing all bits
 /// before one branch, instead of up to the first clear one, takes the same time for a new key and
-/// 1.2x the time for a known one. One read-modify-write per word, instead of one per bit, takes 1.5x
-/// the time for a known key (Cascade Lake).
+/// 1.2x the time for a known one. One read-modify-write per word, instead of one per bit, takes
+/// 1.5x the time for a known key (Cascade Lake).
 #[inline]
 pub(super) fn insert<'w, W: Word + 'w>(bits: impl Iterator<Item = (&'w W, u64)> + Clone) -> bool {
     let is_new = bits.clone().any(|(word, bit)| word.load() & bit == 0);
