@@ -11,9 +11,9 @@ use core::alloc::Layout;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 #[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::AtomicU32 as NativeAtomic;
 #[cfg(target_has_atomic = "64")]
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::AtomicU64 as NativeAtomic;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use core::sync::atomic::Ordering;
 
@@ -287,10 +287,6 @@ impl Clone for BlockBuffer {
 #[repr(transparent)]
 pub struct AtomicWord(NativeAtomic);
 
-#[cfg(target_has_atomic = "64")]
-type NativeAtomic = AtomicU64;
-#[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
-type NativeAtomic = AtomicU32;
 #[cfg(target_has_atomic = "64")]
 type NativeWord = u64;
 #[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]

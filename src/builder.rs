@@ -381,19 +381,18 @@ pub(crate) fn empty(
 }
 
 /// Inserts every hash of the chunks and may change their order.
+#[cfg_attr(not(feature = "rayon"), expect(unused_variables, reason = "there is only one thread"))]
 fn insert(
     filter: &mut BloomFilter,
     chunks: &mut [Vec<u64>],
     threads: Threads,
 ) -> Result<(), AllocError> {
-    match threads {
-        Threads::One => chunks.iter().for_each(|chunk| filter.insert_all(chunk, &mut [])),
-        #[cfg(feature = "rayon")]
-        Threads::Pool => {
-            let hashes = chunks.iter().map(Vec::len).sum();
-            crate::parallel::insert_chunks(filter, chunks, hashes)?;
-        }
+    #[cfg(feature = "rayon")]
+    if threads == Threads::Pool {
+        let hashes = chunks.iter().map(Vec::len).sum();
+        return crate::parallel::insert_chunks(filter, chunks, hashes);
     }
+    chunks.iter().for_each(|chunk| filter.insert_all(chunk, &mut []));
     Ok(())
 }
 

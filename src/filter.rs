@@ -33,7 +33,7 @@ mod atomic;
 mod traits;
 
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub use atomic::AtomicBloomFilter;
+pub use atomic::{AtomicBloomFilter, BloomFilterWriter};
 pub use format::FormatError;
 pub use make::BuildError;
 pub use merge::MergeError;

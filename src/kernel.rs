@@ -381,7 +381,3 @@ impl core::fmt::Debug for Kernel {
 #[cfg(test)]
 #[path = "../tests/unit/kernel.rs"]
 mod tests;
-
-#[cfg(all(test, feature = "std"))]
-#[path = "../tests/unit/loops.rs"]
-mod loop_tests;

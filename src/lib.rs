@@ -53,7 +53,7 @@
 //! | [`Bitmask`] | the answers to a batch, one bit per key |
 //! | [`KeyHash`], [`KeyHasher`] | the hash of a filter, which is stored with it, and the hasher for a batch of keys |
 //! | [`PrefixExtractor`], [`FilterContents`] | prefixes of keys, with which a filter can rule out scans of prefixes and ranges, and the contents of a filter |
-//! | [`AtomicBloomFilter`] | a filter that threads insert into and query at the same time, for a memtable |
+//! | [`AtomicBloomFilter`], [`BloomFilterWriter`] | a filter that threads insert into and query at the same time, for a memtable, and its handle for one writer |
 //! | [`Filter`] | the trait with the lookups of all kinds of filters, including those of other packages |
 //! | [`Key`] | the trait of keys: types that lend bytes |
 //! | [`parts`] | parts for authors of other filters: memory, prefetching, the header of stored filters |
@@ -139,7 +139,7 @@ pub use bitmask::Bitmask;
 pub use buffer::AllocError;
 pub use builder::BloomFilterBuilder;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub use filter::AtomicBloomFilter;
+pub use filter::{AtomicBloomFilter, BloomFilterWriter};
 pub use filter::{BloomFilter, BuildError, Filter, FormatError, MergeError};
 pub use hash::{HashError, Key, KeyError, KeyHash, KeyHasher};
 pub use kernel::{InstructionSet, KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE};

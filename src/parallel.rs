@@ -71,8 +71,7 @@ impl BloomFilter {
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
         self.meta.contents.check_insert()?;
         if tasks_for(hashes.len()).is_none() {
-            self.insert_all(hashes, &mut []);
-            return Ok(());
+            return Ok(self.insert_hashes(hashes)?);
         }
         let copy = |piece: &[u64], list: &mut Vec<u64>| list.extend_from_slice(piece);
         Ok(self.insert_windows(hashes, copy)?)

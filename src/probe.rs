@@ -80,7 +80,7 @@ pub const fn block_index(hash: u64, blocks: u32) -> u32 {
 /// assert_eq!(bits(1 << 32, 3).collect::<Vec<_>>(), [0, 316, 454]);
 /// ```
 #[inline]
-pub fn bits(hash: u64, probes: u32) -> impl Iterator<Item = u32> {
+pub fn bits(hash: u64, probes: u32) -> impl Iterator<Item = u32> + Clone {
     let mut product = (hash >> 32) as u32;
     (0..probes).map(move |_| {
         let bit = product >> 23;

@@ -60,13 +60,10 @@ impl BloomFilterBuilder {
                 part
             },
         );
-        let parts = parts.map(|mut part| {
-            part.flush();
-            part
-        });
         // A list keeps the order and moves no part.
         let parts: LinkedList<Box<Pending<BloomFilterBuilder>>> = parts.collect();
         for mut part in parts {
+            part.flush();
             self.append(&mut part.builder);
         }
     }

@@ -7,9 +7,10 @@
 
 mod word;
 
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use self::word::{Word, contains, set};
+use self::word::{Word, contains, insert, insert_alone, places};
 use super::insert::{insert_keys, insert_keys_new, insert_methods};
 use super::{BloomFilter, Filter, Meta};
 use crate::batch::{LengthError, check_words};
@@ -37,6 +38,10 @@ use crate::probe;
 ///
 /// The bits are those of a [`BloomFilter`] after the same insertions in any order.
 ///
+/// **One writer.** If only one thread inserts, [`into_writer`](Self::into_writer) makes insertion
+/// faster. Other threads then share an `AtomicBloomFilter<false>`, which has all lookups and no
+/// insertion.
+///
 /// The type requires a target with atomic words of 64 or 32 bits (`target_has_atomic`).
 ///
 /// ```
@@ -59,7 +64,7 @@ use crate::probe;
 /// assert_eq!(filter.keys_inserted(), 2_000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct AtomicBloomFilter {
+pub struct AtomicBloomFilter<const SHARED: bool = true> {
     blocks: AtomicBuffer,
     /// Values at the conversion: `keys_inserted` does not include later insertions.
     meta: Meta,
@@ -71,47 +76,49 @@ pub struct AtomicBloomFilter {
 }
 
 impl AtomicBloomFilter {
-    /// Inserts a key. Returns true if it was certainly not present before; see
-    /// [`insert_hash`](Self::insert_hash).
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError`] if the filter holds caller-supplied hashes or prefixes. Nothing is changed
-    /// then.
-    #[inline]
-    pub fn insert(&self, key: impl Key) -> Result<bool, KeyError> {
-        let hasher = self.hasher()?;
-        self.insert_hash(hasher.hash(key))
-    }
+    insert_methods!(self, self, [&self]);
 
-    /// Inserts the key with this hash. Returns true if this call set a bit that was clear.
+    /// Inserts the key with this hash. Returns true if a bit of the key was clear.
     ///
     /// True means that the key was certainly not present: no insertion of it returned before this
     /// one started (in the sense of the [type's](Self) documentation). False means that it may have
-    /// been present. Exactly one call sets each bit. If threads race to insert the same new key,
-    /// one or more of them return true, for different bits. All of them return false only if other
-    /// keys that share its bits are inserted at the same time.
+    /// been present. If threads race to insert the same new key, one or more of them return true.
+    /// All of them return false only if other keys that share its bits are inserted at the same
+    /// time.
     ///
-    /// Cost: one cache line. Bits that are already set are not written, so the line of a key that
-    /// is inserted repeatedly stays shared between cores. A new key costs one atomic
-    /// read-modify-write for each bit that it sets.
+    /// Cost: one cache line. The line of a key whose bits are all set is not written, so the line
+    /// of a key that is inserted repeatedly stays shared between cores. A new key costs one atomic
+    /// read-modify-write for each probe.
     ///
     /// # Errors
     ///
     /// [`KeyError::NoPrefix`] if the filter holds prefixes. Nothing is changed then.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> Result<bool, KeyError> {
+        self.insert_one(hash)
+    }
+
+    /// Converts the filter for one writer and any number of concurrent readers. Copies nothing.
+    pub fn into_writer(self) -> BloomFilterWriter {
+        let AtomicBloomFilter { blocks, meta, kernel, answers, additions } = self;
+        let filter = AtomicBloomFilter { blocks, meta, kernel, answers, additions };
+        BloomFilterWriter(Arc::new(filter))
+    }
+}
+
+impl<const SHARED: bool> AtomicBloomFilter<SHARED> {
+    /// Unless the filter is `SHARED`, only the writer may call it, once at a time.
+    #[inline]
+    fn insert_one(&self, hash: u64) -> Result<bool, KeyError> {
         self.meta.contents.check_insert()?;
-        self.additions.add(1);
+        self.additions.add::<SHARED>(1);
         Ok(self.set(hash))
     }
 
-    insert_methods!(self: [&self]);
-
     /// Inserts every hash. `new` is empty, or has one word per 64 hashes, which reports the new
-    /// ones.
+    /// ones. Unless the filter is `SHARED`, only the writer may call it, once at a time.
     fn insert_all(&self, hashes: &[u64], new: &mut [u64]) {
-        self.additions.add(hashes.len());
+        self.additions.add::<SHARED>(hashes.len());
         new.fill(0);
         self.for_each_ahead(hashes, |i, hash| {
             let is_new = self.set(hash);
@@ -123,9 +130,16 @@ impl AtomicBloomFilter {
 
     #[inline]
     fn set(&self, hash: u64) -> bool {
+        let bits = self.bits(hash);
+        if SHARED { insert(bits) } else { insert_alone(bits) }
+    }
+
+    /// Returns the bits of a hash in its block.
+    #[inline(always)]
+    fn bits(&self, hash: u64) -> impl Iterator<Item = (&AtomicWord, u64)> + Clone {
         let blocks = self.blocks.blocks();
         let index = probe::block_index(hash, blocks.len() as u32);
-        set(&blocks[index as usize], probe::bits(hash, u32::from(self.meta.probes)))
+        places(&blocks[index as usize], probe::bits(hash, u32::from(self.meta.probes)))
     }
 
     /// Calls `visit` with the index and value of every hash, in order. Prefetches if the filter is
@@ -180,15 +194,60 @@ impl AtomicBloomFilter {
     }
 }
 
+/// Inserts into a filter while any number of threads look keys up. Created by
+/// [`AtomicBloomFilter::into_writer`].
+///
+/// For a memtable with one writer. Each filter has only one writer, because two could overwrite
+/// each other's bits. Put it in a lock if several threads write. Insertion needs no atomic
+/// read-modify-write and takes about 0.3x the time of [`AtomicBloomFilter::insert_hash`]. Readers
+/// share [`reader`](Self::reader). Visibility is that of an [`AtomicBloomFilter`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use blocked_bloom::{Filter, FilterOptions, Sizing};
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+/// let mut writer = options.atomic_filter(1_000)?.into_writer();
+/// let reader = Arc::clone(writer.reader());
+/// writer.insert("apple")?;
+/// std::thread::spawn(move || assert!(reader.contains("apple"))).join().unwrap();
+///
+/// // After the last insertion, take the filter out of the `Arc`.
+/// let reader = Arc::clone(writer.reader());
+/// drop(writer);
+/// let filter = Arc::into_inner(reader).expect("no other reader").into_filter();
+/// assert_eq!(filter.keys_inserted(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct BloomFilterWriter(Arc<AtomicBloomFilter<false>>);
+
+impl BloomFilterWriter {
+    /// Returns the filter, for lookups. Clone the `Arc` for other threads.
+    pub fn reader(&self) -> &Arc<AtomicBloomFilter<false>> {
+        &self.0
+    }
+
+    insert_methods!(self, self.0, [&mut self]);
+
+    /// Inserts the key with this hash. Returns true if it was certainly not present before.
+    ///
+    /// Cost: one cache line, and one load and one store for each probe.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoPrefix`] if the filter holds prefixes. Nothing is changed then.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, KeyError> {
+        self.0.insert_one(hash)
+    }
+}
+
 /// For a key that is inserted at the same time, either answer is possible. Batches cost as much as
 /// single lookups, but prefetch if the filter is larger than the cache.
-impl Filter for AtomicBloomFilter {
+impl<const SHARED: bool> Filter for AtomicBloomFilter<SHARED> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        let blocks = self.blocks.blocks();
-        let index = probe::block_index(hash, blocks.len() as u32);
-        let bits = probe::bits(hash, u32::from(self.meta.probes));
-        contains(&blocks[index as usize], bits) || !self.answers
+        contains(self.bits(hash)) || !self.answers
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
@@ -226,7 +285,7 @@ impl From<BloomFilter> for AtomicBloomFilter {
 }
 
 /// Prints the shape, without the bits.
-impl core::fmt::Debug for AtomicBloomFilter {
+impl<const SHARED: bool> core::fmt::Debug for AtomicBloomFilter<SHARED> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("AtomicBloomFilter")
             .field("blocks", &self.blocks.blocks().len())
@@ -244,8 +303,13 @@ impl Word for AtomicWord {
     }
 
     #[inline]
-    fn fetch_or(&self, bits: u64) -> u64 {
-        self.fetch_or(bits, Relaxed)
+    fn store(&self, word: u64) {
+        self.store(word, Relaxed);
+    }
+
+    #[inline]
+    fn or(&self, bits: u64) {
+        self.fetch_or(bits, Relaxed);
     }
 }
 
@@ -263,18 +327,19 @@ struct Line(AtomicUsize);
 
 impl Additions {
     #[inline]
-    fn add(&self, additions: usize) {
+    fn add<const SHARED: bool>(&self, additions: usize) {
         // Each thread has its own stack, so the address of a variable distinguishes most threads
         // without `std`. If two threads use one line, or one thread two, only time is lost.
         let variable = 0_u8;
         let stack = (&raw const variable).addr() as u64 >> 16;
         let line = stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
         let Line(count) = &self.0[line as usize];
-        let mut so_far = count.load(Relaxed);
-        while let Err(changed) =
-            count.compare_exchange_weak(so_far, so_far.saturating_add(additions), Relaxed, Relaxed)
-        {
-            so_far = changed;
+        let add = |so_far: usize| so_far.saturating_add(additions);
+        match SHARED {
+            true => _ = count.fetch_update(Relaxed, Relaxed, |so_far| Some(add(so_far))),
+            // Only one thread counts. An atomic read-modify-write would make its insertion 1.5x as
+            // slow.
+            false => count.store(add(count.load(Relaxed)), Relaxed),
         }
     }
 

@@ -114,9 +114,7 @@ impl FillHistogram {
 
     fn from_blocks(blocks: &[Block]) -> Self {
         let mut fills = FillHistogram::new();
-        for block in blocks {
-            fills.count(block);
-        }
+        blocks.iter().for_each(|block| _ = fills.count(block));
         fills
     }
 

@@ -80,10 +80,8 @@ impl<D: Blocks> BloomFilter<D> {
 /// Whether the rate after folding by `divisor` is at most `rate`.
 fn keeps(filter: &BloomFilter<&[Block]>, divisor: u32, rate: f64) -> bool {
     let probes = filter.meta.probes;
-    let mut rates = [0.0; BLOCK_BITS as usize + 1];
-    for (ones, rate) in rates.iter_mut().enumerate() {
-        *rate = rate_at(ones as f64 / f64::from(BLOCK_BITS), probes);
-    }
+    let rates: [f64; BLOCK_BITS as usize + 1] =
+        core::array::from_fn(|ones| rate_at(ones as f64 / f64::from(BLOCK_BITS), probes));
     let groups = filter.blocks().chunks_exact(divisor as usize);
     // A larger sum exceeds the rate in spite of rounding errors.
     let too_much = rate * groups.len() as f64 * (1.0 + 1e-9);

@@ -12,9 +12,22 @@ use crate::probe;
 /// Number of keys of a batch that are hashed before they are inserted: 4 KiB of stack.
 const HASHES_AT_ONCE: usize = 512;
 
-/// The insertion of batches, for filters with one owner and for filters that threads share.
+/// The insertion of keys and of batches, for filters with one owner, filters that threads share,
+/// and the writers of such filters. `$bloom` is the filter of `$self`.
 macro_rules! insert_methods {
-    ($self:ident: [$($receiver:tt)+] $($where:tt)*) => {
+    ($self:ident, $bloom:expr, [$($receiver:tt)+] $($where:tt)*) => {
+        /// Inserts a key. Returns true if it was certainly not present before, as `HashSet` does.
+        ///
+        /// # Errors
+        ///
+        /// [`KeyError`] if the filter holds caller-supplied hashes, or prefixes, which only a
+        /// builder inserts. Nothing is changed then.
+        #[inline]
+        pub fn insert($($receiver)+, key: impl Key) -> Result<bool, KeyError> $($where)* {
+            let hasher = $bloom.meta.key_hash.hasher()?;
+            $self.insert_hash(hasher.hash(key))
+        }
+
         /// Inserts every key. Keys are hashed in groups into a buffer on the stack; no other memory
         /// is used.
         ///
@@ -27,8 +40,8 @@ macro_rules! insert_methods {
         pub fn insert_batch<K: Key>($($receiver)+, keys: &[K]) -> Result<(), KeyError>
         $($where)*
         {
-            let hash = $self.meta.hasher_to_insert()?.bytes($self.kernel);
-            insert_keys(keys, hash, &mut [], |hashes, new| $self.insert_all(hashes, new));
+            let hash = $bloom.meta.hasher_to_insert()?.bytes($bloom.kernel);
+            insert_keys(keys, hash, &mut [], |hashes, new| $bloom.insert_all(hashes, new));
             Ok(())
         }
 
@@ -37,8 +50,8 @@ macro_rules! insert_methods {
         pub fn insert_u64s($($receiver)+, keys: &[u64]) -> Result<(), KeyError>
         $($where)*
         {
-            let hash = $self.meta.hasher_to_insert()?.integers($self.kernel);
-            insert_keys(keys, hash, &mut [], |hashes, new| $self.insert_all(hashes, new));
+            let hash = $bloom.meta.hasher_to_insert()?.integers($bloom.kernel);
+            insert_keys(keys, hash, &mut [], |hashes, new| $bloom.insert_all(hashes, new));
             Ok(())
         }
 
@@ -50,8 +63,8 @@ macro_rules! insert_methods {
         pub fn insert_hashes($($receiver)+, hashes: &[u64]) -> Result<(), KeyError>
         $($where)*
         {
-            $self.meta.contents.check_insert()?;
-            $self.insert_all(hashes, &mut []);
+            $bloom.meta.contents.check_insert()?;
+            $bloom.insert_all(hashes, &mut []);
             Ok(())
         }
 
@@ -70,8 +83,8 @@ macro_rules! insert_methods {
         pub fn insert_batch_new<K: Key>($($receiver)+, keys: &[K], new: &mut Bitmask)
         -> Result<(), KeyError> $($where)*
         {
-            let hash = $self.meta.hasher_to_insert().map(|hasher| hasher.bytes($self.kernel));
-            insert_keys_new(keys, hash, new, |hashes, new| $self.insert_all(hashes, new))
+            let hash = $bloom.meta.hasher_to_insert().map(|hasher| hasher.bytes($bloom.kernel));
+            insert_keys_new(keys, hash, new, |hashes, new| $bloom.insert_all(hashes, new))
         }
 
         /// Inserts every integer and reports the new ones, like
@@ -79,8 +92,8 @@ macro_rules! insert_methods {
         pub fn insert_u64s_new($($receiver)+, keys: &[u64], new: &mut Bitmask)
         -> Result<(), KeyError> $($where)*
         {
-            let hash = $self.meta.hasher_to_insert().map(|hasher| hasher.integers($self.kernel));
-            insert_keys_new(keys, hash, new, |hashes, new| $self.insert_all(hashes, new))
+            let hash = $bloom.meta.hasher_to_insert().map(|hasher| hasher.integers($bloom.kernel));
+            insert_keys_new(keys, hash, new, |hashes, new| $bloom.insert_all(hashes, new))
         }
 
         /// Inserts every key with these hashes and reports the new ones, like
@@ -90,8 +103,8 @@ macro_rules! insert_methods {
         -> Result<(), KeyError> $($where)*
         {
             new.reset(0);
-            $self.meta.contents.check_insert()?;
-            $self.insert_all(hashes, new.reset(hashes.len()));
+            $bloom.meta.contents.check_insert()?;
+            $bloom.insert_all(hashes, new.reset(hashes.len()));
             Ok(())
         }
     };
@@ -120,20 +133,7 @@ impl<D> BloomFilter<D> {
         self.meta.keys_inserted = self.meta.keys_inserted.saturating_add(additions);
     }
 
-    /// Inserts a key. Returns true if it was certainly not present before, as `HashSet` does.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError`] if the filter holds caller-supplied hashes, or prefixes, which only a builder
-    /// inserts. Nothing is changed then.
-    #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Result<bool, KeyError>
-    where
-        D: BlocksMut,
-    {
-        let hasher = self.hasher()?;
-        self.insert_hash(hasher.hash(key))
-    }
+    insert_methods!(self, self, [&mut self] where D: BlocksMut);
 
     /// Inserts the key with this hash. Returns true if it was certainly not present before.
     ///
@@ -151,8 +151,6 @@ impl<D> BloomFilter<D> {
         let index = probe::block_index(hash, blocks.len() as u32);
         Ok(probe::insert(&mut blocks[index as usize], hash, u32::from(self.meta.probes)))
     }
-
-    insert_methods!(self: [&mut self] where D: BlocksMut);
 
     /// Inserts hashes like [`insert_hashes_new`](Self::insert_hashes_new), with the same errors,
     /// but adds only the number of new hashes to [`keys_inserted`](Self::keys_inserted). For

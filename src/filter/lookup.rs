@@ -58,8 +58,7 @@ impl<D: Blocks> BloomFilter<D> {
     #[inline]
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
         // Before `reset`: if the owner of the blocks panics, the mask must keep its old length.
-        let (blocks, probes) = self.answering();
-        self.kernel.look_up(blocks, probes, hashes, hits.reset(hashes.len()));
+        self.look_up(hashes, hits.reset(hashes.len()));
     }
 
     /// Looks up hashes, with one word per 64 hashes.

@@ -50,15 +50,6 @@ pub trait BlocksMut: Blocks + AsMut<[Block]> {}
 #[diagnostic::do_not_recommend]
 impl<D: AsRef<[Block]> + AsMut<[Block]>> BlocksMut for D {}
 
-impl<D> BloomFilter<D> {
-    /// The caller must have checked that there are 1 to 2^32 - 1 blocks and that `meta` is in
-    /// range.
-    #[inline]
-    pub(super) fn from_parts(data: D, meta: Meta, kernel: Kernel) -> Self {
-        BloomFilter { data, meta, kernel, answers: meta.contents.whole_keys() }
-    }
-}
-
 impl<D: Blocks> BloomFilter<D> {
     /// Borrows the filter. Costs nothing.
     #[inline]
@@ -104,6 +95,13 @@ impl<D: Blocks> BloomFilter<D> {
 }
 
 impl<D> BloomFilter<D> {
+    /// The caller must have checked that there are 1 to 2^32 - 1 blocks and that `meta` is in
+    /// range.
+    #[inline]
+    pub(super) fn from_parts(data: D, meta: Meta, kernel: Kernel) -> Self {
+        BloomFilter { data, meta, kernel, answers: meta.contents.whole_keys() }
+    }
+
     /// Returns the storage of the blocks.
     pub fn holder(&self) -> &D {
         &self.data

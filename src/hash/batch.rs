@@ -158,7 +158,6 @@ pub(crate) trait HashKeys<K> {
     }
 }
 
-#[derive(Clone, Copy)]
 pub(crate) struct HashBytes {
     hasher: KeyHasher,
     kernel: Kernel,
@@ -176,7 +175,6 @@ impl<K: Key> HashKeys<K> for HashBytes {
     }
 }
 
-#[derive(Clone, Copy)]
 pub(crate) struct HashIntegers {
     hasher: KeyHasher,
     kernel: Kernel,

@@ -18,7 +18,7 @@ use loom::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 use loom::thread::spawn;
-use word::{Word, contains, set};
+use word::{Word, contains, insert, insert_alone, places};
 
 impl Word for AtomicU64 {
     const BYTES: usize = 8;
@@ -27,8 +27,12 @@ impl Word for AtomicU64 {
         u64::from_le(self.load(Relaxed))
     }
 
-    fn fetch_or(&self, bits: u64) -> u64 {
-        u64::from_le(self.fetch_or(bits.to_le(), Relaxed))
+    fn store(&self, word: u64) {
+        self.store(word.to_le(), Relaxed);
+    }
+
+    fn or(&self, bits: u64) {
+        self.fetch_or(bits.to_le(), Relaxed);
     }
 }
 
@@ -37,11 +41,16 @@ struct Block([AtomicU64; 2]);
 
 impl Block {
     fn insert(&self, bits: [u32; 2]) -> bool {
-        set(&self.0, bits.into_iter())
+        insert(places(&self.0, bits.into_iter()))
+    }
+
+    /// Only one thread calls it, and no other one inserts.
+    fn insert_alone(&self, bits: [u32; 2]) -> bool {
+        insert_alone(places(&self.0, bits.into_iter()))
     }
 
     fn holds(&self, bits: [u32; 2]) -> bool {
-        contains(&self.0, bits.into_iter())
+        contains(places(&self.0, bits.into_iter()))
     }
 }
 
@@ -86,6 +95,47 @@ fn two_racing_inserts_report_a_new_key_at_least_once() {
     });
 }
 
+/// Of a key that a thread inserts after it learned of another thread's insertion of the key, and of
+/// one that races: fails if "new" could be returned after an insertion of the key had returned.
+#[test]
+fn an_insertion_after_another_one_returned_is_not_new() {
+    loom::model(|| {
+        let shared = Arc::new((Block::default(), AtomicBool::new(false)));
+        let [first, racing] = [(); 2].map(|()| Arc::clone(&shared));
+        let first = spawn(move || {
+            first.0.insert(KEY);
+            first.1.store(true, Release);
+        });
+        let racing = spawn(move || racing.0.insert(SECOND_KEY));
+        if shared.1.load(Acquire) {
+            assert!(!shared.0.insert(KEY));
+        }
+        first.join().unwrap();
+        racing.join().unwrap();
+    });
+}
+
+/// Fails if a reader that learned of an insertion could miss a bit, or if the only writer could
+/// lose a bit of its own, of two keys that share a word and a bit.
+#[test]
+fn an_insertion_of_the_only_writer_is_visible_to_its_observer() {
+    loom::model(|| {
+        let shared = Arc::new((Block::default(), AtomicBool::new(false)));
+        let writer = Arc::clone(&shared);
+        let writer = spawn(move || {
+            assert!(writer.0.insert_alone(KEY));
+            writer.1.store(true, Release);
+            assert!(writer.0.insert_alone(SECOND_KEY));
+            assert!(!writer.0.insert_alone(KEY));
+        });
+        if shared.1.load(Acquire) {
+            assert!(shared.0.holds(KEY));
+        }
+        writer.join().unwrap();
+        assert_eq!(shared.0.0.each_ref().map(Word::load), [1 << 3, 1 << 6 | 1 << 63]);
+    });
+}
+
 /// A thread loads a bit that is already set, therefore does not set it, and then notifies another
 /// thread. Fails if that other thread could miss the bit. The main thread inserts first in the
 /// schedule that loom starts from, and loom varies the values that the other thread loads.
@@ -107,16 +157,19 @@ fn a_repeated_insertion_is_visible_to_its_observer() {
 fn follows_the_probe_scheme<W: Word + Default, const N: usize>() {
     for probes in 1..=30 {
         for i in 0..200_u64 {
-            let words: [W; N] = core::array::from_fn(|_| W::default());
+            let [words, alone]: [[W; N]; 2] =
+                core::array::from_fn(|_| core::array::from_fn(|_| W::default()));
             let mut block = [0; 64];
             for hash in [i, i + 1, i].map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
                 let new = blocked_bloom::probe::insert(&mut block, hash, probes);
-                let bits = || blocked_bloom::probe::bits(hash, probes);
-                assert_eq!(contains(&words, bits()), !new);
-                assert_eq!(set(&words, bits()), new);
-                assert!(contains(&words, bits()));
+                let bits = |words| places(words, blocked_bloom::probe::bits(hash, probes));
+                assert_eq!(contains(bits(&words)), !new);
+                assert_eq!((insert(bits(&words)), insert_alone(bits(&alone))), (new, new));
+                assert!(contains(bits(&words)) && contains(bits(&alone)));
                 let bytes = |word: &W| word.load().to_le_bytes().into_iter().take(W::BYTES);
-                assert!(words.iter().flat_map(bytes).eq(block), "{probes} probes");
+                for words in [&words, &alone] {
+                    assert!(words.iter().flat_map(bytes).eq(block), "{probes} probes");
+                }
             }
         }
     }
@@ -129,8 +182,12 @@ impl Word for blocked_bloom::parts::AtomicWord {
         self.load(Relaxed)
     }
 
-    fn fetch_or(&self, bits: u64) -> u64 {
-        self.fetch_or(bits, Relaxed)
+    fn store(&self, word: u64) {
+        self.store(word, Relaxed);
+    }
+
+    fn or(&self, bits: u64) {
+        self.fetch_or(bits, Relaxed);
     }
 }
 
@@ -142,8 +199,12 @@ impl Word for core::sync::atomic::AtomicU32 {
         u32::from_le(self.load(Relaxed)).into()
     }
 
-    fn fetch_or(&self, bits: u64) -> u64 {
-        u32::from_le(self.fetch_or((bits as u32).to_le(), Relaxed)).into()
+    fn store(&self, word: u64) {
+        self.store((word as u32).to_le(), Relaxed);
+    }
+
+    fn or(&self, bits: u64) {
+        self.fetch_or((bits as u32).to_le(), Relaxed);
     }
 }
 

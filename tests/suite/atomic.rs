@@ -185,6 +185,105 @@ fn racing_threads_report_a_new_key_at_least_once() {
     assert!(hashes.iter().all(|&hash| !filter.insert_hash(hash).unwrap()));
 }
 
+/// Finds a wrong bit, count or return value of the only writer, in single insertions and in batches
+/// of every length around the prefetch distance.
+#[test]
+fn a_writer_makes_the_filter_that_an_owned_one_would_be() {
+    for blocks in [1, 3, 100, OUTGROWS_THE_CACHE] {
+        for probes in [1, 2, 6, 8, 9, 16, 17, 30] {
+            let mut owned = empty(blocks, probes);
+            let mut writer = AtomicBloomFilter::from(owned.clone()).into_writer();
+            for hash in Random(9).hashes(50 * blocks.min(100) as usize) {
+                assert_eq!(writer.insert_hash(hash), owned.insert_hash(hash));
+                assert_eq!(writer.insert_hash(hash), Ok(false));
+                owned.insert_hash(hash).unwrap();
+                assert!(writer.reader().contains_hash(hash));
+            }
+            let (mut new, mut expected) = (Bitmask::new(), Bitmask::new());
+            for length in [0, 1, 63, 64, 65, 130] {
+                let hashes = Random(length).hashes(length as usize);
+                writer.insert_hashes_new(&hashes, &mut new).unwrap();
+                owned.insert_hashes_new(&hashes, &mut expected).unwrap();
+                assert_eq!(new, expected, "{blocks} blocks, {probes} probes, {length} hashes");
+                let keys: Vec<[u8; 8]> = hashes.iter().map(|hash| hash.to_le_bytes()).collect();
+                writer.insert_batch(&keys).unwrap();
+                owned.insert_batch(&keys).unwrap();
+                keys.iter().for_each(|key| assert_eq!(writer.insert(key), Ok(false)));
+                writer.insert_u64s_new(&hashes, &mut new).unwrap();
+                assert_eq!(new.count_hits(), 0);
+                // As often as the writer: once by one, once as integers.
+                owned.insert_hashes(&[hashes.clone(), hashes].concat()).unwrap();
+            }
+            assert_eq!(writer.reader().keys_inserted(), owned.keys_inserted());
+            let reader = Arc::clone(writer.reader());
+            drop(writer);
+            let filter = Arc::into_inner(reader).unwrap().into_filter();
+            assert_eq!(filter, owned, "{blocks} blocks, {probes} probes");
+        }
+    }
+}
+
+/// Finds insertions that are published too late, or bits that the writer loses between batches,
+/// while readers look up what they learned of.
+#[test]
+fn readers_find_what_the_writer_inserted() {
+    for blocks in [40, OUTGROWS_THE_CACHE] {
+        let hashes = Random(13).hashes(blocks as usize * 20);
+        let mut writer = AtomicBloomFilter::from(empty(blocks, 6)).into_writer();
+        let published = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let reader = Arc::clone(writer.reader());
+                let (published, hashes) = (&published, &hashes);
+                scope.spawn(move || {
+                    let mut hits = Bitmask::new();
+                    while published.load(Ordering::Relaxed) < hashes.len() {
+                        let known = published.load(Ordering::Acquire);
+                        reader
+                            .contains_hashes(&hashes[known.saturating_sub(200)..known], &mut hits);
+                        assert_eq!(hits.count_misses(), 0);
+                    }
+                });
+            }
+            for (i, part) in hashes.chunks(3).enumerate() {
+                writer.insert_hashes(&part[1..]).unwrap();
+                writer.insert_hash(part[0]).unwrap();
+                published.store(3 * i + part.len(), Ordering::Release);
+            }
+        });
+        let mut expected = empty(blocks, 6);
+        expected.insert_hashes(&hashes).unwrap();
+        let reader = Arc::clone(writer.reader());
+        drop(writer);
+        assert_eq!(Arc::into_inner(reader).unwrap().into_filter(), expected);
+    }
+}
+
+/// Finds a writer that accepts what its filter refuses, or that forgets earlier insertions.
+#[test]
+fn a_writer_keeps_the_rules_and_the_keys_of_its_filter() {
+    let shared = caller_hashed();
+    shared.insert_hash(1 << 32).unwrap();
+    let mut writer = shared.into_writer();
+    let refused = KeyError::NoHasher { tag: 5 };
+    assert_eq!(writer.insert("a"), Err(refused));
+    assert_eq!(writer.insert_batch(&["a"]), Err(refused));
+    assert_eq!((writer.reader().keys_inserted(), writer.insert_hash(1 << 32)), (1, Ok(false)));
+    assert_eq!(writer.reader().keys_inserted(), 2);
+    assert!(format!("{writer:?}").starts_with("BloomFilterWriter(AtomicBloomFilter { blocks: "));
+
+    let options = FilterOptions::default().with_prefixes(PrefixExtractor::fixed(4));
+    let contents = options.contents();
+    let prefixes = options.builder().finish().unwrap();
+    let mut writer = AtomicBloomFilter::from(prefixes).into_writer();
+    let refused = KeyError::NoPrefix { contents };
+    let mut new = Bitmask::new();
+    assert_eq!((writer.insert("a"), writer.insert_hash(1)), (Err(refused), Err(refused)));
+    assert_eq!(writer.insert_hashes(&[1]), Err(refused));
+    assert_eq!(writer.insert_hashes_new(&[1], &mut new), Err(refused));
+    assert_eq!((writer.reader().keys_inserted(), new.len()), (0, 0));
+}
+
 /// Finds a copied block array, a lost kernel or count, and bits that change during conversion.
 #[test]
 fn conversions_keep_the_blocks_where_they_are() {

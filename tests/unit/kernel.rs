@@ -3,6 +3,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+#[cfg(feature = "std")]
+#[path = "loops.rs"]
+mod loops;
+
 use super::tuning::{TUNINGS, Tuning, place, tuning};
 use super::{Kernel, Prefetch, PrefetchPlan, Tile, choose};
 use crate::probe::{self, MAX_PROBES};

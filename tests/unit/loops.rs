@@ -1,6 +1,6 @@
-//! Unit tests of `src/kernel.rs`, which includes this file: the kernel loops that each operation
-//! runs, and the prefetches of insertions, which must be for the blocks that are written several
-//! keys later.
+//! Unit tests of `src/kernel.rs`: the kernel loops that each operation runs, and the prefetches of
+//! insertions, which must be for the blocks that are written several keys later. A module of
+//! `kernel.rs` in this folder.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 use std::format;
 
-use super::tuning::{TUNINGS, Tuning, tuning};
-use super::{GROUP, Kernel, PrefetchAhead, Tile};
+use super::super::tuning::{TUNINGS, Tuning, tuning};
+use super::super::{GROUP, Kernel, PrefetchAhead, Tile};
 use crate::hash::HashKeys;
 use crate::probe::{Block, block_index};
 use crate::watch::{Event, events, kernels, lines, tune};
