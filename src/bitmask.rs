@@ -144,9 +144,7 @@ fn bit((index, words): (usize, &[u64])) -> bool {
 
 /// Writes "maybe" for `len` keys to one word per 64 keys, and zeros past the last key.
 pub fn fill_with_hits(words: &mut [u64], len: usize) {
-    for (i, word) in words.iter_mut().enumerate() {
-        *word = used(len, i);
-    }
+    words.iter_mut().enumerate().for_each(|(i, word)| *word = used(len, i));
 }
 
 /// Clears the bits past the last of `len` keys.

@@ -184,13 +184,10 @@ impl Header {
     /// # Errors
     ///
     /// [`HeaderError::Field`] with the offset of the first non-zero byte.
-    pub fn check_zero(&self, offsets: core::ops::Range<usize>) -> Result<(), HeaderError> {
-        match self.0[offsets.clone()].iter().position(|&byte| byte != 0) {
+    pub fn check_zero(&self, mut offsets: core::ops::Range<usize>) -> Result<(), HeaderError> {
+        match offsets.find(|&offset| self.0[offset] != 0) {
             None => Ok(()),
-            Some(at) => {
-                let (offset, found) = (offsets.start + at, self.0[offsets.start + at]);
-                Err(HeaderError::field(offset, "reserved byte", found, "must be 0"))
-            }
+            Some(at) => Err(HeaderError::field(at, "reserved byte", self.0[at], "must be 0")),
         }
     }
 
@@ -214,10 +211,8 @@ impl Header {
     /// [`HeaderError::BodyChecksum`] if the checksums differ.
     pub fn check_body(&self, offset: usize, body: &[u8]) -> Result<(), HeaderError> {
         let (stored, computed) = (self.u64_at(offset), checksum(body));
-        match stored == computed {
-            true => Ok(()),
-            false => Err(HeaderError::BodyChecksum { offset: offset as u64, stored, computed }),
-        }
+        let damaged = HeaderError::BodyChecksum { offset: offset as u64, stored, computed };
+        if stored == computed { Ok(()) } else { Err(damaged) }
     }
 
     /// Writes the checksum of the bytes after the header to `offset`.

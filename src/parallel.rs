@@ -185,9 +185,7 @@ fn partition(
     starts: &mut [u32],
     cut_of: impl Fn(u64) -> usize,
 ) {
-    for &hash in hashes {
-        starts[cut_of(hash)] += 1;
-    }
+    hashes.iter().for_each(|&hash| starts[cut_of(hash)] += 1);
     let mut end = 0;
     for start in starts.iter_mut() {
         end += *start;

@@ -7,7 +7,7 @@ use super::format::{PROBE_SCHEME, VERSION};
 use crate::hash::KeyHash;
 use crate::header::{HEADER_BYTES, MAGIC};
 use crate::kernel::Kernel;
-use crate::prefix::{FLAG_PREFIXES, FLAG_WHOLE_KEYS};
+use crate::prefix::{FLAG_PREFIXES, FLAG_WHOLE_KEYS, PrefixExtractor};
 use crate::probe::{Block, MAX_PROBES, block_index};
 
 impl BloomFilter {
@@ -27,33 +27,72 @@ impl BloomFilter {
     /// [`to_compact_bytes`](Self::to_compact_bytes) has an example.
     #[inline]
     pub fn contains_hash_in(bytes: &[u8], key_hash: KeyHash, hash: u64) -> bool {
-        let Some((header, blocks)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return true };
-        let (blocks, rest) = blocks.as_chunks();
-        if !rest.is_empty() {
-            return contains_in_compact(bytes, key_hash, hash);
-        }
-        let word = |offset: usize| u64::from_le_bytes(core::array::from_fn(|i| header[offset + i]));
-        let (id, seed) = match key_hash {
-            KeyHash::Caller { tag } => (0, tag),
-            KeyHash::Xxh3 { seed } => (1, seed),
-        };
-        // Version, probe scheme and hash id, then probes and flags, and two reserved bytes. A
-        // filter of whole keys may also hold prefixes.
-        let fields = word(8);
-        let ignored = 0xff << 32 | u64::from(FLAG_PREFIXES) << 40;
-        let expected = u64::from(VERSION)
-            | u64::from(PROBE_SCHEME) << 16
-            | id << 24
-            | u64::from(FLAG_WHOLE_KEYS) << 40;
-        if word(0) != u64::from_le_bytes(MAGIC)
-            || fields & !ignored != expected
-            || word(16) != seed
-            || word(24) != blocks.len() as u64
-        {
-            return true;
-        }
-        contains(blocks, (fields >> 32) as u8, hash)
+        contains_in(bytes, key_hash, None, hash)
     }
+
+    /// Whether keys whose prefix has this hash may be present in a stored filter, like
+    /// [`contains_hash_in`](Self::contains_hash_in): false means certainly absent. Pass the hash of
+    /// the prefix that [`PrefixExtractor::scan_prefix`] returns.
+    ///
+    /// Returns true if the filter holds no prefixes by this rule, or is in the compact form.
+    ///
+    /// ```
+    /// use blocked_bloom::{BloomFilter, FilterOptions, PrefixExtractor, Sizing};
+    /// let tenant = PrefixExtractor::fixed(4);
+    /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0)).with_prefixes(tenant.clone());
+    /// let mut builder = options.builder();
+    /// builder.insert("abcd/1")?;
+    /// let bytes = builder.finish()?.to_bytes();
+    ///
+    /// let (key_hash, hasher) = (options.key_hash(), options.hasher()?);
+    /// let contains =
+    ///     |p| BloomFilter::contains_prefix_hash_in(&bytes, key_hash, &tenant, hasher.hash(p));
+    /// assert!(contains("abcd") && !contains("wxyz"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn contains_prefix_hash_in(
+        bytes: &[u8],
+        key_hash: KeyHash,
+        extractor: &PrefixExtractor,
+        hash: u64,
+    ) -> bool {
+        contains_in(bytes, key_hash, Some(extractor.id()), hash)
+    }
+}
+
+/// Looks up the hash of a key, or of a prefix by the rule with this id.
+#[inline]
+fn contains_in(bytes: &[u8], key_hash: KeyHash, extractor: Option<u64>, hash: u64) -> bool {
+    let Some((header, blocks)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return true };
+    let (blocks, rest) = blocks.as_chunks();
+    if !rest.is_empty() {
+        return extractor.is_some() || contains_in_compact(bytes, key_hash, hash);
+    }
+    let word = |offset: usize| u64::from_le_bytes(core::array::from_fn(|i| header[offset + i]));
+    let (id, seed) = match key_hash {
+        KeyHash::Caller { tag } => (0, tag),
+        KeyHash::Xxh3 { seed } => (1, seed),
+    };
+    // A filter may hold both whole keys and prefixes.
+    let (flag, allowed) = match extractor {
+        None => (FLAG_WHOLE_KEYS, FLAG_PREFIXES),
+        Some(_) => (FLAG_PREFIXES, FLAG_WHOLE_KEYS),
+    };
+    // Version, probe scheme and hash id, then probes and flags, and two reserved bytes.
+    let fields = word(8);
+    let ignored = 0xff << 32 | u64::from(allowed) << 40;
+    let expected =
+        u64::from(VERSION) | u64::from(PROBE_SCHEME) << 16 | id << 24 | u64::from(flag) << 40;
+    if word(0) != u64::from_le_bytes(MAGIC)
+        || fields & !ignored != expected
+        || word(16) != seed
+        || word(24) != blocks.len() as u64
+        || extractor.is_some_and(|id| word(40) != id)
+    {
+        return true;
+    }
+    contains(blocks, (fields >> 32) as u8, hash)
 }
 
 #[inline]

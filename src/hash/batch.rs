@@ -132,13 +132,13 @@ impl KeyHasher {
     /// Returns a hasher of keys that uses this kernel's vectors.
     #[inline]
     pub(crate) fn bytes(self, kernel: Kernel) -> HashBytes {
-        HashBytes { hasher: self, kernel }
+        HashBytes(self, kernel)
     }
 
     /// Returns a hasher of the little-endian bytes of integers.
     #[inline]
     pub(crate) fn integers(self, kernel: Kernel) -> HashIntegers {
-        HashIntegers { hasher: self, kernel }
+        HashIntegers(self, kernel)
     }
 }
 
@@ -158,38 +158,32 @@ pub(crate) trait HashKeys<K> {
     }
 }
 
-pub(crate) struct HashBytes {
-    hasher: KeyHasher,
-    kernel: Kernel,
-}
+pub(crate) struct HashBytes(KeyHasher, Kernel);
 
 impl<K: Key> HashKeys<K> for HashBytes {
     #[inline]
     fn hash_one(&self, key: &K) -> u64 {
-        self.hasher.hash(key)
+        self.0.hash(key)
     }
 
     #[inline(always)]
     fn hash_keys<'h>(&self, keys: &[K], memory: &'h mut [MaybeUninit<u64>]) -> &'h [u64] {
-        Vectors(self.kernel).keys(keys, self.hasher.seed, &mut memory[..keys.len()])
+        Vectors(self.1).keys(keys, self.0.seed, &mut memory[..keys.len()])
     }
 }
 
-pub(crate) struct HashIntegers {
-    hasher: KeyHasher,
-    kernel: Kernel,
-}
+pub(crate) struct HashIntegers(KeyHasher, Kernel);
 
 impl HashKeys<u64> for HashIntegers {
     #[inline]
     fn hash_one(&self, key: &u64) -> u64 {
-        self.hasher.hash(key.to_le_bytes())
+        self.0.hash(key.to_le_bytes())
     }
 
     // Always inlined: as a call, it makes three keys in the cache 10 % slower.
     #[inline(always)]
     fn hash_keys<'h>(&self, keys: &[u64], memory: &'h mut [MaybeUninit<u64>]) -> &'h [u64] {
-        Vectors(self.kernel).integer_keys(keys, self.hasher.seed, &mut memory[..keys.len()])
+        Vectors(self.1).integer_keys(keys, self.0.seed, &mut memory[..keys.len()])
     }
 }
 

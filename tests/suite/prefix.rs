@@ -414,24 +414,40 @@ fn keys_and_prefixes_are_added_by_their_hashes() {
             let (one, two) = (one.finish().unwrap(), two.finish_verified().unwrap());
             assert_eq!((one.blocks(), one.contents()), (two.blocks(), two.contents()));
             let (bytes, prefixes) = (two.to_bytes(), two.prefixes(&extractor));
+            let in_place = |rule: &PrefixExtractor, hash| {
+                BloomFilter::contains_prefix_hash_in(&bytes, key_hash, rule, hash)
+            };
             for i in 0..1_000 {
                 let hash = xxh3_64(format!("{i:03}/").as_bytes());
-                assert!(i >= 429 || prefixes.contains_hash(hash));
+                assert!(i >= 429 || in_place(&extractor, hash));
+                assert_eq!(in_place(&extractor, hash), prefixes.contains_hash(hash));
                 assert_eq!(
                     BloomFilter::contains_hash_in(&bytes, key_hash, hash),
                     two.contains_hash(hash)
                 );
-                // Another rule: "maybe".
-                assert!(two.prefixes(&PrefixExtractor::capped(4)).contains_hash(hash));
+                // Another rule, another hash, or no prefixes: "maybe".
+                assert!(in_place(&PrefixExtractor::capped(4), hash));
+                let other = KeyHash::Xxh3 { seed: 1 };
+                assert!(BloomFilter::contains_prefix_hash_in(&bytes, other, &extractor, hash));
             }
-            assert!((0..1_000_u64).any(|hash| !prefixes.contains_hash(hash << 32 | hash)));
+            assert!((0..1_000_u64).any(|hash| !in_place(&extractor, hash << 32 | hash)));
         }
     }
     // A builder of keys alone ignores the prefix.
     let (mut one, mut two) = (options().builder(), options().builder());
     one.insert_hash(1).unwrap();
     two.insert_hash_with_prefix(1, Some(2));
-    assert_eq!(two.finish().unwrap(), one.finish().unwrap());
+    let filter = two.finish().unwrap();
+    assert_eq!(filter, one.finish().unwrap());
+    let (bytes, compact) = (filter.to_bytes(), filter.to_compact_bytes().unwrap());
+    let mut long = [&extractor.id().to_le_bytes()[..]; 8].concat();
+    long.extend(&compact[64..]);
+    for stored in [&bytes[..], &compact, &long, &bytes[..40], &[]] {
+        for hash in 0..100 {
+            let key_hash = KeyHash::default();
+            assert!(BloomFilter::contains_prefix_hash_in(stored, key_hash, &extractor, hash));
+        }
+    }
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn each_cpu_has_its_row() {
         ("AuthenticAMD", 0x00b0_0f21, 6, 2),          // Zen 5: EPYC 9005, family 26 model 2
         ("AuthenticAMD", 0x0083_0f10, 6, 1),          // Zen 2: not measured
         ("GenuineIntel", 0x00a0_0f11, 6, 1),          // the vendor counts
+        ("GenuineIntel", 0x0005_0657, usize::MAX, 1), // Cascade Lake: family 6 model 85
         ("GenuineIntel", 0x000c_06f2, 6, 1),          // not measured
         ("", 0, 6, 1),                                // no `cpuid`
     ] {
