@@ -230,8 +230,7 @@ fn contains_range(filter: &dyn Filter, (lower, upper): Bounds<'_>) -> bool {
     filter.might_match(&FilterQuery::range(lower.map(bytes), upper.map(bytes)))
 }
 
-/// All strings of up to three letters, sorted, among them runs of 0xff and strings that others start
-/// with.
+/// All strings of up to three letters, sorted, among them runs of 0xff and prefixes of others.
 fn short_strings() -> Vec<Vec<u8>> {
     let mut all = vec![vec![]];
     for from in [0, 1, 4] {

@@ -223,7 +223,7 @@ fn lists_of_keys_for_rocksdb_fit_their_memory() {
     }
 }
 
-/// The keys of a range filter take 24 bytes each, however long they are: `--verify` reads them again.
+/// Each key of a range filter takes 24 bytes, however long it is: `--verify` reads the keys again.
 #[cfg(target_os = "linux")]
 #[test]
 fn verifying_a_range_filter_keeps_no_keys() {

@@ -124,8 +124,8 @@ fn every_check() {
     }
 }
 
-/// Two faults that leave every other check satisfied: a code in a part after the last of its bucket,
-/// and a first rank above 0.
+/// Two faults that every other check accepts: a code in a part after the last of its bucket, and a
+/// first rank above 0.
 #[test]
 fn buckets_begin_and_end_where_they_should() {
     let refused = |bytes: &mut [u8]| {
@@ -136,7 +136,7 @@ fn buckets_begin_and_end_where_they_should() {
             other => panic!("{other}"),
         }
     };
-    // The only bucket of a filter of one key. If its code is in the last part, move it past the end.
+    // The only bucket of a filter of one key. A code in the last part is moved past the end.
     let mut moved = 0;
     for key in 0..4_000 {
         let mut stored = built(4.0, 0, &[key]).as_bytes().to_vec();
