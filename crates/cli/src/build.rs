@@ -95,8 +95,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
-    /// Look every inserted key up in the filter before it is written; the keys of a range filter are
-    /// read a second time
+    /// Look every inserted key up in the filter before it is written; reads the keys of a range
+    /// filter a second time
     #[arg(long)]
     verify: bool,
 
