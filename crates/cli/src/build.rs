@@ -7,14 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
+use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, percent};
 use blocked_bloom_inspect::{Format, is_cassandra_name, layout_of_version, prefix_rule};
 use indicatif::BinaryBytes;
 
 use crate::builder::{BuildFormat, BuildOptions, Fit, MakeBuilder};
-use crate::builders::{CASSANDRA, NATIVE, check_options, format_parser};
+use crate::builders::{CASSANDRA, NATIVE, check_options, format_parser, look_up};
 use crate::failure::{Failure, inform, warn};
 use crate::keys::{self, Key, KeyFormat, KeyReader};
 use crate::lookup::{KeyType, check_order, parse_type, typed};
@@ -95,7 +95,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
-    /// Look every inserted key up in the filter before it is written
+    /// Look every inserted key up in the filter before it is written; reads the keys of a range
+    /// filter a second time
     #[arg(long)]
     verify: bool,
 
@@ -235,7 +236,8 @@ fn foreign(
 ) -> Result<(), Failure> {
     args.check_expected_keys(None)?;
     let (value_type, key_format) = typed(args.value_type, args.key_format, format.name)?;
-    if format.name == Format::RANGE.name() {
+    let is_range = format.name == Format::RANGE.name();
+    if is_range {
         check_order(key_format.encoding())?;
     }
     let path = args.output.as_deref().unwrap_or(Path::new("")).display().to_string();
@@ -255,6 +257,12 @@ fn foreign(
         output: &path,
     })?;
     let mut keys = KeyReader::open_all(&args.keys, key_format, !args.quiet)?;
+    // The keys of a range filter are not kept, so that --verify reads them again.
+    let reads_again = args.verify && is_range;
+    if let Some(path) = args.keys.iter().find(|path| reads_again && !path.is_file()) {
+        let message = "--verify reads the keys of a range filter twice: give a file by its name";
+        return Err(Failure::for_file(&keys::name(path), message));
+    }
     let (mut key, mut count) = (Key::default(), 0);
     let most = args.max_memory / builder.bytes_per_key();
     while keys.read(&mut key)? {
@@ -271,8 +279,20 @@ fn foreign(
     }
     keys.warn_of_doubtful_keys();
     let built = builder.finish(keys.name())?;
+    let answers = [built.answers.len() as u64, built.answers.count_misses() as u64];
+    let [looked_up, missing] = match reads_again {
+        true => look_up(&built.bytes, KeyReader::open_all(&args.keys, key_format, !args.quiet)?)?,
+        false => answers,
+    };
+    if reads_again && looked_up != count {
+        let message = format!(
+            "{looked_up} keys were read the second time, {count} the first: do not change the file \
+             meanwhile"
+        );
+        return Err(Failure::for_file(keys.name(), message));
+    }
     let verified =
-        verified(&built.answers).map_err(|error| Failure::for_file(keys.name(), error))?;
+        verified(looked_up, missing).map_err(|error| Failure::for_file(keys.name(), error))?;
     if let Some(fit) = &built.fit {
         args.warn_of_size(fit);
     }
@@ -284,12 +304,12 @@ fn foreign(
     Ok(())
 }
 
-/// The summary of the answers for keys that are in a filter; an error if one is "absent".
-fn verified(answers: &Bitmask) -> Result<String, String> {
-    match (answers.count_misses(), answers.len()) {
+/// The summary of the lookups of keys that are in a filter; an error if some were "absent".
+fn verified(keys: u64, missing: u64) -> Result<String, String> {
+    match (missing, keys) {
         (0, 0) => Ok(String::new()),
-        (0, keys) => Ok(format!(", {} looked up again", counted(keys as u64, "key"))),
-        (missing, _) => Err(format!(
+        (0, _) => Ok(format!(", {} looked up again", counted(keys, "key"))),
+        _ => Err(format!(
             "the filter answers \"absent\" for {missing} keys that are in it: the memory may be bad"
         )),
     }

@@ -16,6 +16,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 pub(crate) use self::cassandra::CASSANDRA;
 pub(crate) use self::native::NATIVE;
+pub(crate) use self::range::look_up;
 use crate::builder::BuildFormat;
 use crate::failure::Failure;
 use crate::wording::unsupported_option;

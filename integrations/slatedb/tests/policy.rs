@@ -3,11 +3,12 @@
 
 mod common;
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use blocked_bloom::{BloomFilter, FilterContents, KeyHash, PrefixExtractor as Core, Sizing};
-use blocked_bloom_slatedb::BlockedBloomPolicy;
+use blocked_bloom_range::RangeOptions;
+use blocked_bloom_slatedb::{BlockedBloomPolicy, RangePolicy};
 use common::{First, LastSlash, bytes, entry, first_two_bytes, ours, sizing, theirs};
 use proptest::prelude::*;
 use slatedb::{Filter, FilterPolicy, FilterQuery, PrefixExtractor, PrefixTarget};
@@ -221,6 +222,84 @@ fn a_builder_gives_its_keys_once() {
     assert!(contains(&*builder.build(), "apple") && contains(&*builder.build(), "anything"));
     let empty = whole.builder().build();
     assert!(!contains(&*empty, "apple"), "a table without keys");
+}
+
+type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
+
+fn contains_range(filter: &dyn Filter, (lower, upper): Bounds<'_>) -> bool {
+    filter.might_match(&FilterQuery::range(lower.map(bytes), upper.map(bytes)))
+}
+
+/// All strings of up to three letters, sorted, among them runs of 0xff and prefixes of others.
+fn short_strings() -> Vec<Vec<u8>> {
+    let mut all = vec![vec![]];
+    for from in [0, 1, 4] {
+        for i in from..all.len() {
+            all.extend([0, b'/', 255].map(|letter| [&all[i][..], &[letter]].concat()));
+        }
+    }
+    all.sort();
+    all
+}
+
+fn all_ranges(strings: &[Vec<u8>]) -> Vec<Bounds<'_>> {
+    let both = strings.iter().flat_map(|s| [Bound::Included(&s[..]), Bound::Excluded(&s[..])]);
+    let bounds: Vec<Bound<&[u8]>> = both.chain([Bound::Unbounded]).collect();
+    bounds.iter().flat_map(|&lower| bounds.iter().map(move |&upper| (lower, upper))).collect()
+}
+
+/// The policies that answer ranges, and one without prefixes, which answers "maybe".
+fn range_policies() -> Vec<Box<dyn FilterPolicy>> {
+    let mut policies: Vec<Box<dyn FilterPolicy>> =
+        ours().into_iter().map(|policy| Box::new(policy.with_ranges()) as _).collect();
+    let last_slash = BlockedBloomPolicy::new(sizing()).unwrap().prefixes(Arc::new(LastSlash));
+    policies.push(Box::new(last_slash.with_ranges()));
+    policies.push(Box::new(RangePolicy::new(RangeOptions::new(20.0)).unwrap()));
+    policies
+}
+
+#[test]
+fn no_range_that_contains_a_key_is_ruled_out() {
+    let strings = short_strings();
+    assert_eq!(strings.len(), 40);
+    let ranges = all_ranges(&strings);
+    for policy in range_policies() {
+        let mut ruled_out = 0;
+        for step in 5..9 {
+            let keys: Vec<Vec<u8>> = strings.iter().skip(step / 2).step_by(step).cloned().collect();
+            let filter = policy.decode(&encoded(&*build(&*policy, &keys)));
+            for &range in &ranges {
+                let has_key =
+                    keys.iter().any(|key| RangeBounds::<[u8]>::contains(&range, &key[..]));
+                let found = contains_range(&*filter, range);
+                assert!(found || !has_key, "{}: {range:?} of {keys:?}", policy.name());
+                ruled_out += usize::from(!found);
+            }
+            assert!(keys.iter().all(|key| contains(&*filter, key)));
+            assert!(keys.iter().all(|key| (0..=key.len()).all(|end| scans(&*filter, &key[..end]))));
+        }
+        let can_answer = !policy.name().ends_with(":keys");
+        assert_eq!(ruled_out > 1_000, can_answer, "{}: {ruled_out}", policy.name());
+    }
+}
+
+/// Damaged filters, filters of keys that are not sorted, and those that a builder returns later.
+#[test]
+fn unusable_filters_rule_out_no_range() {
+    let strings = short_strings();
+    let ranges = all_ranges(&strings);
+    let all_maybe = |filter: &dyn Filter| ranges.iter().all(|&range| contains_range(filter, range));
+    for policy in range_policies() {
+        let mut builder = policy.builder();
+        builder.add_entry(&entry(b"/"));
+        let stored = encoded(&*builder.build());
+        assert!(all_maybe(&*policy.decode(&stored[1..])), "{}", policy.name());
+        assert!(all_maybe(&*builder.build()), "{}", policy.name());
+    }
+    let policy = RangePolicy::new(RangeOptions::new(20.0)).unwrap();
+    let filter = build(&policy, &[b"b".to_vec(), b"a".to_vec()]);
+    assert!(all_maybe(&*filter) && contains(&*filter, "a"));
+    assert_eq!(policy.unusable_filters(), 1);
 }
 
 proptest! {

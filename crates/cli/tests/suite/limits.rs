@@ -223,6 +223,28 @@ fn lists_of_keys_for_rocksdb_fit_their_memory() {
     }
 }
 
+/// Each key of a range filter takes 24 bytes, however long it is: `--verify` reads the keys again.
+#[cfg(target_os = "linux")]
+#[test]
+fn verifying_a_range_filter_keeps_no_keys() {
+    let dir = Dir::new();
+    let keys: String = (0..2_000).map(|i| format!("{i:04}{}\n", "a".repeat(60_000))).collect();
+    dir.write("keys", &keys);
+    let build = "build keys -o f --format range --verify --max-memory";
+    let mut command = std::process::Command::new("sh");
+    let script = format!("ulimit -d 65536; \"$TOOL\" {build} 48000");
+    command.args(["-c", &script]).env("TOOL", TOOL).current_dir(dir.0.path());
+    let output = command.output().unwrap();
+    assert_parts(&stderr(&output), &["2000 keys looked up again"]);
+    assert!(output.status.success());
+    let message = dir.fails(&format!("{build} 47999"));
+    assert_parts(&message, &["more than 1999 keys", "--max-memory 47999"]);
+    let message = dir.fails_with("build - -o g --format range --verify", "a\nb\n");
+    assert_parts(&message, &["standard input: --verify reads", "twice: give a file by its name"]);
+    dir.ok_with("build - -o g --format range", "a\nb\n");
+    assert_eq!(dir.names(), ["f", "g", "keys"]);
+}
+
 /// A file that gets more keys between the two times that it is read would fill a filter that is too
 /// small for them.
 #[cfg(unix)]

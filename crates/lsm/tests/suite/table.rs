@@ -400,6 +400,8 @@ fn filters_with_prefixes_rule_out_ranges() {
     for filter in [bloom.clone().into(), stored] {
         assert!((0..12).all(|i| range(&filter, &rule, [0, 0, i, 0], [0, 0, i + 1, 0])));
         assert!(range(&filter, &rule, [0, 0, 9, 0], [0, 0, 200, 0]));
+        let one = |key: [u8; 4]| filter.contains_range(&rule, Included(&key), Included(&key));
+        assert!((0..12).all(|i| one([0, 0, i, 0])), "both bounds are included");
         let absent =
             (0..200).filter(|&i| !range(&filter, &rule, [9, i, 0, 7], [9, i, 3, 9])).count();
         assert!(absent > 160, "{absent} ranges of four prefixes");

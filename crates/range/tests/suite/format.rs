@@ -124,6 +124,41 @@ fn every_check() {
     }
 }
 
+/// Two faults that every other check accepts: a code in a part after the last of its bucket, and a
+/// first rank above 0.
+#[test]
+fn buckets_begin_and_end_where_they_should() {
+    let refused = |bytes: &mut [u8]| {
+        seal(bytes);
+        assert!(Naive::open(bytes).is_none());
+        match RangeFilter::from_bytes(&*bytes).unwrap_err() {
+            RangeError::Header(HeaderError::Field { field: "rank", offset, .. }) => offset,
+            other => panic!("{other}"),
+        }
+    };
+    // The only bucket of a filter of one key. A code in the last part is moved past the end.
+    let mut moved = 0;
+    for key in 0..4_000 {
+        let mut stored = built(4.0, 0, &[key]).as_bytes().to_vec();
+        assert_eq!(stored[64..72], [0, 0, 0, 0, 1, 0, 0, 0], "one bucket");
+        let unary = u64::from_le_bytes(stored[72..80].try_into().unwrap());
+        if unary << 31 == 1 << 62 {
+            stored[72..80].copy_from_slice(&(unary ^ 3 << 31).to_le_bytes());
+            assert_eq!(refused(&mut stored), 64);
+            moved += 1;
+        }
+    }
+    assert!(moved > 0);
+    // No key, but a rank of 1 and space for a code before the bucket.
+    let mut stored = built(16.0, 0, &[]).as_bytes().to_vec();
+    assert_eq!(stored[64..72], [0; 8]);
+    stored[24] = 1;
+    [stored[64], stored[68]] = [1, 1];
+    let bits = |codes: usize| (codes * (usize::from(stored[11]) + 1) + 32).div_ceil(8);
+    stored.resize(stored.len() + bits(1) - bits(0), 0);
+    assert_eq!(refused(&mut stored), 64);
+}
+
 /// Reads the header's table in the document and checks each row against a stored filter.
 #[test]
 fn the_document_matches_the_code() {

@@ -153,13 +153,17 @@ fn check_strings(per_filter: u64) -> [u64; 2] {
     let hex = |byte: u8| [b'\0', byte];
     let id_and_time = sets::series(9, 3_000).into_iter();
     let id_and_time = id_and_time.map(|key| [&[9; 12][..], &key.to_be_bytes()].concat()).collect();
-    let sets: [(&str, Vec<Vec<u8>>); 9] = [
+    // No common prefix, and most keys have the same value.
+    let mut same_start = strings(7, b"0123456789abcdef", 4, &hex(0xff));
+    same_start.push(b"z".to_vec());
+    let sets: [(&str, Vec<Vec<u8>>); 10] = [
         ("letters", strings(1, b"", 6, b"abc")),
         ("a prefix", strings(2, b"a common prefix of 29 bytes/", 30, b"abcdefgh")),
         ("zeros and 0xff", strings(3, b"", 5, &hex(0xff))),
         ("zeros and 0xff after 0xff", strings(4, &[0xff; 14], 4, &hex(0xff))),
         ("0xff after a long prefix", strings(5, &[0xff; 40], 20, &[0xff, 0xfe])),
         ("17 and more bytes", strings(6, b"0123456789abcdef", 3, &hex(1))),
+        ("the same 16 bytes, then others", same_start),
         ("12 bytes and id | time", id_and_time),
         ("one key", vec![b"a long key of 27 bytes here".to_vec()]),
         ("the empty key", vec![vec![]]),
@@ -269,6 +273,34 @@ fn all_ranges_of_short_strings() {
             bounds.iter().flat_map(|&low| bounds.iter().map(move |&high| (low, high))).collect();
         let [full, _] = check(&format!("round {round}"), &filter, &keys, &ranges);
         assert!(full > 0 || keys.is_empty());
+    }
+}
+
+/// The unit counts bits from the end of the longest key, also those after the first 16 bytes.
+#[test]
+fn the_unit_of_long_strings_begins_at_their_end() {
+    let keys = [&[b'a'; 20][..], &[b'b'; 19]];
+    for (unit, dropped) in [(0, 0), (16, 0), (32, 0), (40, 8), (127, 95)] {
+        assert_eq!(built_of_bytes(16.0, unit, &keys).dropped_bits(), dropped, "unit {unit}");
+    }
+}
+
+/// A filter stores less than 2^16 bytes of a longer common prefix.
+#[test]
+fn a_common_prefix_may_have_any_length() {
+    for length in [65_534, 65_535, 65_536, 70_000] {
+        let keys = [1_u8, 2, 9].map(|last| [&vec![b'p'; length][..], &[last]].concat());
+        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let filter = built_of_bytes(32.0, 0, &keys);
+        let filter = RangeFilter::from_bytes(filter.as_bytes().to_vec()).unwrap();
+        let common = &keys[0][..length];
+        let bounds = keys.iter().chain([&common]);
+        let bounds = bounds.flat_map(|&key| [Included(key), Excluded(key)]).chain([Unbounded]);
+        let bounds: Vec<Bound<&[u8]>> = bounds.collect();
+        let ranges: Ranges<&[u8]> =
+            bounds.iter().flat_map(|&low| bounds.iter().map(move |&high| (low, high))).collect();
+        let [full, wrong] = check(&format!("prefix of {length}"), &filter, &keys, &ranges);
+        assert!(full > 20 && (wrong == 0 || length > 65_535), "{full} {wrong}");
     }
 }
 

@@ -783,6 +783,11 @@ fn scans_are_ruled_out_and_counted() {
     assert_eq!(range(9_999, 10_000), Answer::NotResident);
     load(&set, &[stored]);
     assert!((0..2_000).all(|key| query(key) == Answer::Maybe));
+    let one = |key: [u8; 4]| {
+        let bound = Bound::Included(&key[..]);
+        slot.query_range(&FilterPin::new(), &rule, bound, bound)
+    };
+    assert!((0..2_000_u32).all(|key| one(key.to_be_bytes()) == Answer::Maybe));
     let before = set.statistics()[0].1;
     assert!((0..7).all(|key| range(key << 8 | 250, (key << 8) + 256) == Answer::Maybe));
     assert_eq!(range(1_999, 70_000), Answer::Maybe, "too many prefixes");
