@@ -5,6 +5,7 @@
 #                                        that is compiled into them passed before
 #
 # FILE_HISTORIES=10000 runs so many random histories of folders instead of 300 (over an hour).
+# FILE_SPARK=1 tests files that Spark writes: installs pyspark (300 MB), and needs Java 17.
 #
 # It builds the package as `pip install` does, installs it with the packages it is tested with into
 # `target/venv`, and runs pytest: Python 3.11 or later with venv, and PyPI.
@@ -38,7 +39,7 @@ fi
 rm -rf "$target/probe"
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 CARGO_TARGET_DIR=$target "$venv/bin/pip" install --quiet --force-reinstall --no-deps .
-"$venv/bin/pip" install --quiet ".[test,s3]"
+"$venv/bin/pip" install --quiet ".[test,s3${FILE_SPARK:+,spark}]"
 # Outside of this folder, whose package has no compiled part.
 (cd "$target" && "$venv/bin/python" -m pytest -q -p no:cacheprovider "$OLDPWD/tests")
 ../../tools/if-changed.sh record "${tested[@]}"

@@ -81,6 +81,7 @@ def test_data_that_is_not_paths_is_refused(tmp_path, data):
 # A2: a value keeps its precision or is refused.
 
 NS = 1_700_000_000_123_456_789
+NS_ABSENT = np.datetime64(NS + 1, "ns")
 
 
 def times(path):
@@ -119,6 +120,56 @@ def test_nanoseconds_are_found(tmp_path):
                       {"zoned": datetime.date(2024, 1, 1)}, {"time": moment}, {"took": 5}):
             with pytest.raises(TypeError, match="cannot be compared"):
                 index.files(**given)
+
+
+def test_int96_is_found_as_every_reader_has_it(tmp_path):
+    """pyarrow reads nanoseconds, of which years after 2262 wrap around. DuckDB cuts them to
+    microseconds."""
+    moments = [
+        datetime.datetime(3000, 1, 1), datetime.datetime(1582, 10, 14, 23, 59, 59, 999_995),
+        datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime.datetime(2020, 9, 13)]
+    options = {"use_deprecated_int96_timestamps": True}
+    for number, moment in enumerate(moments):
+        ts = pa.array([moment, None], pa.timestamp("us"))
+        write(tmp_path / f"d/{number}.parquet", {"ts": ts, "n": [number, 9]}, **options)
+    exact = pa.array([NS, -1, None], pa.timestamp("ns"))
+    write(tmp_path / "d/ns.parquet", {"ts": exact, "n": [8, 9, 9]}, **options)
+    index = FileIndex.build(tmp_path / "d", ["ts", "n"], tmp_path / "i", false_row_groups=1e-6)
+    assert index.left_out == {}
+    cut = [datetime.datetime(2023, 11, 14, 22, 13, 20, 123456), moments[2]]
+    every = str(tmp_path / "d/*.parquet")
+    for given in [*moments, *cut]:
+        left = [path for path, _ in index.files(ts=given)]
+        query = "select n from read_parquet(?) where ts = ? order by n"
+        expected = duckdb.execute(query, [every, given]).fetchall()
+        assert duckdb.execute(query, [left, given]).fetchall() == expected != [], given
+    for value in exact.drop_null():
+        assert "ns.parquet" in names(index.files(ts=value))
+    assert index.files(ts=NS_ABSENT) == [] == index.files(ts=moments[0], n=7)
+    assert len(index.files(ts=[moments[0], NS_ABSENT])) == 5
+
+
+@pytest.mark.parametrize("key, left_out", [
+    (b"org.apache.spark.legacyDateTime", ["day", "us"]), (b"org.apache.spark.legacyINT96", ["at"]),
+    (b"org.apache.spark.version", [])])
+def test_dates_of_sparks_legacy_calendar_are_not_pruned(tmp_path, key, left_out):
+    day, at = datetime.date(1500, 6, 1), datetime.datetime(1700, 6, 1)
+    columns = {"day": [day], "us": pa.array([at], pa.timestamp("us")), "at": [at], "n": [1]}
+    for name, int96 in (("a", False), ("b", True)):
+        kept = {k: v for k, v in columns.items() if (k == "at") == int96 or k == "n"}
+        table = pa.table(kept).replace_schema_metadata({key: b""})
+        (tmp_path / name).mkdir()
+        pq.write_table(table, tmp_path / name / "a.parquet", use_deprecated_int96_timestamps=int96)
+        own = list(kept)
+        index = FileIndex.build(tmp_path / name, own, tmp_path / "i")
+        expected = [column for column in own if column in left_out]
+        reasons = "".join(index.left_out.values())
+        assert [column for column in own if f"{column!r} has dates of" in reasons] == expected
+        for column in own:
+            other = {"day": datetime.date(1500, 6, 11), "n": 2}.get(
+                column, datetime.datetime(1700, 6, 11))
+            assert len(index.files(**{column: kept[column][0]})) == 1
+            assert len(index.files(**{column: other})) == (column in expected)
 
 
 def test_a_time_of_day_is_not_cut_to_a_date(tmp_path):

@@ -119,7 +119,7 @@ impl FileIndexBuilder {
     }
 
     /// Sets the memory for the values of a row group, as [`FileIndexOptions::with_memory`] does:
-    /// three eighths of these bytes. For builders that append to an index.
+    /// half of these bytes. For builders that append to an index.
     pub fn with_memory(self, bytes: u64) -> Self {
         FileIndexBuilder { max_hashes: max_hashes(bytes), ..self }
     }
@@ -130,9 +130,9 @@ impl FileIndexBuilder {
     }
 }
 
-/// 8 bytes each, in three eighths of the memory.
+/// 8 bytes each, in half of the memory.
 fn max_hashes(memory: u64) -> usize {
-    usize::try_from(memory.clamp(MEMORY.0, MEMORY.1) * 3 / 64).unwrap_or(usize::MAX)
+    usize::try_from(memory.clamp(MEMORY.0, MEMORY.1) / 16).unwrap_or(usize::MAX)
 }
 
 impl Manifest {

@@ -151,9 +151,9 @@ impl FileIndexOptions {
     }
 
     /// Sets the memory of a builder, 1 MiB to 1 PiB. It is at least twice the bits of 512 parts: 47
-    /// MB for each column with parts of 16,384 values at the default rate. Three eighths are for
-    /// the different values of a row group in the columns that have not
-    /// [ended](crate::FileBuilder::end_column): 2.7 million in 64 MiB. Columns with more are not
+    /// MB for each column with parts of 16,384 values at the default rate. Half is for the
+    /// different values of a row group in the columns that have not
+    /// [ended](crate::FileBuilder::end_column): 3.6 million in 64 MiB. Columns with more are not
     /// indexed in this row group, which is always read.
     pub fn with_memory(self, bytes: u64) -> Self {
         FileIndexOptions { memory: bytes.clamp(MEMORY.0, MEMORY.1), ..self }

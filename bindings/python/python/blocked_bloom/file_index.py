@@ -21,6 +21,8 @@ __all__ = ["FileIndex", "RowGroups"]
 _BATCH_ROWS = 1 << 16
 #: Footers that are read to choose the size of parts.
 _FOOTERS = 64
+#: Footers of Spark with one of these have dates, or times of type INT96, of the Julian calendar.
+_LEGACY_DATES, _LEGACY_INT96 = b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"
 #: A column of an index: its name, the seed of its keys, and the number of its field in a table.
 _Column = tuple[str, int, int | None]
 
@@ -40,9 +42,13 @@ class _Reader:
         self, file: Any, columns: list[_Column], listing: Listing | Snapshot, max_values: int
     ) -> None:
         self.file, self.max_values = file, max_values
-        schema = file.schema_arrow
+        schema, footer = file.schema_arrow, file.metadata.metadata or {}
+        leaves = map(file.schema.column, range(len(file.schema)))
+        self.int96 = frozenset(leaf.path for leaf in leaves if leaf.physical_type == "INT96")
         self.types: list[str | None] = []
         self.columns: list[tuple[int, str]] = []
+        #: Reasons for columns that are not indexed.
+        self.reasons: list[str] = []
         for number, (name, seed, field_id) in enumerate(columns):
             inner = listing.locate(schema, name, field_id)
             if inner is not None:
@@ -50,6 +56,18 @@ class _Reader:
             else:
                 data_type = listing.type_of_nulls(schema, name, field_id)
             own = _column_type(data_type, seed)
+            if own is None:
+                self.reasons.append(
+                    f"column {name!r} is missing, or has values of another type"
+                )
+            elif own.startswith(("Date", "Timestamp")) and (
+                _LEGACY_INT96 if inner in self.int96 else _LEGACY_DATES
+            ) in footer:
+                own = None
+                self.reasons.append(
+                    f"column {name!r} has dates of Spark's legacy calendar, which readers convert "
+                    "differently"
+                )
             self.types.append(own)
             if own is not None and inner is not None:
                 self.columns.append((number, inner))
@@ -79,8 +97,20 @@ class _Reader:
             yield [
                 (number, part)
                 for number, name in columns
-                for part in key_arrays(batch.column(batch.schema.get_field_index(name)))
+                for array in self._forms(batch.column(batch.schema.get_field_index(name)), name)
+                for part in key_arrays(array)
             ]
+
+    def _forms(self, array: Any, name: str) -> list[Any]:
+        """The values of a column as readers have them: DuckDB and Spark cut INT96 to microseconds,
+        and others do not."""
+        import pyarrow.compute as pc
+        import pyarrow.types as types
+
+        if name not in self.int96 or not types.is_timestamp(array.type):
+            return [array]
+        cut = pc.floor_temporal(array, unit="microsecond")
+        return [array, cut.filter(pc.not_equal(cut, array))]
 
 
 def _column_type(data_type: Any, seed: int) -> str | None:
@@ -181,10 +211,7 @@ def _add(
         before = writer.oversized
         groups = file.metadata.num_row_groups
         writer.add(known, reader.types, groups, batches())
-        reasons = [
-            f"column {name!r} is missing, or has values of another type"
-            for (name, _, _), own in zip(columns, reader.types) if own is None
-        ]
+        reasons = reader.reasons
         if oversized := writer.oversized - before:
             reasons.append(
                 f"{oversized} row groups of columns have more than {writer.max_values} different "
@@ -606,6 +633,10 @@ def _values(
             array = as_type(values, data_type)
         except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
             refused = error
+            continue
+        if data_type == pa.timestamp("ns") and len(array) < len(values):
+            # pyarrow reads INT96 as nanoseconds, where years after 2262 wrap around. Other readers
+            # have the right ones.
             continue
         found |= {
             own for own in types if (keeps_keys(own, read) if schema is not None else own == read)

@@ -202,7 +202,7 @@ fn a_row_group_that_is_too_large_is_always_read() {
     let few = random.hashes(30_000);
     let mut stored = Vec::new();
     let mut adding = builder.file(FileIdentity::new("a", 1), &[Some("Utf8")], 4).unwrap();
-    for piece in random.hashes(60_000).chunks(999) {
+    for piece in random.hashes(80_000).chunks(999) {
         adding.insert_hashes(0, piece).unwrap();
     }
     stored.extend(adding.end_row_group().unwrap());
@@ -213,7 +213,7 @@ fn a_row_group_that_is_too_large_is_always_read() {
     adding.insert_hashes(0, &few[..1]).unwrap();
     stored.extend(adding.end_row_group().unwrap());
     // Nearly as many as there is memory for, again and again.
-    let many = random.hashes(49_100);
+    let many = random.hashes(65_500);
     for _ in 0..40 {
         adding.insert_hashes(0, &many).unwrap();
     }
