@@ -337,8 +337,8 @@ fn damaged_headers_of_valkey_bloom_are_errors() {
         other[8..16].copy_from_slice(&total.to_le_bytes());
         assert_eq!(load_chunk(&mut connection, "f", 1, &other).unwrap_err(), BAD, "{total}");
     }
-    // A terabyte, and more than there can be.
-    for length in [1_u64 << 40, 1 << 62, u64::MAX - 44] {
+    // Above `maxmemory`, a terabyte, and more than there can be.
+    for length in [300_u64 << 20, 1 << 40, 1 << 62, u64::MAX - 44] {
         let mut large = Naive::new(0.05, 0.5, 5, 2, RANDOM).to_pieces(10)[0].1.clone();
         large[8..16].copy_from_slice(&(length - 45).to_le_bytes());
         large[46..54].copy_from_slice(&length.to_le_bytes());
