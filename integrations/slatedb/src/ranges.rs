@@ -1,6 +1,7 @@
 //! Range filters: a policy that answers range scans, scans of a prefix and lookups of keys.
 
 use std::fmt::{self, Debug, Formatter};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use blocked_bloom_range::{RangeError, RangeFilter, RangeFilterBuilder, RangeOptions};
@@ -74,8 +75,12 @@ impl FilterPolicy for RangePolicy {
         128 + (num_keys as f64 * self.options.bits_per_key() / 8.0) as usize
     }
 
-    /// The engine turns scans of a prefix into ranges.
     fn supports_range_queries(&self) -> bool {
+        true
+    }
+
+    /// Scans of a prefix are ranges too.
+    fn supports_prefix_queries(&self) -> bool {
         true
     }
 }
@@ -100,7 +105,17 @@ impl Filter for Ranges {
                 let [lower, upper] = [lower, upper].map(|bound| bound.as_ref().map(Bytes::as_ref));
                 self.0.contains_range(lower, upper)
             }
-            _ => true,
+            FilterTarget::Prefix(start) => {
+                // All keys that start with "a\xff" lie below "b".
+                let mut end = start.to_vec();
+                while end.pop_if(|&mut last| last == u8::MAX).is_some() {}
+                if let Some(last) = end.last_mut() {
+                    *last += 1;
+                }
+                let upper =
+                    if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(&end[..]) };
+                self.0.contains_range(Bound::Included(&start[..]), upper)
+            }
         }
     }
 

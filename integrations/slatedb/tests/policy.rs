@@ -283,6 +283,19 @@ fn no_range_that_contains_a_key_is_ruled_out() {
     }
 }
 
+#[test]
+fn range_filters_rule_out_scans_of_prefixes() {
+    let policy = RangePolicy::new(RangeOptions::new(20.0)).unwrap();
+    assert!(policy.supports_prefix_queries());
+    let filter = build(&policy, &[b"aa".to_vec(), b"c\xff".to_vec(), b"\xff\xff".to_vec()]);
+    for start in [&b""[..], b"a", b"aa", b"c", b"c\xff", b"\xff", b"\xff\xff"] {
+        assert!(scans(&*filter, start), "{start:?}");
+    }
+    for start in [&b"b"[..], b"ab", b"b\xff", b"c\xfe", b"\xfe", b"\xff\xfe"] {
+        assert!(!scans(&*filter, start), "{start:?}");
+    }
+}
+
 /// Damaged filters, filters of keys that are not sorted, and those that a builder returns later.
 #[test]
 fn unusable_filters_rule_out_no_range() {
