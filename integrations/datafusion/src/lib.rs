@@ -82,6 +82,7 @@ mod readme {}
 #[cfg(doctest)]
 #[doc = include_str!("../upstream/dynamic-filter-below-limit.md")]
 #[doc = include_str!("../upstream/order-lost-below-limit.md")]
+#[doc = include_str!("../upstream/order-lost-below-offset.md")]
 mod defects {}
 
 #[cfg(all(doctest, feature = "ballista"))]
