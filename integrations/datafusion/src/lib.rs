@@ -50,6 +50,7 @@ mod limits;
 mod operators;
 mod options;
 mod planner;
+mod planning;
 mod predicates;
 mod probe;
 mod probing;
@@ -82,6 +83,7 @@ mod readme {}
 #[cfg(doctest)]
 #[doc = include_str!("../upstream/dynamic-filter-below-limit.md")]
 #[doc = include_str!("../upstream/order-lost-below-limit.md")]
+#[doc = include_str!("../upstream/order-lost-below-offset.md")]
 mod defects {}
 
 #[cfg(all(doctest, feature = "ballista"))]
