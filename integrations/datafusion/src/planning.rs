@@ -37,8 +37,8 @@ pub(crate) fn cached<T: Clone>(values: &PlanMap<T>, plan: &Plan, compute: impl F
     value
 }
 
-/// The settings of a session, and estimates of plans, each computed once. Without this, the planning
-/// time would grow with the cube of the number of joins.
+/// The settings of a session, and estimates of plans, each computed once. Without this, the
+/// planning time would grow with the cube of the number of joins.
 pub(crate) struct Planning<'a> {
     pub(crate) config: &'a ConfigOptions,
     context: StatisticsContext,
