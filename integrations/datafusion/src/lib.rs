@@ -50,7 +50,6 @@ mod limits;
 mod operators;
 mod options;
 mod planner;
-mod planning;
 mod predicates;
 mod probe;
 mod probing;
