@@ -88,27 +88,24 @@ impl AtomicSplitBlockFilter {
         SplitBlockFilter::with_blocks(blocks).map(Self::from)
     }
 
-    /// Inserts a value by its [hash](hash_value). Returns true if a bit of the value was clear; the
-    /// value was then certainly absent. If threads race to insert the same new value, at least one
-    /// of them returns true, unless other values that share its bits are inserted at the same time.
+    /// Inserts a value by its [hash](hash_value). Returns true if this call set at least one bit;
+    /// the value was then certainly absent.
     ///
     /// Cost: one cache line. If all bits are already set, nothing is written and the line stays
-    /// shared among the cores. Otherwise each 64-bit word of the block costs an atomic
-    /// read-modify-write.
-    // No branch depends on which words have clear bits, since that cannot be predicted.
+    /// shared among the cores. Otherwise each 64-bit word with an unset bit (at most four) costs an
+    /// atomic read-modify-write.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         let mut set = [0; SPLIT_BLOCK_BYTES];
         split_block::insert(&mut set, hash);
-        let (set, _) = set.as_chunks::<{ size_of::<AtomicWord>() }>();
-        let bits =
-            |i: usize| set[i].iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
-        let bits: [u64; WORDS] = core::array::from_fn(bits);
-        let words = self.words(hash).iter().zip(bits);
-        let missing = |clear, (word, bits): (&AtomicWord, u64)| clear | bits & !word.load(Relaxed);
-        let is_new = words.clone().fold(0, missing) != 0;
-        if is_new {
-            words.for_each(|(word, bits)| _ = word.fetch_or(bits, Relaxed));
+        let mut is_new = false;
+        for (word, set) in self.words(hash).iter().zip(set.chunks_exact(size_of::<AtomicWord>())) {
+            let mut bits = [0; 8];
+            bits[..set.len()].copy_from_slice(set);
+            let bits = u64::from_le_bytes(bits);
+            if word.load(Relaxed) & bits != bits {
+                is_new |= word.fetch_or(bits, Relaxed) & bits != bits;
+            }
         }
         is_new
     }
