@@ -128,7 +128,8 @@ async function lookUp() {
     showAnswers({ ...answer, lines: keys, maybe, absent: answers.length - maybe });
     await showProbes(answers.length ? keys[keyAt(lines)] ?? keys[0] : null, turn);
   }
-  performance.mark('looked-up');
+  // A later lookup may have begun meanwhile.
+  if (turn === lookingUp) performance.mark('looked-up');
 }
 
 // The name of a part of the file: its row group, or its number.
