@@ -179,9 +179,7 @@ impl BloomFilterBuilder {
     /// of the prefix too, with [`insert_hash_with_prefix`](Self::insert_hash_with_prefix).
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), KeyError> {
-        self.options.contents().check_insert()?;
-        self.add(hash);
-        Ok(())
+        self.options.contents().check_insert().map(|()| self.add(hash))
     }
 
     /// Inserts every key with these hashes like [`insert_hash`](Self::insert_hash), with the same

@@ -63,9 +63,7 @@ macro_rules! insert_methods {
         pub fn insert_hashes($($receiver)+, hashes: &[u64]) -> Result<(), KeyError>
         $($where)*
         {
-            $bloom.meta.contents.check_insert()?;
-            $bloom.insert_all(hashes, &mut []);
-            Ok(())
+            $bloom.meta.contents.check_insert().map(|()| $bloom.insert_all(hashes, &mut []))
         }
 
         /// Inserts every key and reports the new ones: `new` has one bit per key afterwards, 1 if

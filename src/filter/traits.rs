@@ -200,7 +200,6 @@ fn look_up_keys<K>(
     vectors: Result<impl HashKeys<K>, KeyError>,
     hash: impl Fn(&K) -> Option<u64>,
 ) -> Result<(), LengthError> {
-    const NO_PREFETCH: Option<fn(&[u64])> = None;
     check_words(keys.len(), words)?;
     let known = Cell::new(true);
     let contains = |hashes: &[u64], words: &mut [u64]| match known.get() {
@@ -215,8 +214,8 @@ fn look_up_keys<K>(
         })
     };
     match vectors {
-        Ok(vectors) => look_up(keys, words, vectors, NO_PREFETCH, contains),
-        Err(_) => look_up(keys, words, hash, NO_PREFETCH, contains),
+        Ok(vectors) => look_up(keys, words, vectors, None::<fn(&[u64])>, contains),
+        Err(_) => look_up(keys, words, hash, None::<fn(&[u64])>, contains),
     }
     Ok(())
 }

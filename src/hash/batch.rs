@@ -37,9 +37,7 @@ impl KeyHasher {
     ///
     /// [`HashError::Length`] if the lengths differ. Nothing is written then.
     pub fn hash_batch_into<K: Key>(self, keys: &[K], hashes: &mut [u64]) -> Result<(), HashError> {
-        check_length(keys.len(), hashes)?;
-        self.hash_by(Kernel::default(), keys, hashes);
-        Ok(())
+        check_length(keys.len(), hashes).map(|()| self.hash_by(Kernel::default(), keys, hashes))
     }
 
     /// Hashes integers: `hashes[i]` becomes the hash of `keys[i].to_le_bytes()`.

@@ -228,22 +228,48 @@ pub(super) unsafe fn contains_one(line: &Block, probes: u32, hash: u64) -> bool 
 #[target_feature(enable = "avx2")]
 unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     if let [hash] = *hashes {
-        // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
-        let block = unsafe { address(blocks, hash) };
-        // SAFETY: `address` returns one of `blocks`, which are borrowed.
-        let block = unsafe { &*block };
-        // SAFETY: the caller promises AVX2, and `contains_one` requires nothing else.
-        return unsafe { contains_one(block, probes, hash) }.into();
+        // SAFETY: the caller's promises about CPU and blocks are passed on unchanged.
+        return unsafe { test_one(blocks, probes, hash) }.into();
     }
     // SAFETY: the caller's promises about CPU, blocks, probes and hashes are passed on unchanged,
     // and each arm has rounds for at least as many probes.
     unsafe {
         match probes {
+            _ if hashes.len() < 4 => test_few(blocks, probes, hashes),
             ..=8 => group_of::<1>(blocks, probes, hashes),
             9..=16 => group_of::<2>(blocks, probes, hashes),
             _ => group_of::<4>(blocks, probes, hashes),
         }
     }
+}
+
+/// Whether the key may be present.
+///
+/// # Safety
+///
+/// See [`Table`].
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn test_one(blocks: &[Block], probes: u32, hash: u64) -> bool {
+    // SAFETY: the caller promises 1 to 2^32 - 1 blocks.
+    let block = unsafe { address(blocks, hash) };
+    // SAFETY: `address` returns one of `blocks`, which are borrowed.
+    let block = unsafe { &*block };
+    // SAFETY: the caller promises AVX2, and `contains_one` requires nothing else.
+    unsafe { contains_one(block, probes, hash) }
+}
+
+/// [`group`] for two or three hashes: they are tested before the constants of a [`Test`] would be
+/// computed. Not inlined, for the same reason as [`group_of`].
+///
+/// # Safety
+///
+/// See [`Table`].
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+unsafe fn test_few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    // SAFETY: the caller's promises about CPU and blocks are passed on unchanged.
+    for_each_of_few(hashes, |&hash| unsafe { test_one(blocks, probes, hash) })
 }
 
 /// [`group`] with up to `8 * ROUNDS` probes. Not inlined, so that calls with one key save no

@@ -48,10 +48,13 @@ pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u6
     for (i, [a, b, c, d]) in fours.iter().enumerate() {
         word |= (bit(a) | bit(b) << 1 | bit(c) << 2 | bit(d) << 3) << (4 * i);
     }
-    for (i, hash) in rest.iter().enumerate() {
-        word |= bit(hash) << (4 * fours.len() + i);
-    }
-    word
+    // Not a loop: with one, a call of two hashes took 1.3 of the time (Cascade Lake).
+    let last = match rest {
+        [a, b, c] => bit(a) | bit(b) << 1 | bit(c) << 2,
+        [a, b] => bit(a) | bit(b) << 1,
+        _ => rest.first().map_or(0, bit),
+    };
+    word | last.unbounded_shl(4 * fours.len() as u32)
 }
 
 /// Calls the instance `$batch::<LINES, N>` for a kind of prefetching and a number of probes: `N` is
