@@ -128,7 +128,7 @@ fn or_blocks(blocks: &[Block]) -> Block {
                 *or |= byte;
             }
         }
-        if or == [0xff; BLOCK_BYTES] {
+        if chunk.len() == 16 && or == [0xff; BLOCK_BYTES] {
             break;
         }
     }
