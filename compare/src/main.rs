@@ -1,6 +1,7 @@
 //! Compares `blocked-bloom` with the filters of other Rust crates, RocksDB's loop and the
 //! memory-bound baseline in interleaved rounds, and draws the pictures.
 
+mod calls;
 mod markdown;
 mod measure;
 mod peers;
@@ -68,6 +69,9 @@ enum Part {
     Split,
     /// Range filters, if named: the workloads of Grafite's benchmark.
     Ranges,
+    /// The calls that engines make, each beside the plainest alternative, if named: MultiGets of 2
+    /// to 64 keys, memtables, flushes, prefix scans, opening, merging, folding.
+    Calls,
 }
 
 /// A number of keys, with K or M for thousands or millions.
@@ -126,6 +130,12 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         report.tables = tables;
         keep(&report)?;
     }
+    if arguments.only.contains(&Part::Calls) {
+        let (text, tables) = calls::measure(quick, &report.machine);
+        println!("{text}");
+        report.tables.extend(tables);
+        keep(&report)?;
+    }
     if arguments.only.contains(&Part::Ranges) {
         ranges::measure(quick);
     }
@@ -133,7 +143,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     for part in all.filter(|part| arguments.only.is_empty() || arguments.only.contains(part)) {
         let sizes = match part {
             Part::Queries | Part::Removable => sizes,
-            Part::Split | Part::Ranges => &[],
+            Part::Split | Part::Ranges | Part::Calls => &[],
             Part::Rates if quick => &[100_000],
             Part::Rates => &[1_000_000],
             Part::Threads => &[10_000_000],
@@ -145,7 +155,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
                 Part::Rates => report.rates = measure::rates(&kinds, keys, 8 * keys),
                 Part::Threads => measure::build_in_pools(keys, quick, &mut report),
                 Part::Removable => report.removable.extend(removable::measure(keys, quick)),
-                Part::Split | Part::Ranges => {}
+                Part::Split | Part::Ranges | Part::Calls => {}
             }
             keep(&report)?;
         }

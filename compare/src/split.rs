@@ -95,7 +95,7 @@ const LOOP: &str = "AVX2 loop by hand";
 const HAND_LOOP_PREFETCHING: &str = "AVX2 loop by hand, prefetching";
 
 /// Rows before they are timed. The others are compared with the first.
-type Rows<'a> = Vec<(&'static str, Case<'a>)>;
+pub(crate) type Rows<'a> = Vec<(&'static str, Case<'a>)>;
 
 fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     let default = Kernel::default();
@@ -113,7 +113,7 @@ fn filling(quick: bool) -> Schedule {
 }
 
 /// Times all in interleaved rounds.
-fn lines(ways: Rows<'_>, schedule: Schedule) -> Vec<Line> {
+pub(crate) fn lines(ways: Rows<'_>, schedule: Schedule) -> Vec<Line> {
     let (names, mut cases): (Vec<&str>, Vec<Case<'_>>) = ways.into_iter().unzip();
     let times = times(&mut cases, schedule);
     let line = |(name, mine): (&str, &Vec<f64>)| {

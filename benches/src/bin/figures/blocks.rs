@@ -6,9 +6,9 @@ use benches::split_block::BOUNDS;
 
 use crate::cells::{bold, digits, italic, percent, table};
 use crate::names::{
-    BASELINE, CLASSICAL, ENGINE_ROWS, ENGINE_TABLES, FILE_METHODS, FILES, FILTERS, FIRST, FOLLOWED,
-    HASHING, OURS, PLANES, PLANES_METHODS, RIBBON_BUILT, RIBBON_LOOKUPS, SHORT, SHOWN_KEYS, SPLIT,
-    SPLIT_SIZES, is_ours,
+    BASELINE, CALLS, CLASSICAL, ENGINE_ROWS, ENGINE_TABLES, FILE_METHODS, FILES, FILTERS, FIRST,
+    FOLLOWED, HASHING, MEMTABLES, OURS, PLANES, PLANES_METHODS, RIBBON_BUILT, RIBBON_LOOKUPS,
+    SHORT, SHOWN_KEYS, SPLIT, SPLIT_SIZES, is_ours,
 };
 use crate::store::Store;
 use crate::wins::wins;
@@ -108,6 +108,27 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
             grid(store, "", &FILES.map(|column| column.0), &ways, place, |line| {
                 let value = line.time.median;
                 if value.fract() == 0.0 { format!("{value}") } else { digits(value) }
+            })
+        }
+        "calls" => {
+            let title = |row: usize| format!("calls: MultiGet, {}, 10000 keys", CALLS[row]);
+            let ways = ["one by one", "2 a call", "3 a call", "4 a call", "6 a call", "8 a call"];
+            let ways: Vec<&str> = ways.into_iter().chain(["16 a call"]).collect();
+            let place = |row: usize, column: usize| (title(row), ways[column]);
+            grid(store, "", &ways, &CALLS, place, |line| match line.name == ways[0] {
+                true => digits(line.time.median),
+                false => format!("{:.2}", line.ratio),
+            })
+        }
+        "memtables" => {
+            let sizes = ["10000", "1000000", "10000000"];
+            let place = |row: usize, column: usize| {
+                let (keys, way) = (MEMTABLES[row].1, MEMTABLES[row].2);
+                (format!("calls: memtable, {keys}, {} keys", sizes[column]), way)
+            };
+            let names = MEMTABLES.map(|row| row.0);
+            grid(store, "", &["10 k", "1 M", "10 M"], &names, place, |line| {
+                digits(line.time.median)
             })
         }
         "split" => split(store),

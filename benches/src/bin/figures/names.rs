@@ -79,6 +79,21 @@ pub(crate) const ENGINE_ROWS: [(&str, &str); 6] = [
     ("lsm-tree's standard filter, as many bits", "lsm-tree's filter"),
 ];
 
+/// Kinds of keys in the tables of short calls.
+pub(crate) const CALLS: [&str; 4] = ["hashes", "16-byte keys", "integers", "strings of 23 bytes"];
+
+/// Rows about memtables: the name on the page, the keys, and the row.
+pub(crate) const MEMTABLES: [(&str, &str, &str); 8] = [
+    ("new key: `insert_hash`", "new keys", "insert_hash"),
+    ("64 a call", "new keys", "insert_hashes"),
+    ("one writer", "new keys", "one writer, insert_hash"),
+    ("one writer, 64 a call", "new keys", "one writer, insert_hashes"),
+    ("fastbloom's `AtomicBloomFilter`", "new keys", "fastbloom's atomic filter"),
+    ("absent key: `contains_hash`", "absent keys", "contains_hash"),
+    ("64 a call", "absent keys", "contains_hashes"),
+    ("fastbloom's `AtomicBloomFilter`", "absent keys", "fastbloom's atomic filter"),
+];
+
 pub(crate) const PLANES: [(&str, &str); 5] = [
     ("1", "1 columns"),
     ("2", "2 columns"),
