@@ -71,7 +71,7 @@ impl ProbePoint {
 /// filter, only the square root of the predicted share counts, and of a join above it too. Together
 /// they leave the predicted share. As long as only one of them is known, a prediction that is far
 /// too low does not rule out another filter.
-fn remaining(plan: &Plan, planning: &Planning) -> f64 {
+pub(crate) fn remaining(plan: &Plan, planning: &Planning) -> f64 {
     if let (Kind::Probe, [input, filter]) = (kind(plan), &plan.children()[..]) {
         let keys = build_of(filter).map_or(1.0, |build| remaining(build.input(), planning));
         return remaining(input, planning) * keys.sqrt();

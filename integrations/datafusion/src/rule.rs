@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::broadcast::{BroadcastKind, broadcast_kind, predict};
 use crate::build_side::{filter_depth, has_window, is_selective, obstacle_to_repeating};
-use crate::columns::{ProbePoint, find_probe_point};
+use crate::columns::{ProbePoint, find_probe_point, remaining};
 use crate::cost::{Balance, Saved, Tasks, rows_at, work};
 use crate::engine::Engine;
 use crate::filter::Size;
@@ -189,10 +189,13 @@ impl Planner<'_> {
         // Each filter lowers the benefit of the others, so a candidate is planned again only when
         // no other one had a greater benefit.
         let mut ranked: Vec<_> = table.into_iter().map(|other| (f64::INFINITY, other)).collect();
+        // The table's path, and the table with the filters so far. They are put into the plan
+        // together: each change of the plan creates all operators above the table again.
+        let (mut filtered, mut decisions) = (None::<(Path, Plan)>, Vec::new());
         while !ranked.is_empty() {
             ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
             let (_, best) = ranked.remove(0);
-            let (point, filter) = match self.plan_filter(&best) {
+            let (point, filter) = match self.plan_filter(&best, filtered.as_ref()) {
                 Ok((_, filter)) if ranked.iter().any(|(other, _)| *other > filter.benefit) => {
                     ranked.push((filter.benefit, best));
                     continue;
@@ -204,29 +207,42 @@ impl Planner<'_> {
                 }
             };
             let path = point_path(&best.join, best.side, &point);
-            let decision = filter.decision.clone();
             let schema = point.plan.schema();
-            let names: Vec<_> =
-                point.columns.iter().map(|&c| schema.field(c).name().clone()).collect();
-            let probe =
-                filter.probe(point.plan, point.columns, self.options.stop_above, self.planning);
-            match probe.and_then(|probe| Ok(replace(&self.plan, &path, probe)?)) {
-                Ok(plan) => {
-                    log::debug!("a filter by {names:?}: {decision}");
-                    self.plan = plan;
+            let names: Vec<_> = point.columns.iter().map(|&c| schema.field(c).name()).collect();
+            let decision = format!("a filter by {names:?}: {}", filter.decision);
+            let stop_above = self.options.stop_above;
+            match filter.probe(point.plan, point.columns, stop_above, self.planning) {
+                Ok(probe) => {
+                    filtered = Some((path, probe));
+                    decisions.push(decision);
                     open.retain(|other| other.join != best.join);
-                    for other in ranked.iter_mut().map(|(_, other)| other).chain(&mut *open) {
-                        move_down(&mut other.join, &path);
-                        move_down(&mut other.point, &path);
-                    }
                 }
                 Err(Refusal(reason)) => self.rule.explain(format!("no filter: {reason}")),
             }
         }
+        let Some((path, table)) = filtered else { return };
+        match replace(&self.plan, &path, table) {
+            Ok(plan) => {
+                self.plan = plan;
+                for decision in decisions {
+                    log::debug!("{decision}");
+                    for other in &mut *open {
+                        move_down(&mut other.join, &path);
+                        move_down(&mut other.point, &path);
+                    }
+                }
+            }
+            Err(error) => self.rule.explain(format!("no filters of a table: {error}")),
+        }
     }
 
-    /// Plans the filter of a candidate, or returns the reason against it.
-    fn plan_filter(&self, candidate: &Candidate) -> Result<(ProbePoint, PlannedFilter), Refusal> {
+    /// Plans the filter of a candidate, or returns the reason against it. `filtered` is its table
+    /// with the filters that the plan does not contain yet.
+    fn plan_filter(
+        &self,
+        candidate: &Candidate,
+        filtered: Option<&(Path, Plan)>,
+    ) -> Result<(ProbePoint, PlannedFilter), Refusal> {
         let join = node(&self.plan, &candidate.join);
         let Some((join_type, left, right)) = join_sides(join, self.planning) else {
             return Err("the join has changed".into());
@@ -236,7 +252,12 @@ impl Planner<'_> {
             kind => kind,
         };
         let (build, probed) = if candidate.side == 0 { (right, left) } else { (left, right) };
-        self.plan_filter_of_sides(&build, &probed, broadcast).map_err(|Refusal(reason)| {
+        let mut point = find_probe_point(&probed.plan, &probed.indices(), self.planning);
+        if let Some((_, table)) = filtered {
+            point.returned = remaining(table, self.planning);
+            point.plan = table.clone();
+        }
+        self.plan_filter_at(point, &build, &probed, broadcast).map_err(|Refusal(reason)| {
             let columns: Vec<_> = probed.columns.iter().map(Column::name).collect();
             Refusal(format!("no filter for {join_type} join by {columns:?}: {reason}"))
         })
@@ -295,14 +316,14 @@ impl Planner<'_> {
 
     /// Plans a filter of the keys in `build` for the rows of `probed`, or returns the reason
     /// against it.
-    fn plan_filter_of_sides(
+    fn plan_filter_at(
         &self,
+        point: ProbePoint,
         build: &Side,
         probed: &Side,
         broadcast: BroadcastKind,
     ) -> Result<(ProbePoint, PlannedFilter), Refusal> {
         let (options, planning) = (self.options, self.planning);
-        let point = find_probe_point(&probed.plan, &probed.indices(), planning);
         if let Some(rows) = rows_at(&point, planning) {
             let least = options.min_probe_rows;
             if rows < least as f64 {
