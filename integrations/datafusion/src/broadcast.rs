@@ -8,9 +8,10 @@ use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::build::scan_of;
-use crate::build_side::{Estimate, build_of, estimate, filters_within};
+use crate::build_side::build_of;
 use crate::engine::is_adaptive;
 use crate::operators::{Join, Kind, is_scan, kind};
+use crate::planning::{Estimate, Planning, cached};
 use crate::predicates::{PREDICATE_SELECTIVITY, predicate_selectivity};
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -31,22 +32,22 @@ pub(crate) enum BroadcastKind {
 /// Predicts whether a side of a join is broadcast. Ballista's static planner and DataFusion decide
 /// from estimates alone. The adaptive planner shuffles and measures a side whose estimate is
 /// moderately above the threshold. If a side contains a join, it decides after that join has run.
-pub(crate) fn broadcast_kind(plan: &Plan, config: &ConfigOptions) -> BroadcastKind {
+pub(crate) fn broadcast_kind(plan: &Plan, planning: &Planning) -> BroadcastKind {
     let Some(join) = Join::find(plan.as_ref()) else { return BroadcastKind::Unlikely };
-    if join.is_sort_merge && !is_adaptive(config) {
+    if join.is_sort_merge && !is_adaptive(planning.config) {
         return BroadcastKind::Unlikely;
     }
     let children = plan.children();
     let (left, right) = (children[0], children[1]);
-    let limits = BroadcastLimits::from_config(config);
+    let limits = BroadcastLimits::from_config(planning.config);
     if join.collects_left {
         return BroadcastKind::Expected;
     }
     if limits.bytes == 0 {
         return BroadcastKind::Unlikely;
     }
-    let (left_estimate, right_estimate) = (estimate(left), estimate(right));
-    if !is_adaptive(config) {
+    let (left_estimate, right_estimate) = (planning.estimate(left), planning.estimate(right));
+    if !is_adaptive(planning.config) {
         let fits = limits.fit(left, left_estimate) || limits.fit(right, right_estimate);
         return if fits { BroadcastKind::Expected } else { BroadcastKind::Unlikely };
     }
@@ -77,7 +78,7 @@ pub(crate) fn broadcast_kind(plan: &Plan, config: &ConfigOptions) -> BroadcastKi
         // A join below has already run when the engine decides.
         None => !is_scan(build),
     };
-    let may_fit = predict(build).is_some_and(|predicted| {
+    let may_fit = predict(build, planning).is_some_and(|predicted| {
         let rows = predicted.rows * predicted.selectivity;
         let fits = rows * width(&build.schema()) < limits.bytes as f64;
         fits && (build_estimate.bytes.is_some() || rows < limits.rows as f64)
@@ -162,33 +163,51 @@ pub(crate) struct Prediction {
 
 /// Predicts the number of rows of a plan from the kinds of its predicates. Returns `None` if the
 /// rows of a table are unknown. Every join is assumed to join a table with a dimension that it
-/// refers to.
-pub(crate) fn predict(plan: &Plan) -> Option<Prediction> {
+/// refers to. Filters count if no join is above them: such a join drops the same rows.
+pub(crate) fn predict(plan: &Plan, planning: &Planning) -> Option<Prediction> {
+    let (mut predicted, mut at) = (predict_unfiltered(plan, planning)?, plan);
+    while let [input, filter @ ..] = &at.children()[..]
+        && (filter.is_empty() || kind(at) == Kind::Probe)
+    {
+        if let [filter] = filter {
+            predicted.selectivity *= predict(build_of(filter)?.input(), planning)?.selectivity;
+        }
+        at = input;
+    }
+    Some(predicted)
+}
+
+fn predict_unfiltered(plan: &Plan, planning: &Planning) -> Option<Prediction> {
+    cached(&planning.predictions, plan, || prediction(plan, planning))
+}
+
+fn prediction(plan: &Plan, planning: &Planning) -> Option<Prediction> {
     let children = plan.children();
-    if is_scan(plan) && filters_within(plan) == 0 {
-        let rows = estimate(scan_of(plan)).rows? as f64;
-        return Some(Prediction { rows, selectivity: predicate_selectivity(plan) });
+    if is_scan(plan) {
+        let rows = planning.estimate(scan_of(plan)).rows? as f64;
+        return Some(Prediction { rows, selectivity: predicate_selectivity(plan, planning) });
     }
     if matches!(kind(plan), Kind::Union | Kind::Interleave) {
-        let inputs: Option<Vec<Prediction>> = children.iter().map(|input| predict(input)).collect();
+        let inputs = children.iter().map(|input| predict(input, planning));
+        let inputs: Option<Vec<Prediction>> = inputs.collect();
         let inputs = inputs?;
         let rows: f64 = inputs.iter().map(|input| input.rows).sum();
         let kept: f64 = inputs.iter().map(|input| input.rows * input.selectivity).sum();
         return Some(Prediction { rows, selectivity: kept / rows.max(1.0) });
     }
+    if kind(plan) == Kind::Probe {
+        return predict_unfiltered(children[0], planning);
+    }
     if let [input] = children[..] {
-        let input = predict(input)?;
+        let input = predict_unfiltered(input, planning)?;
         // This predicate is above a join or a group.
         let selectivity = if kind(plan) == Kind::Filter { PREDICATE_SELECTIVITY } else { 1.0 };
         return Some(Prediction { selectivity: input.selectivity * selectivity, ..input });
     }
     let [first, second] = children[..] else { return None };
-    if kind(plan) == Kind::Probe {
-        let (input, keys) = (predict(first)?, predict(build_of(second)?.input())?);
-        return Some(Prediction { selectivity: input.selectivity * keys.selectivity, ..input });
-    }
     let join_type = Join::find(plan.as_ref())?.join_type;
-    let (first, second) = (predict(first)?, predict(second)?);
+    let (first, second) =
+        (predict_unfiltered(first, planning)?, predict_unfiltered(second, planning)?);
     let selectivity = first.selectivity * second.selectivity;
     Some(match join_type {
         JoinType::Inner => Prediction { rows: first.rows.max(second.rows), selectivity },

@@ -13,8 +13,7 @@ use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::execution_plan::Boundedness;
-use datafusion::physical_plan::statistics::StatisticsContext;
-use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, StatisticsArgs};
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 
 use crate::build::BloomBuildExec;
 use crate::operators::{Kind, is_repeatable, kind};
@@ -86,55 +85,12 @@ pub(crate) fn has_window(plan: &Plan) -> bool {
     kind(plan) == Kind::Window || plan.children().into_iter().any(has_window)
 }
 
-/// Whether a side of a join in the plan drops rows.
-pub(crate) fn has_selective_join(plan: &Plan) -> bool {
-    let children = plan.children();
-    (kind(plan) == Kind::Join && children.iter().any(|side| is_selective(side)))
-        || children.into_iter().any(has_selective_join)
-}
-
-/// Counts the filters in the plan. Each of them runs the plan below it a second time, so a chain of
-/// filters multiplies the work.
-pub(crate) fn filters_within(plan: &Plan) -> usize {
-    let below: usize = plan.children().into_iter().map(filters_within).sum();
-    below + usize::from(kind(plan) == Kind::Probe)
-}
-
-/// Rows and bytes according to statistics.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Estimate {
-    pub(crate) rows: Option<usize>,
-    pub(crate) bytes: Option<usize>,
-}
-
-pub(crate) fn estimate(plan: &Plan) -> Estimate {
-    match StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()) {
-        Ok(statistics) => Estimate {
-            rows: statistics.num_rows.get_value().copied(),
-            bytes: statistics.total_byte_size.get_value().copied(),
-        },
-        Err(_) => Estimate::default(),
-    }
-}
-
-/// Returns about the maximum number of keys: the rows of the tables that the keys can come from.
-/// Estimates of predicates can be too small by orders of magnitude; this number is not. A key that
-/// combines columns of two tables can still have more values.
-pub(crate) fn max_keys(plan: &Plan) -> Option<usize> {
-    let children = plan.children();
-    match children.as_slice() {
-        [] => estimate(plan).rows,
-        [child] => max_keys(child),
-        // The keys come from the first input. The second is the filter.
-        [input, _] if kind(plan) == Kind::Probe => max_keys(input),
-        inputs => {
-            let keys: Option<Vec<usize>> = inputs.iter().map(|plan| max_keys(plan)).collect();
-            let keys = keys?;
-            if matches!(kind(plan), Kind::Union | Kind::Interleave) {
-                keys.iter().try_fold(0, |sum: usize, keys| sum.checked_add(*keys))
-            } else {
-                keys.into_iter().max()
-            }
-        }
-    }
+/// Returns the length of the longest chain of filters in the plan, in which each filter reduces the
+/// keys of the next one. Each runs the plan below it a second time, so a chain multiplies the work.
+pub(crate) fn filter_depth(plan: &Plan) -> usize {
+    let below = plan.children().into_iter().enumerate().map(|(input, child)| {
+        let is_filter = input == 1 && kind(plan) == Kind::Probe;
+        filter_depth(child) + usize::from(is_filter)
+    });
+    below.max().unwrap_or(0)
 }

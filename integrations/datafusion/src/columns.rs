@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::build_side::{filters_within, has_selective_join, is_selective};
-use crate::operators::{Origin, is_scan, trace, trace_dropping, with_children};
+use crate::broadcast::predict;
+use crate::build_side::{build_of, is_selective};
+use crate::cost::shuffles;
+use crate::operators::{Join, Kind, Origin, droppable_sides, is_scan, kind, trace, trace_dropping};
+use crate::planning::Planning;
 use crate::predicates::{PREDICATE_SELECTIVITY, predicate_selectivity};
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -20,45 +23,65 @@ pub(crate) struct ProbePoint {
     pub(crate) plan: Plan,
     /// The columns in this plan.
     pub(crate) columns: Vec<usize>,
-    /// Assumed share of rows that remains after predicates and other joins; see
-    /// [`JOIN_SELECTIVITY`].
-    pub(crate) selectivity: f64,
-    /// The operators between the join and this plan, from the top.
-    pub(crate) path: Vec<Plan>,
+    /// The share of the table's rows that this plan returns: after predicates and filters.
+    pub(crate) returned: f64,
+    /// The operators between the join and this plan, from the top, each with the number of the
+    /// input that leads to this plan.
+    pub(crate) path: Vec<(Plan, usize)>,
 }
-
-/// Assumed share of rows that remains after a join whose other side drops rows. Joins with a part
-/// of a dimension leave few rows, so another filter can save little.
-const JOIN_SELECTIVITY: f64 = 0.1;
 
 /// Finds the [`ProbePoint`] for these columns.
-pub(crate) fn find_probe_point(plan: &Plan, columns: &[usize]) -> ProbePoint {
-    if let Some(Origin { input, columns, .. }) = trace_dropping(plan, columns) {
-        let mut point = find_probe_point(plan.children()[input], &columns);
-        point.path.insert(0, plan.clone());
-        let reduces = |(n, other): (usize, &Plan)| n != input && is_selective(other);
-        let reduced = plan.children().into_iter().enumerate().any(reduces);
-        point.selectivity *= if reduced { JOIN_SELECTIVITY } else { 1.0 };
-        return point;
+pub(crate) fn find_probe_point(plan: &Plan, columns: &[usize], planning: &Planning) -> ProbePoint {
+    let (mut at, mut columns, mut path) = (plan.clone(), columns.to_vec(), Vec::new());
+    while let Some(Origin { input, columns: traced, .. }) = trace_dropping(&at, &columns) {
+        let below = at.children()[input].clone();
+        path.push((at, input));
+        (at, columns) = (below, traced);
     }
-    let selectivity = match (filters_within(plan), is_selective(plan)) {
-        (0, false) => 1.0,
-        (0, true) if is_scan(plan) => predicate_selectivity(plan),
-        (0, true) if has_selective_join(plan) => JOIN_SELECTIVITY,
-        (0, true) => PREDICATE_SELECTIVITY,
-        _ => JOIN_SELECTIVITY,
-    };
-    ProbePoint { plan: plan.clone(), columns: columns.to_vec(), selectivity, path: Vec::new() }
+    let returned = remaining(&at, planning);
+    ProbePoint { plan: at, columns, returned, path }
 }
 
-/// Replaces the plan at the [`ProbePoint`] of these columns.
-pub(crate) fn with_probe(plan: &Plan, columns: &[usize], probe: Plan) -> Result<Plan> {
-    if let Some(Origin { input, columns, .. }) = trace_dropping(plan, columns) {
-        let mut children: Vec<Plan> = plan.children().into_iter().cloned().collect();
-        children[input] = with_probe(&children[input], &columns, probe)?;
-        return with_children(plan.clone(), children);
+impl ProbePoint {
+    /// Returns each shuffle of these rows, from the bottom: those of the operators above, and that
+    /// of the join with this side. For each, returns the share of the rows that joins below leave,
+    /// and the columns.
+    pub(crate) fn shuffles(&self, side: &Plan, planning: &Planning) -> Vec<(f64, SchemaRef)> {
+        let (mut share, mut found) = (1.0, Vec::new());
+        for (plan, input) in self.path.iter().rev() {
+            let children = plan.children();
+            if shuffles(plan, planning) {
+                found.push((share, children[*input].schema()));
+            }
+            if let Some(join) = Join::find(plan.as_ref()) {
+                let (left, right) = droppable_sides(join.join_type);
+                let drops_rows = [left, right][*input];
+                share *= match drops_rows {
+                    true => remaining(children[1 - input], planning).sqrt(),
+                    false => 1.0,
+                };
+            }
+        }
+        found.push((share, side.schema()));
+        found
     }
-    Ok(probe)
+}
+
+/// Returns the share of a plan's rows that its predicates, joins and filters probably leave. Of a
+/// filter, only the square root of the predicted share counts, and of a join above it too. Together
+/// they leave the predicted share. As long as only one of them is known, a prediction that is far
+/// too low does not rule out another filter.
+pub(crate) fn remaining(plan: &Plan, planning: &Planning) -> f64 {
+    if let (Kind::Probe, [input, filter]) = (kind(plan), &plan.children()[..]) {
+        let keys = build_of(filter).map_or(1.0, |build| remaining(build.input(), planning));
+        return remaining(input, planning) * keys.sqrt();
+    }
+    match predict(plan, planning) {
+        Some(predicted) => predicted.selectivity,
+        None if is_scan(plan) => predicate_selectivity(plan, planning),
+        None if is_selective(plan) => PREDICATE_SELECTIVITY,
+        None => 1.0,
+    }
 }
 
 /// Returns the smallest part of a plan that has all values of these columns: the table that they
@@ -74,57 +97,5 @@ pub(crate) fn source_table(plan: &Plan, columns: &[usize]) -> (Plan, Vec<usize>)
 }
 
 #[cfg(test)]
-mod tests {
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
-    use datafusion::common::{JoinType, NullEquality};
-    use datafusion::logical_expr::Operator;
-    use datafusion::physical_expr::expressions::{Column, binary, col, lit};
-    use datafusion::physical_plan::PhysicalExpr;
-    use datafusion::physical_plan::empty::EmptyExec;
-    use datafusion::physical_plan::filter::FilterExec;
-    use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
-    use datafusion::physical_plan::projection::ProjectionExec;
-
-    use super::*;
-
-    /// A computed column comes from no table, so rows can only be dropped above the joins.
-    #[test]
-    fn a_join_with_a_selective_side_keeps_a_tenth() {
-        let fields = ["k", "attr"].map(|name| Field::new(name, DataType::Int32, true));
-        let schema = Arc::new(Schema::new(fields.to_vec()));
-        let table = || -> Plan { Arc::new(EmptyExec::new(schema.clone())) };
-        let part = |input: Plan| -> Plan {
-            let attr = col("attr", &input.schema()).unwrap();
-            let predicate = binary(attr, Operator::NotEq, lit(3), &input.schema()).unwrap();
-            Arc::new(FilterExec::try_new(predicate, input).unwrap())
-        };
-        let join = |left: Plan, right: Plan| -> Plan {
-            let k = || col("k", &schema).unwrap();
-            let (on, mode) = (vec![(k(), k())], PartitionMode::Partitioned);
-            let nulls = NullEquality::NullEqualsNothing;
-            let join_type = JoinType::Inner;
-            let join =
-                HashJoinExec::try_new(left, right, on, None, &join_type, None, mode, nulls, false);
-            Arc::new(join.unwrap())
-        };
-        let computed = |input: Plan| -> Plan {
-            let k: Arc<dyn PhysicalExpr> = Arc::new(Column::new("k", 0));
-            let sum = binary(k.clone(), Operator::Plus, k, &input.schema()).unwrap();
-            Arc::new(ProjectionExec::try_new([(sum, "sum".to_string())], input).unwrap())
-        };
-        for (left, plan) in [
-            (1.0, table()),
-            (0.5, part(table())),
-            (1.0, join(table(), table())),
-            (0.1, join(part(table()), table())),
-            (0.1, join(join(table(), part(table())), table())),
-        ] {
-            let found = find_probe_point(&computed(plan), &[0]);
-            assert!((found.selectivity - left).abs() < 1e-9, "{} ({left})", found.selectivity);
-        }
-        // The probe point is a table without predicates below a join with a part of another table.
-        let found = find_probe_point(&join(part(table()), table()), &[2]);
-        assert!((found.selectivity - 0.1).abs() < 1e-9, "{}", found.selectivity);
-        assert!(found.plan.is::<EmptyExec>());
-    }
-}
+#[path = "../tests/unit/columns.rs"]
+mod tests;

@@ -10,10 +10,11 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::broadcast::{BroadcastKind, broadcast_kind, width};
-use crate::build_side::{Estimate, build_of, estimate, max_keys};
+use crate::build_side::build_of;
 use crate::columns::ProbePoint;
 use crate::engine::Engine;
 use crate::operators::{Kind, Operator, kind};
+use crate::planning::{Planning, cached};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -79,14 +80,18 @@ fn shuffle(rows: f64, bytes: f64, config: &ConfigOptions) -> f64 {
 }
 
 /// Estimates the cost of running a plan. Returns `None` if the rows of a table are unknown.
-pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
+pub(crate) fn work(plan: &Plan, planning: &Planning) -> Option<Work> {
+    cached(&planning.work, plan, || estimate_work(plan, planning))
+}
+
+fn estimate_work(plan: &Plan, planning: &Planning) -> Option<Work> {
+    let config = planning.config;
     let children = plan.children();
     if children.is_empty() {
-        let Estimate { rows: Some(rows), .. } = estimate(plan) else { return None };
-        let scanned = Work { rows: rows as f64, ..Default::default() };
+        let scanned = Work { rows: planning.estimate(plan).rows? as f64, ..Default::default() };
         return Some(scanned.with_rows(SCAN_ROW + SCAN_BYTE * width(&plan.schema())));
     }
-    let inputs: Option<Vec<Work>> = children.iter().map(|child| work(child, config)).collect();
+    let inputs: Option<Vec<Work>> = children.iter().map(|child| work(child, planning)).collect();
     let inputs = inputs?;
     let schema = |child: usize| children[child].schema();
     let first = inputs[0];
@@ -103,7 +108,7 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
             let (build, rows) = (build_of(children[1])?, first.rows);
             let bytes = build.size().params().ok()?.stored_bytes();
             let tasks = Tasks::count(build.input(), children[0], config);
-            let moved = tasks.transport(bytes, max_keys(build.input())? as u64);
+            let moved = tasks.transport(bytes, planning.max_keys(build.input())? as u64);
             let built = moved.runs as f64 * inputs[1].time;
             let time = first.time + PROBE_ROW * rows + built + moved.time;
             let shuffled = first.shuffled + inputs[1].shuffled + moved.shuffled as f64;
@@ -115,7 +120,7 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
             let rows = inputs.iter().map(|input| input.rows).sum();
             Work { rows, ..all(inputs) }
         }
-        Kind::Join if shuffles(plan, config) => {
+        Kind::Join if shuffles(plan, planning) => {
             let right = inputs[1].with_shuffle(&schema(1), config);
             first.with_shuffle(&schema(0), config).combine(right).with_rows(JOIN_ROW)
         }
@@ -258,9 +263,9 @@ fn target_partitions(config: &ConfigOptions) -> usize {
 /// The maximum saving of a filter: it drops every row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Saved {
-    /// Rows of the probed table.
+    /// Rows that would be probed.
     probed: f64,
-    /// Rows that can be dropped before a shuffle.
+    /// Rows that can be dropped before shuffles, counted for each.
     rows: f64,
     /// CPU time in nanoseconds.
     time: f64,
@@ -271,22 +276,28 @@ pub(crate) struct Saved {
 
 impl Saved {
     /// Estimates the saving if all rows of `point` are dropped, which would otherwise be shuffled
-    /// as rows of `probed`. One shuffle counts: that of the join itself, or of a join or group
-    /// below it.
+    /// as rows of `side`, and by joins and groups below it.
     pub(crate) fn estimate(
         point: &ProbePoint,
-        probed: &Plan,
+        side: &Plan,
         broadcast: BroadcastKind,
-        config: &ConfigOptions,
+        planning: &Planning,
     ) -> Result<Saved, String> {
-        let table =
-            work(&point.plan, config).ok_or("the number of rows of the probed side is unknown")?;
+        let probed = rows_at(point, planning);
+        let probed = probed.ok_or("the number of rows of the probed side is unknown")?;
         let may_broadcast = broadcast == BroadcastKind::Possible;
-        let is_shuffled = !may_broadcast || point.path.iter().any(|plan| shuffles(plan, config));
-        let rows = if is_shuffled { table.rows * point.selectivity } else { 0.0 };
-        let bytes = rows * width(&probed.schema()).min(width(&point.plan.schema()));
-        let time = shuffle(rows, bytes, config);
-        Ok(Saved { probed: table.rows, rows, time, bytes, may_broadcast })
+        let mut shuffles = point.shuffles(side, planning);
+        if may_broadcast {
+            shuffles.pop();
+        }
+        let mut saved = Saved { probed, rows: 0.0, time: 0.0, bytes: 0.0, may_broadcast };
+        for (share, schema) in shuffles {
+            let (rows, bytes) = (probed * share, probed * share * width(&schema));
+            saved.rows += rows;
+            saved.bytes += bytes;
+            saved.time += shuffle(rows, bytes, planning.config);
+        }
+        Ok(saved)
     }
 
     /// Scales the saving by a share.
@@ -296,13 +307,18 @@ impl Saved {
     }
 }
 
+/// Returns the number of rows that a filter at this point would probe, if it is known.
+pub(crate) fn rows_at(point: &ProbePoint, planning: &Planning) -> Option<f64> {
+    Some(work(&point.plan, planning)?.rows * point.returned)
+}
+
 /// Whether an operator needs its input shuffled.
-fn shuffles(plan: &Plan, config: &ConfigOptions) -> bool {
+pub(crate) fn shuffles(plan: &Plan, planning: &Planning) -> bool {
     match kind(plan) {
         Kind::Aggregate => plan
             .downcast_ref::<AggregateExec>()
             .is_some_and(|groups| *groups.mode() == AggregateMode::FinalPartitioned),
-        Kind::Join => broadcast_kind(plan, config) == BroadcastKind::Unlikely,
+        Kind::Join => broadcast_kind(plan, planning) == BroadcastKind::Unlikely,
         kind => kind == Kind::Repartition,
     }
 }
@@ -323,9 +339,10 @@ impl Balance {
         build: &Plan,
         probed: Option<f64>,
         saved: Saved,
-        config: &ConfigOptions,
+        planning: &Planning,
     ) -> Result<Balance, String> {
-        let build = work(build, config).ok_or("the number of rows of the build side is unknown")?;
+        let build =
+            work(build, planning).ok_or("the number of rows of the build side is unknown")?;
         let probe_time = PROBE_ROW * probed.unwrap_or(saved.probed);
         Ok(Balance { build: build.with_rows(INSERT_ROW), probe_time, saved })
     }
@@ -354,6 +371,12 @@ impl Balance {
         self.time(transport) + self.saved.time * left
     }
 
+    /// Returns the CPU time in nanoseconds that the filter saves, less its own, if this share of
+    /// the rows remains.
+    pub(crate) fn benefit(&self, transport: Transport, left: f64) -> f64 {
+        self.saved.time - self.total(transport, left)
+    }
+
     /// Describes the balance for `EXPLAIN` and the log.
     pub(crate) fn describe(&self, transport: Transport) -> String {
         let saved = self.saved;
@@ -376,100 +399,5 @@ impl Balance {
 }
 
 #[cfg(test)]
-mod tests {
-    use datafusion::arrow::datatypes::{DataType, Field};
-    use datafusion::catalog::memory::DataSourceExec;
-    use datafusion::datasource::listing::PartitionedFile;
-    use datafusion::datasource::object_store::ObjectStoreUrl;
-    use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
-    use datafusion::physical_expr::expressions::Column;
-    use datafusion::physical_plan::projection::ProjectionExec;
-    use datafusion::physical_plan::repartition::RepartitionExec;
-    use datafusion::physical_plan::union::UnionExec;
-    use datafusion::physical_plan::{Partitioning, PhysicalExpr};
-
-    use super::*;
-
-    /// Four files of `file_bytes` each.
-    fn scan(file_bytes: u64) -> Plan {
-        let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true)]));
-        let files = |n| FileGroup::new(vec![PartitionedFile::new(format!("{n}"), file_bytes)]);
-        let source = Arc::new(ParquetSource::new(schema));
-        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
-            .with_file_groups((0..4).map(files).collect());
-        DataSourceExec::from_data_source(config.build())
-    }
-
-    #[test]
-    fn tasks_are_counted_after_files_are_divided() {
-        let mut config = ConfigOptions::new();
-        config.execution.target_partitions = 64;
-        config.optimizer.repartition_file_min_size = 10 << 20;
-        let (small, large) = (scan(1 << 20), scan(10 << 20));
-        assert_eq!((task_count(&small, &config), task_count(&large, &config)), (4, 64));
-        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("k", 0));
-        let above = |input| ProjectionExec::try_new([(column.clone(), "k".to_string())], input);
-        let union = UnionExec::try_new(vec![small.clone(), large.clone()]).unwrap();
-        assert_eq!(task_count(&(Arc::new(above(union).unwrap()) as Plan), &config), 4 + 64);
-        let shuffle = Partitioning::Hash(vec![column], 4);
-        let shuffled: Plan = Arc::new(RepartitionExec::try_new(small.clone(), shuffle).unwrap());
-        assert_eq!(task_count(&shuffled, &config), 64);
-
-        config.optimizer.repartition_file_min_size = 4 << 20;
-        assert_eq!(task_count(&small, &config), 64);
-        config.optimizer.repartition_file_scans = false;
-        assert_eq!((task_count(&small, &config), task_count(&large, &config)), (4, 4));
-        config.execution.target_partitions = 0;
-        config.optimizer.repartition_file_scans = true;
-        assert_eq!(task_count(&large, &config), 1);
-    }
-
-    #[test]
-    fn every_ballista_task_builds_a_one_partition_filter() {
-        let tasks = |engine| Tasks { building: 1, merging: 64, probing: 64, engine };
-        let Transport { merged, shuffled, bytes, runs, .. } =
-            tasks(Engine::Ballista).transport(1_000, 800);
-        assert_eq!((merged, shuffled, bytes, runs), (false, 0, 0, 64));
-        for engine in [Engine::OneProcess, Engine::Distributed] {
-            let moved = tasks(engine).transport(1_000, 800);
-            assert!(moved.runs == 1 && moved.bytes > 0, "{moved:?}");
-        }
-        let build = Work { time: 1e6, shuffled: 0.0, rows: 1e4 };
-        let saved = Saved { probed: 1e6, rows: 1e6, time: 1e9, bytes: 1e8, may_broadcast: false };
-        let balance = Balance { build, probe_time: 5e6, saved };
-        let moved = tasks(Engine::Ballista).transport(1_000, 800);
-        assert_eq!(balance.time(moved), 64.0 * (1e6 + FETCH) + TASK + 5e6);
-        assert!(
-            balance.describe(moved).contains("640000 rows read again"),
-            "{}",
-            balance.describe(moved)
-        );
-    }
-
-    #[test]
-    fn many_tasks_read_one_merged_filter() {
-        // 1.2 M keys at 1 % take 1.44 MB. The hashes that 200 tasks read are 1.9 GB together.
-        let (filter, keys) = (1_440_000, 1_200_000);
-        let tasks =
-            |tasks, engine| Tasks { building: tasks, merging: tasks, probing: tasks, engine };
-        let direct = tasks(200, Engine::OneProcess).transport(filter, keys);
-        assert!(!direct.merged, "in one process all tasks share one filter");
-        assert_eq!((direct.shuffled, direct.bytes), (9_600_000, 200 * 9_600_000));
-        let merged = tasks(200, Engine::Ballista).transport(filter, keys);
-        assert!(merged.merged);
-        assert_eq!(merged.shuffled, 9_600_000 + filter);
-        assert_eq!(merged.bytes, 9_600_000 + 200 * filter);
-        // Bytes that are sent to several tasks count for each task.
-        let merged = tasks(200, Engine::Distributed).transport(filter, keys);
-        assert_eq!(merged.shuffled, 9_600_000 + 200 * filter);
-        let direct = tasks(4, Engine::Distributed).transport(1000, keys);
-        assert_eq!((direct.merged, direct.shuffled), (false, 4 * 4 * 1000));
-        // Few tasks do not wait for another stage. Many tasks do, even for few keys.
-        assert!(!tasks(4, Engine::Ballista).transport(filter, keys).merged);
-        let small = tasks(200, Engine::Ballista).transport(1_000, 800);
-        assert!(small.merged && small.time < 1e9, "{small:?}");
-        // All tasks of the merging stage must start, even if there are few others.
-        let few = Tasks { merging: 200, ..tasks(8, Engine::Ballista) };
-        assert!(!few.transport(filter, keys).merged);
-    }
-}
+#[path = "../tests/unit/cost.rs"]
+mod tests;

@@ -50,6 +50,7 @@ mod limits;
 mod operators;
 mod options;
 mod planner;
+mod planning;
 mod predicates;
 mod probe;
 mod probing;

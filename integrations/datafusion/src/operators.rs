@@ -194,6 +194,17 @@ impl<'a> Join<'a> {
     }
 }
 
+/// Whether unmatched rows of the (left, right) side can be dropped before the join.
+pub(crate) fn droppable_sides(join: JoinType) -> (bool, bool) {
+    use JoinType::*;
+    match join {
+        Inner | LeftSemi | RightSemi => (true, true),
+        Left => (false, true),
+        Right => (true, false),
+        Full | LeftAnti | RightAnti | LeftMark | RightMark => (false, false),
+    }
+}
+
 fn column_index(expression: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     expression.downcast_ref::<Column>().map(Column::index)
 }

@@ -3,22 +3,23 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::broadcast::{BroadcastKind, broadcast_kind, predict};
-use crate::build_side::{filters_within, has_window, is_selective, obstacle_to_repeating};
-use crate::columns::{ProbePoint, find_probe_point, with_probe};
-use crate::cost::{Balance, Saved, Tasks, work};
+use crate::build_side::{filter_depth, has_window, is_selective, obstacle_to_repeating};
+use crate::columns::{ProbePoint, find_probe_point, remaining};
+use crate::cost::{Balance, Saved, Tasks, rows_at, work};
 use crate::engine::Engine;
+use crate::filter::Size;
 use crate::filter_plan::{filter_plan, size};
-use crate::operators::{is_scan, with_children};
+use crate::operators::{droppable_sides, is_scan, with_children};
 use crate::options::{BloomJoinOptions, Enabled};
+use crate::planning::Planning;
 use crate::probe::BloomProbeExec;
-use crate::sides::{Reduction, Side, droppable_sides, has_same_keys, join_sides, reductions};
+use crate::sides::{Reduction, Side, has_same_keys, join_sides, reductions};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -79,13 +80,16 @@ impl PhysicalOptimizerRule for BloomJoinRule {
             }
             Enabled::Auto | Enabled::True => {}
         }
-        let reductions = reductions(&plan)?;
-        let planner = Planner { rule: self, options: &options, config, reductions };
-        plan.transform_up(|plan| match planner.add_filter(&plan)? {
-            Some(filtered) => Ok(Transformed::yes(filtered)),
-            None => Ok(Transformed::no(plan)),
-        })
-        .data()
+        if filter_depth(&plan) > 0 {
+            self.explain("the plan has its filters already".into());
+            return Ok(plan);
+        }
+        let planning = Planning::new(config);
+        let reductions = reductions(&plan, &planning)?;
+        let mut planner =
+            Planner { rule: self, options: &options, planning: &planning, reductions, plan };
+        planner.add_filters();
+        Ok(planner.plan)
     }
 
     fn name(&self) -> &str {
@@ -101,68 +105,180 @@ impl PhysicalOptimizerRule for BloomJoinRule {
 /// in at most two passes.
 const MAX_HOPS: usize = 2;
 
-/// The inputs of the rule's decisions.
+/// The path from the root of a plan to an operator: the number of an input for each step.
+type Path = Vec<usize>;
+
+/// A side of a join that may get a filter.
+struct Candidate {
+    join: Path,
+    /// The input of the join whose rows a filter would drop.
+    side: usize,
+    /// 0 for the side of a join that is tried first, 1 for the other side.
+    preference: usize,
+    /// The operator above which the filter would be.
+    point: Path,
+}
+
+/// A run of the rule.
 struct Planner<'a> {
     rule: &'a BloomJoinRule,
     options: &'a BloomJoinOptions,
-    config: &'a ConfigOptions,
+    planning: &'a Planning<'a>,
     reductions: Vec<Reduction>,
+    /// The plan with the filters that have been decided.
+    plan: Plan,
 }
 
 impl Planner<'_> {
-    /// Adds a filter to one side of a join. Returns `None` if there is a reason against it.
-    fn add_filter(&self, plan: &Plan) -> Result<Option<Plan>> {
-        let Some((join_type, left, right)) = join_sides(plan) else { return Ok(None) };
-        let broadcast = match broadcast_kind(plan, self.config) {
+    /// Adds filters to the preferred side of each join, then to the other side of joins without a
+    /// filter.
+    ///
+    /// All joins that can drop the rows of one table are compared, whatever their order in the
+    /// query.
+    fn add_filters(&mut self) {
+        let mut open = Vec::new();
+        self.find_candidates(&mut Vec::new(), &mut open);
+        open.sort_by_key(|candidate| candidate.preference);
+        while let Some(Candidate { preference, point, .. }) = open.first() {
+            let (preference, point) = (*preference, point.clone());
+            let (table, others) = open
+                .into_iter()
+                .partition(|other| (other.preference, &other.point) == (preference, &point));
+            open = others;
+            self.filter_table(table, &mut open);
+        }
+    }
+
+    /// Appends the candidates of all joins, those of build sides first. A build side gets its
+    /// filters before its keys become a filter.
+    fn find_candidates(&self, path: &mut Path, found: &mut Vec<Candidate>) {
+        let plan = node(&self.plan, path);
+        let mut sides = Vec::new();
+        if let Some((join_type, left, right)) = join_sides(plan, self.planning) {
+            let (drop_left, drop_right) = droppable_sides(join_type);
+            for (side, probed, can_drop) in [(1, right, drop_right), (0, left, drop_left)] {
+                if can_drop {
+                    let point = find_probe_point(&probed.plan, &probed.indices(), self.planning);
+                    let rows = rows_at(&point, self.planning).unwrap_or(0.0);
+                    sides.push((rows, side, point_path(path, side, &point)));
+                }
+            }
+        }
+        // The side with more rows to probe is preferred. If they are unknown, this is the right
+        // side, with which hash joins probe.
+        sides.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+        let mut inputs: Vec<usize> = (0..plan.children().len()).collect();
+        inputs.sort_by_key(|input| sides.first().is_some_and(|(_, probed, _)| probed == input));
+        for input in inputs {
+            path.push(input);
+            self.find_candidates(path, found);
+            path.pop();
+        }
+        let sides = sides.into_iter().enumerate();
+        found.extend(sides.map(|(preference, (_, side, point))| Candidate {
+            join: path.clone(),
+            side,
+            preference,
+            point,
+        }));
+    }
+
+    /// Adds filters to one table, in descending order of their benefit, as long as each pays.
+    /// Removes their joins from `open`, and corrects its paths.
+    fn filter_table(&mut self, table: Vec<Candidate>, open: &mut Vec<Candidate>) {
+        // Each filter lowers the benefit of the others, so a candidate is planned again only when
+        // no other one had a greater benefit.
+        let mut ranked: Vec<_> = table.into_iter().map(|other| (f64::INFINITY, other)).collect();
+        // The table's path, and the table with the filters so far. They are put into the plan
+        // together: each change of the plan creates all operators above the table again.
+        let (mut filtered, mut decisions) = (None::<(Path, Plan)>, Vec::new());
+        while !ranked.is_empty() {
+            ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+            let (_, best) = ranked.remove(0);
+            let (point, filter) = match self.plan_filter(&best, filtered.as_ref()) {
+                Ok((_, filter)) if ranked.iter().any(|(other, _)| *other > filter.benefit) => {
+                    ranked.push((filter.benefit, best));
+                    continue;
+                }
+                Ok(planned) => planned,
+                Err(Refusal(reason)) => {
+                    self.rule.explain(reason);
+                    continue;
+                }
+            };
+            let path = point_path(&best.join, best.side, &point);
+            let schema = point.plan.schema();
+            let names: Vec<_> = point.columns.iter().map(|&c| schema.field(c).name()).collect();
+            let decision = format!("a filter by {names:?}: {}", filter.decision);
+            let stop_above = self.options.stop_above;
+            match filter.probe(point.plan, point.columns, stop_above, self.planning) {
+                Ok(probe) => {
+                    filtered = Some((path, probe));
+                    decisions.push(decision);
+                    open.retain(|other| other.join != best.join);
+                }
+                Err(Refusal(reason)) => self.rule.explain(format!("no filter: {reason}")),
+            }
+        }
+        let Some((path, table)) = filtered else { return };
+        match replace(&self.plan, &path, table) {
+            Ok(plan) => {
+                self.plan = plan;
+                for decision in decisions {
+                    log::debug!("{decision}");
+                    for other in &mut *open {
+                        move_down(&mut other.join, &path);
+                        move_down(&mut other.point, &path);
+                    }
+                }
+            }
+            Err(error) => self.rule.explain(format!("no filters of a table: {error}")),
+        }
+    }
+
+    /// Plans the filter of a candidate, or returns the reason against it. `filtered` is its table
+    /// with the filters that the plan does not contain yet.
+    fn plan_filter(
+        &self,
+        candidate: &Candidate,
+        filtered: Option<&(Path, Plan)>,
+    ) -> Result<(ProbePoint, PlannedFilter), Refusal> {
+        let join = node(&self.plan, &candidate.join);
+        let Some((join_type, left, right)) = join_sides(join, self.planning) else {
+            return Err("the join has changed".into());
+        };
+        let broadcast = match broadcast_kind(join, self.planning) {
             BroadcastKind::Expected if self.options.despite_broadcast => BroadcastKind::Unlikely,
             kind => kind,
         };
-        let (drop_left, drop_right) = droppable_sides(join_type);
-        let mut directions = Vec::new();
-        if drop_right {
-            directions.push((&left, &right));
+        let (build, probed) = if candidate.side == 0 { (right, left) } else { (left, right) };
+        let mut point = find_probe_point(&probed.plan, &probed.indices(), self.planning);
+        if let Some((_, table)) = filtered {
+            point.returned = remaining(table, self.planning);
+            point.plan = table.clone();
         }
-        if drop_left {
-            directions.push((&right, &left));
-        }
-        // The larger side is tried first. If the rows are unknown, this is the right side, with
-        // which hash joins probe.
-        directions.sort_by_key(|(_, probed)| std::cmp::Reverse(probed.estimate.rows));
-        for (build, probed) in directions {
-            match self.plan_filter(build, probed, broadcast) {
-                Ok(probe) => {
-                    let children = if Arc::ptr_eq(&probed.plan, &left.plan) {
-                        vec![probe, right.plan.clone()]
-                    } else {
-                        vec![left.plan.clone(), probe]
-                    };
-                    return with_children(plan.clone(), children).map(Some);
-                }
-                Err(Refusal(reason)) => self.rule.explain(format!(
-                    "no filter for {join_type} join by {:?}: {reason}",
-                    probed.columns.iter().map(Column::name).collect::<Vec<_>>()
-                )),
-            }
-        }
-        Ok(None)
+        self.plan_filter_at(point, &build, &probed, broadcast).map_err(|Refusal(reason)| {
+            let columns: Vec<_> = probed.columns.iter().map(Column::name).collect();
+            Refusal(format!("no filter for {join_type} join by {columns:?}: {reason}"))
+        })
     }
 
     /// Adds a filter to a table, with the keys of the smallest table that reduces it. Candidates
     /// are smaller tables with a predicate or filter. The filter must pay for itself: its cost is
     /// compared with the part of the saving that the table's keys leave.
     fn reduce_table(&self, table: &Side, hops: usize, saved: Option<Saved>) -> Option<Side> {
-        if hops == 0 || filters_within(&table.plan) > 0 {
+        if hops == 0 || filter_depth(&table.plan) > 0 {
             return None;
         }
-        let (options, config) = (self.options, self.config);
-        let rows = |plan: &Plan| work(plan, config).map(|work| work.rows);
+        let (options, planning) = (self.options, self.planning);
+        let rows = |plan: &Plan| work(plan, planning).map(|work| work.rows);
         let most = rows(&table.plan)?;
         let by = self.reductions.iter().filter(|r| Arc::ptr_eq(&r.table, &table.plan));
         let smaller =
             by.filter_map(|r| Some((rows(&r.reducer.plan).filter(|rows| *rows < most)?, r)));
         let mut smaller: Vec<_> = smaller.collect();
         smaller.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let kept = predict(&table.plan).map_or(1.0, |predicted| predicted.selectivity);
+        let kept = predict(&table.plan, planning).map_or(1.0, |predicted| predicted.selectivity);
         let saved = saved.map(|saved| saved.scale(kept));
         for (_, reduction) in smaller {
             let by = match self.reduce_table(&reduction.reducer, hops - 1, saved) {
@@ -179,13 +295,15 @@ impl Planner<'_> {
                 continue;
             }
             let balance = match saved {
-                Some(saved) => Balance::estimate(&by.plan, Some(most), saved, config),
+                Some(saved) => Balance::estimate(&by.plan, Some(most), saved, planning),
                 None => Err("the number of rows of the probed side is unknown".into()),
             };
-            let tasks = Tasks::count(&by.plan, &table.plan, config);
+            let tasks = Tasks::count(&by.plan, &table.plan, planning.config);
             let (input, columns) = (table.plan.clone(), reduction.columns.clone());
             let filter = self.plan_affordable_filter(&by, tasks, balance);
-            match filter.and_then(|filter| filter.probe(input, columns, options.stop_above)) {
+            let probe =
+                |filter: PlannedFilter| filter.probe(input, columns, options.stop_above, planning);
+            match filter.and_then(probe) {
                 Ok(plan) => return Some(Side { plan, ..table.clone() }),
                 Err(Refusal(reason)) => self.rule.explain(format!(
                     "no filter of the keys by {:?}: {reason}",
@@ -196,24 +314,27 @@ impl Planner<'_> {
         None
     }
 
-    /// Returns the probed side with its filter, or the reason against one.
-    fn plan_filter(
+    /// Plans a filter of the keys in `build` for the rows of `probed`, or returns the reason
+    /// against it.
+    fn plan_filter_at(
         &self,
+        point: ProbePoint,
         build: &Side,
         probed: &Side,
         broadcast: BroadcastKind,
-    ) -> Result<Plan, Refusal> {
-        let (options, config) = (self.options, self.config);
-        if let (Some(rows), least) = (probed.estimate.rows, options.min_probe_rows)
-            && (rows as u64) < least
-        {
-            return Err(format!("{rows} rows to probe (bloom_join.min_probe_rows {least})").into());
-        }
-        if let (Some(rows), Some(keys)) = (probed.estimate.rows, build.estimate.rows)
-            && rows < keys
-        {
-            let reason = format!("{rows} rows to probe, fewer than the {keys} of the build side");
-            return Err(reason.into());
+    ) -> Result<(ProbePoint, PlannedFilter), Refusal> {
+        let (options, planning) = (self.options, self.planning);
+        if let Some(rows) = rows_at(&point, planning) {
+            let least = options.min_probe_rows;
+            if rows < least as f64 {
+                let reason = format!("{rows:.0} rows to probe (bloom_join.min_probe_rows {least})");
+                return Err(reason.into());
+            }
+            if let Some(keys) = build.estimate.rows.filter(|&keys| rows < keys as f64) {
+                let reason =
+                    format!("{rows:.0} rows to probe, fewer than the {keys} of the build side");
+                return Err(reason.into());
+            }
         }
         if broadcast == BroadcastKind::Expected {
             let reason = format!(
@@ -225,12 +346,10 @@ impl Planner<'_> {
         if has_window(&probed.plan) {
             return Err("the probed side contains a window function".into());
         }
-        let columns = probed.indices();
-        let point = find_probe_point(&probed.plan, &columns);
-        let saved = Saved::estimate(&point, &probed.plan, broadcast, config);
+        let saved = Saved::estimate(&point, &probed.plan, broadcast, planning);
         // The table that the keys come from has all of them and is the cheapest to read again. If
         // nothing drops rows there, the whole side is read again.
-        let table = build.table();
+        let table = build.table(planning);
         let is_whole = Arc::ptr_eq(&table.plan, &build.plan);
         let reduced = self.reduce_table(&table, MAX_HOPS, saved.as_ref().ok().copied());
         let mut candidates: Vec<Side> = reduced.into_iter().collect();
@@ -240,7 +359,7 @@ impl Planner<'_> {
         }
         let (mut best, mut reasons) = (None::<PlannedFilter>, Vec::new());
         for build in &candidates {
-            match self.plan_filter_of(build, probed, &point.plan, &saved) {
+            match self.plan_filter_of(build, probed, &point, &saved) {
                 Ok(filter) if best.as_ref().is_none_or(|best| filter.total < best.total) => {
                     best = Some(filter);
                 }
@@ -249,10 +368,7 @@ impl Planner<'_> {
             }
         }
         let best = best.ok_or_else(|| reasons.join("; with more keys: "))?;
-        log::debug!("a filter by {:?}: {}", probed.columns, best.decision);
-        let ProbePoint { plan, columns: key, .. } = point;
-        let probe = best.probe(plan, key, options.stop_above)?;
-        Ok(with_probe(&probed.plan, &columns, probe)?)
+        Ok((point, best))
     }
 
     /// Plans a filter with the keys of `build` for the rows of `point`, or returns the reason
@@ -261,14 +377,14 @@ impl Planner<'_> {
         &self,
         build: &Side,
         probed: &Side,
-        point: &Plan,
+        point: &ProbePoint,
         saved: &Result<Saved, String>,
     ) -> Result<PlannedFilter, Refusal> {
         if !is_selective(&build.plan) {
             return Err("nothing drops rows of the build side".into());
         }
-        if filters_within(&build.plan) > MAX_HOPS {
-            return Err("the build side contains more than two filters".into());
+        if filter_depth(&build.plan) > MAX_HOPS {
+            return Err("the build side contains a chain of more than two filters".into());
         }
         if let Some(reason) = obstacle_to_repeating(&build.plan)? {
             return Err(reason.into());
@@ -276,10 +392,12 @@ impl Planner<'_> {
         if !has_same_keys(build, probed) {
             return Err("the sides have keys of different types".into());
         }
+        let planning = self.planning;
         let balance = saved.clone();
         let balance =
-            balance.and_then(|saved| Balance::estimate(&build.plan, None, saved, self.config));
-        self.plan_affordable_filter(build, Tasks::count(&build.plan, point, self.config), balance)
+            balance.and_then(|saved| Balance::estimate(&build.plan, None, saved, planning));
+        let tasks = Tasks::count(&build.plan, &point.plan, planning.config);
+        self.plan_affordable_filter(build, tasks, balance)
     }
 
     /// Plans a filter with the keys of `build` if its balance allows it, or returns the reason
@@ -290,12 +408,13 @@ impl Planner<'_> {
         tasks: Tasks,
         balance: Result<Balance, String>,
     ) -> Result<PlannedFilter, Refusal> {
-        let (options, config) = (self.options, self.config);
-        let kept = predict(&build.plan).map_or(1.0, |predicted| predicted.selectivity);
+        let (options, planning) = (self.options, self.planning);
+        let kept = predict(&build.plan, planning).map_or(1.0, |predicted| predicted.selectivity);
+        let is_auto = options.enabled == Enabled::Auto;
         let mut stop_above = options.stop_above;
-        let limit = match (options.enabled, &balance) {
-            (Enabled::Auto, Err(reason)) => return Err(reason.clone().into()),
-            (Enabled::Auto, Ok(balance)) => {
+        let limit = match &balance {
+            Err(reason) if is_auto => return Err(reason.clone().into()),
+            Ok(balance) if is_auto => {
                 // No transport costs less.
                 let least = tasks.transport(0, 0);
                 if !balance.allows(options.max_cost, least) {
@@ -316,14 +435,45 @@ impl Planner<'_> {
             }
             _ => None,
         };
-        let (size, transport) = size(build, tasks, limit, options, config)?;
-        let total = balance.as_ref().map_or(f64::INFINITY, |b| b.total(transport, kept));
+        let (size, transport) = size(build, tasks, limit, options, planning)?;
+        let (total, benefit) = balance.as_ref().map_or((f64::INFINITY, f64::NEG_INFINITY), |b| {
+            (b.total(transport, kept), b.benefit(transport, kept))
+        });
         let decision = balance.map_or_else(|reason| reason, |balance| balance.describe(transport));
+        if is_auto && options.max_cost < 1.0 && benefit <= 0.0 {
+            return Err(format!("{decision}, and about {kept:.2} of the keys remain").into());
+        }
         // If joins or other filters drop keys, a sample of the scan means nothing.
-        let samples = is_scan(&build.plan) && filters_within(&build.plan) == 0;
+        let samples = is_scan(&build.plan) && filter_depth(&build.plan) == 0;
         let stop_above = (samples && stop_above < 1.0).then_some(stop_above);
-        let plan = filter_plan(build, size, transport.merged, stop_above, config)?;
-        Ok(PlannedFilter { plan, decision, total })
+        let (build, merged) = (build.clone(), transport.merged);
+        Ok(PlannedFilter { build, size, merged, stop_above, decision, total, benefit })
+    }
+}
+
+/// Returns the operator at the end of a path.
+fn node<'a>(plan: &'a Plan, path: &[usize]) -> &'a Plan {
+    path.iter().fold(plan, |plan, &input| plan.children()[input])
+}
+
+/// Returns the plan with another operator at the end of a path.
+fn replace(plan: &Plan, path: &[usize], operator: Plan) -> Result<Plan> {
+    let Some((&input, rest)) = path.split_first() else { return Ok(operator) };
+    let mut children: Vec<Plan> = plan.children().into_iter().cloned().collect();
+    children[input] = replace(&children[input], rest, operator)?;
+    with_children(plan.clone(), children)
+}
+
+/// Returns the path of a [`ProbePoint`] in a side of a join.
+fn point_path(join: &[usize], side: usize, point: &ProbePoint) -> Path {
+    let below = point.path.iter().map(|(_, input)| *input);
+    join.iter().copied().chain([side]).chain(below).collect()
+}
+
+/// Corrects a path after a filter was put above the operator at `inserted`.
+fn move_down(path: &mut Path, inserted: &[usize]) {
+    if path.starts_with(inserted) {
+        path.insert(inserted.len(), 0);
     }
 }
 
@@ -339,16 +489,31 @@ impl<T: ToString> From<T> for Refusal {
 
 /// A filter that meets all conditions.
 struct PlannedFilter {
-    plan: Plan,
+    build: Side,
+    size: Size,
+    /// Whether one task merges the partial filters.
+    merged: bool,
+    /// The share of keys above which a task stops reading the build side.
+    stop_above: Option<f64>,
     /// The cost and saving, for `EXPLAIN`.
     decision: String,
     /// CPU time of the query with this filter; see [`Balance::total`].
     total: f64,
+    /// CPU time that the filter saves; see [`Balance::benefit`].
+    benefit: f64,
 }
 
 impl PlannedFilter {
-    fn probe(self, input: Plan, columns: Vec<usize>, stop: f64) -> Result<Plan, Refusal> {
-        let probe = BloomProbeExec::try_new(input, self.plan, columns, stop)?;
-        Ok(Arc::new(probe.with_decision(self.decision)))
+    fn probe(
+        self,
+        input: Plan,
+        columns: Vec<usize>,
+        stop_probing: f64,
+        planning: &Planning,
+    ) -> Result<Plan, Refusal> {
+        let PlannedFilter { build, size, merged, stop_above, decision, .. } = self;
+        let filter = filter_plan(&build, size, merged, stop_above, planning.config)?;
+        let probe = BloomProbeExec::try_new(input, filter, columns, stop_probing)?;
+        Ok(Arc::new(probe.with_decision(decision)))
     }
 }

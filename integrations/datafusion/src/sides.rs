@@ -10,23 +10,12 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::build::scan_of;
-use crate::build_side::{Estimate, estimate};
 use crate::columns::{find_probe_point, source_table};
 use crate::keys::KeyType;
-use crate::operators::{Join, Kind, is_scan, kind};
+use crate::operators::{Join, droppable_sides, is_scan};
+use crate::planning::{Estimate, Planning};
 
 type Plan = Arc<dyn ExecutionPlan>;
-
-/// Whether unmatched rows of the (left, right) side can be dropped before the join.
-pub(crate) fn droppable_sides(join: JoinType) -> (bool, bool) {
-    use JoinType::*;
-    match join {
-        Inner | LeftSemi | RightSemi => (true, true),
-        Left => (false, true),
-        Right => (true, false),
-        Full | LeftAnti | RightAnti | LeftMark | RightMark => (false, false),
-    }
-}
 
 /// A side of a join.
 #[derive(Clone)]
@@ -43,12 +32,12 @@ impl Side {
     }
 
     /// Returns the smallest part of the plan that has all keys.
-    pub(crate) fn table(&self) -> Side {
+    pub(crate) fn table(&self, planning: &Planning) -> Side {
         let (plan, columns) = source_table(&self.plan, &self.indices());
         let schema = plan.schema();
         let column = |index: usize| Column::new(schema.field(index).name(), index);
         let columns = columns.into_iter().map(column).collect();
-        Side { columns, estimate: estimate(&plan), plan }
+        Side { columns, estimate: planning.estimate(&plan), plan }
     }
 }
 
@@ -61,22 +50,22 @@ pub(crate) struct Reduction {
 }
 
 /// Returns the tables that other tables reduce through any join of the query.
-pub(crate) fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
+pub(crate) fn reductions(plan: &Plan, planning: &Planning) -> Result<Vec<Reduction>> {
     let mut reductions = Vec::new();
     let mut tables: Vec<Plan> = Vec::new();
     plan.apply(|plan| {
         if plan.children().is_empty() {
             tables.push(plan.clone());
         }
-        let Some((join_type, left, right)) = join_sides(plan) else {
+        let Some((join_type, left, right)) = join_sides(plan, planning) else {
             return Ok(TreeNodeRecursion::Continue);
         };
         let (drop_left, drop_right) = droppable_sides(join_type);
         for (by, reduced, can) in [(&left, &right, drop_right), (&right, &left, drop_left)] {
-            let point = find_probe_point(&reduced.plan, &reduced.indices());
+            let point = find_probe_point(&reduced.plan, &reduced.indices(), planning);
             if can && is_scan(&point.plan) {
                 let (table, columns) = (point.plan, point.columns);
-                reductions.push(Reduction { table, columns, reducer: by.table() });
+                reductions.push(Reduction { table, columns, reducer: by.table(planning) });
             }
         }
         Ok(TreeNodeRecursion::Continue)
@@ -100,16 +89,14 @@ pub(crate) fn has_same_keys(a: &Side, b: &Side) -> bool {
 }
 
 /// Returns the type and sides of a join that may be shuffled and whose rows may be dropped.
-pub(crate) fn join_sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
+pub(crate) fn join_sides(plan: &Plan, planning: &Planning) -> Option<(JoinType, Side, Side)> {
     let join = Join::find(plan.as_ref())?;
     let children = plan.children();
     let (left, right) = (children[0], children[1]);
-    // A side that is a probe already has its filter. Both sides of a self-join may be one plan.
+    // Both sides of a self-join may be one plan.
     if join.is_null_aware
         || join.collects_left
         || join.null_equality == NullEquality::NullEqualsNull
-        || kind(left) == Kind::Probe
-        || kind(right) == Kind::Probe
         || Arc::ptr_eq(left, right)
     {
         return None;
@@ -131,7 +118,9 @@ pub(crate) fn join_sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
     if left_columns.is_empty() {
         return None;
     }
-    let side =
-        |plan: &Plan, columns| Side { plan: plan.clone(), columns, estimate: estimate(plan) };
+    let side = |plan: &Plan, columns| {
+        let estimate = planning.estimate(plan);
+        Side { plan: plan.clone(), columns, estimate }
+    };
     Some((join.join_type, side(left, left_columns), side(right, right_columns)))
 }

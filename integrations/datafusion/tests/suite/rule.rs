@@ -268,6 +268,58 @@ mod cluster {
         }
     }
 
+    /// All orders of these numbers.
+    fn permutations(numbers: &[usize]) -> Vec<Vec<usize>> {
+        if numbers.is_empty() {
+            return vec![vec![]];
+        }
+        let first = |&first: &usize| {
+            let rest: Vec<_> = numbers.iter().copied().filter(|number| *number != first).collect();
+            let orders = permutations(&rest).into_iter();
+            orders.map(move |rest| [vec![first], rest].concat()).collect::<Vec<_>>()
+        };
+        numbers.iter().flat_map(first).collect()
+    }
+
+    /// Whatever the order of the tables in FROM, the same joins of a star get filters.
+    #[tokio::test]
+    async fn the_order_of_a_star_does_not_decide_which_joins_get_filters() {
+        let context = context(&[
+            ("ballista.planner.adaptive.enabled", "false"),
+            ("ballista.optimizer.broadcast_join_threshold_bytes", "0"),
+        ])
+        .await;
+        let column = |f: fn(i64) -> i64, n| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values((0..n).map(f)))
+        };
+        let names = ["fk0", "fk1", "fk2", "fk3"];
+        let keys = names.map(|name| (name, column(|i| i % 10_000, 1_000_000)));
+        register(&context, "facts", keys.to_vec(), 4);
+        for table in ["d0", "d1", "d2", "d3"] {
+            let columns = ["k", "a", "b"].map(|name| (name, column(|i| i, 10_000)));
+            register(&context, table, columns.to_vec(), 4);
+        }
+        // A half of d0 is assumed to remain, a tenth of d1 and a hundredth of d2.
+        let where_ = "d0.a <> 3 AND d1.a = 3 AND d2.a = 3 AND d2.b = 4";
+        for order in permutations(&[0, 1, 2, 3]) {
+            let join = |n: &usize| format!("JOIN d{n} ON facts.fk{n} = d{n}.k");
+            let joins: Vec<_> = order.iter().map(join).collect();
+            // The facts are the first or second table.
+            let second = format!("d{} JOIN facts ON facts.fk{0} = d{0}.k", order[0]);
+            for from in
+                [format!("facts {}", joins.join(" ")), format!("{second} {}", joins[1..].join(" "))]
+            {
+                let sql = format!("SELECT count(*) FROM {from} WHERE {where_}");
+                let plan = plan(&context, &sql).await;
+                let probes = plan.lines().filter(|line| line.contains("BloomProbeExec"));
+                let key = |line: &str| line.split("key=[").nth(1).map(|key| key[..3].to_string());
+                let mut keys: Vec<_> = probes.filter_map(key).collect();
+                keys.sort();
+                assert_eq!(keys, ["fk1", "fk2"], "{sql}\n{plan}");
+            }
+        }
+    }
+
     #[tokio::test]
     async fn predicates_that_leave_nearly_all_get_no_filter() {
         let context = context(&[("ballista.planner.adaptive.enabled", "false")]).await;
