@@ -56,12 +56,8 @@ pub(crate) const FOLLOWED: [&str; 5] = [
 pub(crate) const FIRST: [&str; 2] = ["**blocked-bloom**", "in small pages"];
 
 /// Rows of the table of short calls.
-pub(crate) const SHORT: [(&str, &str); 4] = [
-    ("blocked-bloom", OURS),
-    ("one by one", OURS_ONE),
-    ("RocksDB's loop, one key", ROCKSDB),
-    ("RocksDB's loop, batches", ROCKSDB_BATCH),
-];
+pub(crate) const SHORT: [(&str, &str); 3] =
+    [("blocked-bloom", OURS), ("one by one", OURS_ONE), ("RocksDB's loop, batches", ROCKSDB_BATCH)];
 
 pub(crate) const ENGINE_TABLES: [(&str, &str); 4] = [
     ("3276 keys a table", "up to 3,276 keys a table, 82 KB"),
