@@ -202,6 +202,7 @@ fn resident_bytes_match_the_filters_in_memory() {
     for slot in &slots {
         set.remove(slot);
         set.remove(slot); // again changes nothing
+        assert!(!is_resident(slot));
     }
     let snapshot = set.snapshot();
     assert_eq!((snapshot.tables, snapshot.resident, snapshot.resident_bytes), (0, 0, 0));
