@@ -72,6 +72,19 @@ fn one_thread_sees_what_an_owned_filter_says() {
     }
 }
 
+/// Finds a number of blocks that is cut to 16 bits: the keys would be in other blocks than those of
+/// an owned filter.
+#[test]
+fn blocks_after_the_first_65_536_are_used() {
+    let (mut owned, hashes) = (empty(70_000, 3), Random(15).hashes(2_000));
+    let shared = AtomicBloomFilter::from(owned.clone());
+    shared.insert_hashes(&hashes[..1_000]).unwrap();
+    hashes[1_000..].iter().for_each(|&hash| assert_eq!(shared.insert_hash(hash), Ok(true)));
+    owned.insert_hashes(&hashes).unwrap();
+    assert!(hashes.iter().all(|&hash| shared.contains_hash(hash)));
+    assert_eq!(shared.into_filter(), owned);
+}
+
 /// Finds an ignored seed, and a key that insertion and lookup hash differently.
 #[test]
 fn keys_are_hashed_with_the_filters_seed() {
@@ -485,6 +498,8 @@ fn a_shared_filter_of_prefixes_takes_nothing_and_stays_as_it_is() {
         let owned = shared.into_filter();
         assert_eq!(owned.to_bytes(), stored);
         assert_eq!(owned.contents(), contents);
+        let answers: Vec<bool> = hashes.iter().map(|&hash| owned.contains_hash(hash)).collect();
+        assert_eq!(answers, before.2);
         assert!(owned.contains_prefix(&tenant, "t001") && !owned.contains_prefix(&tenant, "t999"));
     }
 }

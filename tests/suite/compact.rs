@@ -141,9 +141,16 @@ fn full_and_compact_forms_are_distinguished() {
         assert_eq!(error.to_string(), named);
         assert!(BloomFilter::from_bytes_any_hash(&compact).is_err());
         assert!(BloomFilter::from_bytes_trusted_any_hash(&compact).is_err());
+        // The form has only this hash.
+        let others = [KeyHash::Xxh3 { seed: 1 }, KeyHash::Caller { tag: 0 }];
+        for expected in others {
+            let (offset, found) = (compact.len() as u64 - 8, KeyHash::default());
+            let error = HeaderError::HashMismatch { offset, found, expected };
+            let opened = BloomFilter::from_compact_bytes(&compact, expected);
+            assert_eq!(opened.unwrap_err(), FormatError::Header(error));
+        }
         for hash in hashes.iter().copied().chain(Random(2).hashes(100)) {
-            // The form has only this hash.
-            for other in [KeyHash::Xxh3 { seed: 1 }, KeyHash::Caller { tag: 0 }] {
+            for other in others {
                 assert!(BloomFilter::contains_hash_in(&compact, other, hash));
             }
         }

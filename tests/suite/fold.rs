@@ -2,7 +2,9 @@
 //! all divisors.
 
 use crate::common::{Random, empty, filled, kernels};
-use blocked_bloom::{BloomFilter, BuildError, FilterOptions, KeyHash, ParamsError, Sizing, probe};
+use blocked_bloom::{
+    BloomFilter, BuildError, FilterOptions, KeyHash, ParamsError, PrefixExtractor, Sizing, probe,
+};
 use proptest::prelude::*;
 
 fn divisors(number: u32) -> Vec<u32> {
@@ -192,6 +194,17 @@ fn pass_all_and_empty_filters_stay_what_they_are() {
     assert_eq!(nothing, empty(10, 6));
     assert_eq!(nothing.shrink_to_false_positive_rate(1e-300), Ok(10));
     assert_eq!(nothing, empty(1, 6));
+}
+
+/// The view of a filter for prefixes that it does not hold answers "maybe". Finds a fold that makes
+/// it answer for the keys.
+#[test]
+fn a_filter_that_cannot_answer_cannot_after_the_fold() {
+    let (filter, rule) = (filled(40, 6, 3).0, PrefixExtractor::fixed(4));
+    let (view, folded) = (filter.prefixes(&rule), filter.prefixes(&rule).folded(2).unwrap());
+    for hash in Random(1).hashes(100) {
+        assert!(view.contains_hash(hash) && folded.contains_hash(hash));
+    }
 }
 
 /// Compares with all divisors, at rates that are reached exactly and just not. Catches a search

@@ -107,6 +107,12 @@ fn strangers_are_refused_and_change_nothing() {
         assert_eq!(filter.union_with(other), Err(expected));
         assert_eq!((&filter, filter.to_bytes()), (&before, before.to_bytes()));
     }
+    // A pass-all filter too keeps to its hash.
+    let mut all = all;
+    for (other, right) in [(&seeded, right), (&seeded_pass_all, right), (&tagged, caller)] {
+        assert_eq!(all.union_with(other), Err(MergeError::HashMismatch { left, right }));
+        assert_eq!(all, pass_all());
+    }
 }
 
 /// An empty receiver must not take the shape of the other filter: that once replaced 1,954 blocks

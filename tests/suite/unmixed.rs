@@ -84,6 +84,18 @@ fn sorted_hashes_with_a_memory_limit_are_not_an_error() {
     }
 }
 
+/// Finds a sample to which later hashes contribute more than earlier ones.
+#[test]
+fn hashes_before_and_after_the_limit_are_sampled_alike() {
+    let mixed = Random(12).hashes(300_000);
+    let widened: Vec<u64> = mixed.iter().map(|hash| hash >> 32).collect();
+    let limited = options().with_memory_limit(1 << 14).with_expected_items(600_000);
+    for hashes in [[&widened[..], &mixed].concat(), [&mixed[..], &widened].concat()] {
+        let error = finish(&limited, &hashes).unwrap_err();
+        assert!(matches!(error, BuildError::UnmixedHashes(_)), "{error}");
+    }
+}
+
 /// The reason for the error: nothing in the filter shows that absent keys pass.
 #[test]
 fn a_filter_of_widened_hashes_passes_what_its_rates_deny() {

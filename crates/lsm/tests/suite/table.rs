@@ -110,6 +110,32 @@ fn tables_to_read_returns_the_tables_that_may_contain_the_key() {
     }
 }
 
+/// Finds a copy that is opened with the default hash.
+#[test]
+fn copies_of_every_kind_keep_their_seed() {
+    let options = options().with_key_hash(KeyHash::Xxh3 { seed: 7 });
+    for bytes in [bloom(&options).to_bytes(), ribbon(&options), index(&options)] {
+        let filter = TableFilter::from_bytes(bytes, options.key_hash()).unwrap();
+        let copy = filter.into_own_memory().unwrap();
+        assert_eq!(copy.key_hash(), options.key_hash());
+        assert!(hashes(&options)[..KEYS as usize].iter().all(|&hash| copy.contains_hash(hash)));
+    }
+}
+
+/// Finds an iterator that ends after 64 tables of which none contains the key.
+#[test]
+fn a_table_after_64_absent_ones_is_returned() {
+    let options = options();
+    let (present, absent) = (bloom(&options), options.empty_filter(100).unwrap());
+    let hash = options.hasher().unwrap().hash(7_u32.to_be_bytes());
+    for place in [0, 63, 64, 65, 127, 128, 199] {
+        let filter = |i| if i == place { &present } else { &absent };
+        let tables: Vec<_> = (0..200).map(|i| (i, filter(i))).collect();
+        let to_read = tables_to_read(&tables, |table| (table.1, hash));
+        assert_eq!(to_read.map(|table| table.0).collect::<Vec<_>>(), [place]);
+    }
+}
+
 /// One hash for all tables would miss nearly every key of the tables with another seed.
 #[test]
 fn tables_with_different_seeds_each_get_their_own_hash() {

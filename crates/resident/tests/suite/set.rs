@@ -114,6 +114,28 @@ fn tables_to_read_skips_slots_that_answer_absent() {
     assert!(rate(0) > 20.0 * rate(2), "{:?}", set.statistics());
 }
 
+/// Finds an iterator that ends after 64 tables of which none contains the key, and one that skips
+/// the table after them.
+#[test]
+fn a_table_after_64_absent_ones_is_returned() {
+    let (stored, bytes) = stored(2, 2_000);
+    for place in [0, 63, 64, 65, 127, 128, 199] {
+        let set = set(200 * bytes);
+        let number = |i| if i == place { 0 } else { 1 };
+        let slots: Vec<_> =
+            (0..200).map(|i| add(&set, number(i), &stored[number(i) as usize], 1.0)).collect();
+        assert_eq!(load(&set, &stored), 200);
+        let pin = FilterPin::new();
+        let key = (0..2_000).map(|key| hash(0, key));
+        let mut key =
+            key.filter(|&hash| slots[(place + 1) % 200].query(&pin, hash) == Answer::Absent);
+        let hash = key.next().unwrap();
+        let to_read = pin.tables_to_read(&slots, |slot| (slot, hash));
+        let to_read: Vec<u64> = to_read.map(|slot| slot.table()).collect();
+        assert_eq!(to_read, [0]);
+    }
+}
+
 #[test]
 fn the_most_useful_filters_are_loaded() {
     let (stored, bytes) = stored(40, 2_000);
@@ -180,6 +202,7 @@ fn resident_bytes_match_the_filters_in_memory() {
     for slot in &slots {
         set.remove(slot);
         set.remove(slot); // again changes nothing
+        assert!(!is_resident(slot));
     }
     let snapshot = set.snapshot();
     assert_eq!((snapshot.tables, snapshot.resident, snapshot.resident_bytes), (0, 0, 0));
