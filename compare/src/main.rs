@@ -69,8 +69,8 @@ enum Part {
     Split,
     /// Range filters, if named: the workloads of Grafite's benchmark.
     Ranges,
-    /// The calls that engines make, each beside the plainest alternative, if named: MultiGets of 2
-    /// to 64 keys, memtables, flushes, prefix scans, opening, merging, folding.
+    /// The calls that engines make and the plainest alternatives, if named: MultiGets of 2 to 64
+    /// keys, memtables, flushes, prefix scans, opening, merging, folding.
     Calls,
 }
 
