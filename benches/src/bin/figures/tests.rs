@@ -86,6 +86,13 @@ fn marks_in_code_are_examples() {
 }
 
 #[test]
+fn the_pages_of_the_repository_agree_with_the_results() {
+    let problems = run(&root(), true).unwrap();
+    let how = "`cargo run -p blocked-bloom-benches --bin figures` fills the pages";
+    assert!(problems.is_empty(), "{}\n{how}", problems.join("\n"));
+}
+
+#[test]
 fn faults_planted_in_pages_of_the_repository_are_found() {
     let folder = std::env::temp_dir().join(format!("figures-{}", std::process::id()));
     fs::create_dir_all(folder.join("benches/results")).unwrap();
