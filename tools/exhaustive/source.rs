@@ -15,50 +15,116 @@ macro_rules! file {
         file!($path, [])
     };
     ($path:literal, [$($item:literal),*]) => {
-        (include_str!(concat!("../../", $path)), &[$($item),*])
+        (include_str!(concat!("../../", $path)), &[$($item),*] as &[&str])
     };
 }
 
 const PROBE: Part =
     file!("src/probe.rs", ["MULTIPLIER", "block_index", "bits", "contains", "insert"]);
-const DRIVER: Part =
-    file!("src/kernel/driver.rs", ["for_each_word", "for_each_of_few", "batch_for"]);
 const TABLE: Part = file!("src/kernel/table.rs", ["address", "powers", "index"]);
-/// What every kernel of a Bloom filter uses, and what kernels without it take from `scalar`.
-const BLOOM: [Part; 4] = [
-    PROBE,
-    DRIVER,
-    TABLE,
-    file!("src/kernel/scalar.rs", ["contains_one", "group", "batch", "insert"]),
-];
-/// Other functions of the file belong to other calls.
-const AVX2: Part = file!(
-    "src/kernel/avx2.rs",
-    [
-        "KEYS",
-        "MAX_SINGLE_TESTS",
-        "batch",
-        "batch_of",
-        "new",
-        "test_four",
-        "missing",
-        "halves",
-        "keep_in_registers",
-        "probing_lanes",
-        "words_and_bits",
-        "all_set",
-        "contains_one",
-        "group",
-        "group_of",
-        "zero_mask",
-        "load",
-        "insert",
-        "fill_for",
-        "fill",
-        "products",
-        "positions"
-    ]
-);
+/// What kernels take from the scalar one, and all of that one.
+const SCALAR: Part = file!("src/kernel/scalar.rs", ["contains_one", "group", "batch", "insert"]);
+
+/// What the kernels of a Bloom filter share: only what the calls of a check run, so that a faster
+/// call of one kind leaves the records of the others current.
+fn shared(check: &str) -> Vec<Part> {
+    let driver = match check {
+        "batch" => file!("src/kernel/driver.rs", ["for_each_word", "batch_for"]),
+        "group" => {
+            file!("src/kernel/driver.rs", ["for_each_word", "for_each_of_few", "batch_for"])
+        }
+        _ => return vec![PROBE, TABLE, SCALAR],
+    };
+    vec![PROBE, driver, TABLE, SCALAR]
+}
+
+/// The functions of the AVX2 kernel that a check runs. Others, such as `blocks`, belong to other
+/// calls.
+fn avx2(check: &str) -> Part {
+    match check {
+        "insert" => file!(
+            "src/kernel/avx2.rs",
+            [
+                "insert",
+                "fill_for",
+                "fill",
+                "with_bit",
+                "load",
+                "new",
+                "products",
+                "positions",
+                "halves"
+            ]
+        ),
+        "single" => file!(
+            "src/kernel/avx2.rs",
+            [
+                "contains_one",
+                "probing_lanes",
+                "words_and_bits",
+                "all_set",
+                "load",
+                "new",
+                "products"
+            ]
+        ),
+        "batch" => file!(
+            "src/kernel/avx2.rs",
+            [
+                "KEYS",
+                "batch",
+                "batch_of",
+                "new",
+                "test_four",
+                "missing",
+                "halves",
+                "keep_in_registers",
+                "probing_lanes",
+                "words_and_bits",
+                "zero_mask",
+                "load",
+                "products"
+            ]
+        ),
+        _ => file!(
+            "src/kernel/avx2.rs",
+            [
+                "KEYS",
+                "MAX_SINGLE_TESTS",
+                "batch",
+                "batch_of",
+                "new",
+                "test_four",
+                "missing",
+                "halves",
+                "keep_in_registers",
+                "probing_lanes",
+                "words_and_bits",
+                "all_set",
+                "contains_one",
+                "group",
+                "test_one",
+                "test_few",
+                "group_of",
+                "zero_mask",
+                "load",
+                "products"
+            ]
+        ),
+    }
+}
+
+/// The files of the AVX-512 kernel that a check runs.
+fn avx512(check: &str) -> Vec<Part> {
+    let mut parts = vec![file!("src/kernel/avx512.rs")];
+    parts.extend(match check {
+        "insert" => vec![file!("src/kernel/avx512/insert.rs")],
+        "single" => vec![file!("src/kernel/avx512/single.rs")],
+        _ => vec![file!("src/kernel/avx512/group.rs"), file!("src/kernel/avx512/single.rs")],
+    });
+    parts.push(file!("src/kernel/avx2.rs", ["probing_lanes"]));
+    parts
+}
 
 const SCHEME: Part = file!(
     "crates/split-block/src/split_block.rs",
@@ -97,25 +163,18 @@ const INTEGERS: Part =
 
 /// Returns the parts of a kernel, or none if there is no such kernel.
 fn parts(check: &str, kernel: &str) -> Vec<Part> {
-    let check = match check {
-        "insert" | "single" | "group" | "batch" => "bloom",
-        check => check,
-    };
+    if matches!(check, "insert" | "single" | "group" | "batch") {
+        let own = match kernel {
+            "avx512" => avx512(check),
+            "avx2" => vec![avx2(check)],
+            "neon" => vec![file!("src/kernel/neon.rs")],
+            "portable" => vec![file!("src/kernel/portable.rs")],
+            "scalar" => vec![],
+            _ => return vec![],
+        };
+        return [shared(check), own].concat();
+    }
     let (shared, own): (&[Part], &[Part]) = match (check, kernel) {
-        ("bloom", "avx512") => (
-            &BLOOM,
-            &[
-                file!("src/kernel/avx512.rs"),
-                file!("src/kernel/avx512/group.rs"),
-                file!("src/kernel/avx512/insert.rs"),
-                file!("src/kernel/avx512/single.rs"),
-                file!("src/kernel/avx2.rs", ["probing_lanes"]),
-            ],
-        ),
-        ("bloom", "avx2") => (&BLOOM, &[AVX2]),
-        ("bloom", "neon") => (&BLOOM, &[file!("src/kernel/neon.rs")]),
-        ("bloom", "portable") => (&BLOOM, &[file!("src/kernel/portable.rs")]),
-        ("bloom", "scalar") => (&BLOOM, &[]),
         ("split", "avx512") => (
             &SPLIT,
             &[
