@@ -54,6 +54,20 @@ fn threads_make_the_filter_that_one_would() {
     }
 }
 
+/// Finds an insertion that is not counted because another thread counted at the same time. There
+/// are more threads than counters, and they count often.
+#[test]
+fn insertions_of_many_threads_are_all_counted() {
+    let filter = AtomicBloomFilter::from(empty(7, 6));
+    thread::scope(|scope| {
+        for hash in 0..24 {
+            let filter = &filter;
+            scope.spawn(move || (0..20_000).for_each(|_| _ = filter.insert_hash(hash).unwrap()));
+        }
+    });
+    assert_eq!(filter.keys_inserted(), 24 * 20_000);
+}
+
 /// Finds a wrong number of probes in single insertions, and a wrong return value.
 #[test]
 fn one_thread_sees_what_an_owned_filter_says() {

@@ -43,6 +43,26 @@ fn with_runs(count: usize, random: &mut Random) -> Vec<u64> {
     hashes
 }
 
+/// Finds a hash that is counted twice, because it ends one batch and begins the next.
+#[test]
+fn a_hash_repeated_at_the_border_of_two_batches_counts_once() {
+    let hashes = Random(21).hashes(300);
+    let expected = insert_singly(&hashes);
+    for border in 1..=hashes.len() {
+        let mut builder = OPTIONS.builder();
+        builder.insert_hashes(&hashes[..border]).unwrap();
+        builder.insert_hashes(&hashes[border - 1..]).unwrap();
+        assert_eq!(builder.len(), 300, "border {border}");
+        assert_eq!(builder.finish_verified().unwrap().to_bytes(), expected, "border {border}");
+
+        // The same within one batch of keys, which is hashed in parts.
+        let keys = (0..border as u64).chain(border as u64 - 1..300).map(u64::to_le_bytes);
+        let mut builder = OPTIONS.builder();
+        builder.insert_batch(&keys.collect::<Vec<_>>()).unwrap();
+        assert_eq!(builder.len(), 300, "border {border}");
+    }
+}
+
 #[test]
 fn batches_of_keys_of_any_length_insert_what_single_keys_do() {
     let keys: Vec<[u8; 12]> =

@@ -304,6 +304,16 @@ fn long_rules_and_bounds_allocate_little() {
         let one = Some(vec![long.to_vec()]);
         assert_eq!(rule.range_prefixes(range.0, range.0), one, "{rule}");
     }
+    // Several prefixes take at most about 1 MiB together.
+    let lower = vec![b'a'; 100_000];
+    for rule in [PrefixExtractor::fixed(100_000), PrefixExtractor::capped(100_000)] {
+        for (last, expected) in [(b'j', Some(10)), (b'p', None)] {
+            let mut upper = lower.clone();
+            upper[99_999] = last;
+            let prefixes = rule.range_prefixes(Included(&lower), Included(&upper));
+            assert_eq!(prefixes.map(|prefixes| prefixes.len()), expected, "{rule}");
+        }
+    }
     // No key of nine bytes lies between these.
     let nine = PrefixExtractor::fixed(9).assume_keys_have_prefix();
     assert_eq!(nine.range_prefixes(Included(b"a"), Excluded(b"a\0\0")), Some(vec![]));
