@@ -18,4 +18,5 @@ mod cassandra;
 mod classical;
 mod damage;
 mod parquet;
+mod ranges;
 mod rocksdb;

@@ -3,4 +3,5 @@
 
 mod damage;
 mod footer;
+mod logical;
 mod systems;

@@ -9,8 +9,8 @@ use blocked_bloom::{
     Sizing,
 };
 use blocked_bloom_lsm::{
-    FilterChoice, FilterKind, FilterPolicy, KindPlan, Level, PartitionedFilterBuilder, TableFilter,
-    TableFilterError, tables_to_read,
+    FilterChoice, FilterIdentity, FilterKind, FilterPolicy, KindPlan, Level,
+    PartitionedFilterBuilder, TableFilter, TableFilterError, tables_to_read,
 };
 use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 
@@ -251,6 +251,25 @@ fn each_kind_is_recognised_and_answers_like_the_filter() {
     assert_answers(&open(&pass_all), &hashes, |_| true);
 }
 
+/// Bytes 56 to 63 of the stored form, also for a Bloom filter that is stored without its header.
+#[test]
+fn the_identity_of_a_filter_is_the_checksum_of_its_header() {
+    let options = options();
+    let bloom = bloom(&options);
+    let open = |bytes| TableFilter::from_bytes(bytes, options.key_hash()).unwrap();
+    let checksum = |stored: &[u8]| {
+        FilterIdentity::HeaderChecksum(u64::from_le_bytes(stored[56..64].try_into().unwrap()))
+    };
+    let full = bloom.to_bytes();
+    for stored in [full.clone(), ribbon(&options), index(&options)] {
+        let expected = checksum(&stored);
+        assert_eq!(open(stored).identity(), expected);
+    }
+    assert_eq!(open(bloom.to_compact_bytes().unwrap()).identity(), checksum(&full));
+    assert_eq!(TableFilter::<Vec<u8>>::from(bloom).identity(), checksum(&full));
+    assert_eq!(open(Vec::new()).identity(), FilterIdentity::Length(0));
+}
+
 #[test]
 fn every_choice_of_policies_and_plans_can_be_opened() {
     let policy = FilterPolicy::new(options())
@@ -332,6 +351,11 @@ fn errors_name_the_bytes_found() {
         error.to_string(),
         "3 bytes starting with 0102030000000000: not a known kind of filter"
     );
+    // Whole words, but not the length of a compact filter: blocks of 64 bytes and 8 others.
+    for length in [8 + 8, 64, 64 + 16, 128 + 56] {
+        let error = TableFilter::from_bytes(vec![1; length], key_hash).unwrap_err();
+        assert_eq!(error, TableFilterError::Unknown { found: [1; 8], length: length as u64 });
+    }
     let mut stored = bloom(&options()).to_bytes();
     stored[70] ^= 1;
     let error = TableFilter::from_bytes(stored, key_hash).unwrap_err();

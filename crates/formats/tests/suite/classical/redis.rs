@@ -325,6 +325,24 @@ fn replies_that_are_missing_or_out_of_order_are_errors() {
     assert_eq!(error(&[(1, &header), (17, first), (25, second), (7, &[])]), order);
 }
 
+/// The bits of two links are as many as the header says, but each has the other's.
+#[test]
+fn links_in_another_order_than_their_header_are_errors() {
+    let bits = [vec![1_u8; 16], vec![2; 8]];
+    let header = [
+        &20_u64.to_le_bytes()[..],
+        &[2_u32, 5, 2].map(u32::to_le_bytes).concat(),
+        &link(16, 10, 0.1, 10, 0),
+        &link(8, 10, 0.1, 10, 0),
+    ]
+    .concat();
+    let [first, second] = bits.clone();
+    let filter = RedisFilter::from_links(&header, bits.to_vec()).unwrap();
+    assert_eq!(filter.links().iter().map(|link| link.as_bytes()).collect::<Vec<_>>(), bits);
+    let error = RedisFilter::from_links(&header, vec![second, first]).unwrap_err();
+    assert_eq!(error, RedisError::Missing { found: 24, expected: 24 });
+}
+
 #[test]
 fn large_links_are_dumped_in_pieces_of_16_mebibytes() {
     let mut filter = RedisFilter::new(20_000_000, 0.01, None).unwrap();

@@ -25,7 +25,7 @@ fn footer(columns: &[Vec<u8>]) -> Vec<u8> {
     structure(&[(4, LIST, list(STRUCT, &[row_group]))])
 }
 
-fn file(data: &[u8], footer: &[u8], magic: &[u8; 4]) -> Vec<u8> {
+pub(super) fn file(data: &[u8], footer: &[u8], magic: &[u8; 4]) -> Vec<u8> {
     let length = (footer.len() as u32).to_le_bytes();
     [b"PAR1", data, footer, &length, magic].concat()
 }
@@ -372,6 +372,31 @@ fn rejects_only_the_filter_that_overlaps_the_next() {
             assert!(file.filter(0, 1).unwrap().unwrap().contains(1_i64.to_le_bytes()));
         }
     }
+}
+
+/// A writer sets bits for every value. A filter without bits is damaged, unless the metadata says
+/// that there are no values.
+#[test]
+fn a_filter_without_bits_is_an_error_if_there_may_be_values() {
+    let stored = SplitBlockFilter::new(10, 0.01).unwrap().to_bytes();
+    let open = |rows, values: Option<i64>, nulls: Option<i64>| {
+        let mut fields = vec![(1, I32, number(2)), (14, I64, number(4))];
+        fields.extend(values.map(|values| (5, I64, number(values))));
+        fields.extend(nulls.map(|nulls| (12, STRUCT, structure(&[(3, I64, number(nulls))]))));
+        let column = structure(&[(3, STRUCT, structure(&fields))]);
+        let row_group = structure(&[(1, LIST, list(STRUCT, &[column])), (3, I64, number(rows))]);
+        let footer = structure(&[(4, LIST, list(STRUCT, &[row_group]))]);
+        let bytes = file(&stored, &footer, b"PAR1");
+        ParquetFile::open(&bytes).unwrap().filter(0, 0).map(|filter| filter.is_some())
+    };
+    let error = Err(ParquetError::NoBits { row_group: 0, column: 0 });
+    assert_eq!(open(10, None, None), error);
+    assert_eq!(open(10, Some(10), None), error);
+    assert_eq!(open(10, None, Some(10)), error);
+    assert_eq!(open(10, Some(10), Some(9)), error);
+    assert_eq!(open(10, Some(10), Some(10)), Ok(true));
+    assert_eq!(open(0, None, None), Ok(true));
+    assert_eq!(open(0, Some(0), None), Ok(true));
 }
 
 #[test]

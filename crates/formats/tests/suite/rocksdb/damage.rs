@@ -330,6 +330,13 @@ fn partition_indexes_that_cannot_be() {
         malformed(error(&[(separator(1), [0, 0]), (separator(0), [0, 1])], delta, true));
         malformed(error(&[(internal(1), [0, 0]), (internal(0), [0, 1])], delta, false));
         malformed(error(&[(b"short".to_vec(), [0, 0]), (internal(1), [0, 1])], delta, false));
+        // The user keys are "a" and "abc". Both end within the eight bytes that they share with
+        // what follows them.
+        let [short, long] = ["abcdefghi", "abcdefgh9ij"].map(|key| key.as_bytes().to_vec());
+        let entries = [(short, [0, 0]), (long, [0, 1])];
+        assert_eq!(error(&entries, delta, false), None);
+        let [(short, _), (long, _)] = entries;
+        malformed(error(&[(long, [0, 0]), (short, [0, 1])], delta, false));
     }
     // In another order than their keys, twice the same, past the end.
     for places in [[[0, 1], [0, 0]], [[0, 0], [0, 0]], [[0, 0], [90, 1 << 50]]] {

@@ -65,3 +65,21 @@ fn files_with_other_separators_differ() {
         assert_eq!(same, [0, 1, 2].map(|other| other == i));
     }
 }
+
+/// Only the bytewise comparator says in which partition a key is. Without it, all are looked up.
+#[test]
+fn a_key_is_in_any_partition_if_the_comparator_is_not_bytewise() {
+    let bytewise = &b"leveldb.BytewiseComparator"[..];
+    for (comparator, found) in [(None, true), (Some(&b"mine"[..]), true), (Some(bytewise), false)] {
+        let mut sst = Sst::default();
+        // The partitions are in the reverse order of their keys.
+        let blocks = [block(&["m"]), block(&["a"])].map(|block| sst.block(&block));
+        let of = |i: usize| ([["b", "n"][i].as_bytes(), &[1; 8]].concat(), blocks[i]);
+        let index = sst.block(&sst::index(&[of(0), of(1)], 1, false));
+        let mut properties = vec![WHOLE];
+        properties.extend(comparator.map(|name| ("rocksdb.comparator", name)));
+        let bytes = sst.finish(&[(PARTITIONED, index)], Some(&properties));
+        let filter = SstFilter::open(&bytes).unwrap();
+        assert_eq!(["a", "m"].map(|key| filter.contains(key)), [found; 2], "{comparator:?}");
+    }
+}
