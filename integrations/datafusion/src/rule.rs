@@ -330,9 +330,14 @@ impl Planner<'_> {
                 let reason = format!("{rows:.0} rows to probe (bloom_join.min_probe_rows {least})");
                 return Err(reason.into());
             }
-            if let Some(keys) = build.estimate.rows.filter(|&keys| rows < keys as f64) {
+            // The engine's estimates of predicates are wrong by orders of magnitude.
+            let keys = match is_scan(&build.plan) {
+                true => predict(&build.plan, planning).map(|keys| keys.rows * keys.selectivity),
+                false => build.estimate.rows.map(|keys| keys as f64),
+            };
+            if let Some(keys) = keys.filter(|&keys| rows < keys) {
                 let reason =
-                    format!("{rows:.0} rows to probe, fewer than the {keys} of the build side");
+                    format!("{rows:.0} rows to probe, fewer than the {keys:.0} of the build side");
                 return Err(reason.into());
             }
         }

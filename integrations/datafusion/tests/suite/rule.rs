@@ -137,6 +137,24 @@ async fn gates() {
     }
 }
 
+/// By its kind, the predicate leaves a tenth of the build side, fewer rows than the probed side has.
+/// The engine estimates a fifth, which would be more.
+#[tokio::test]
+async fn a_larger_table_filters_a_smaller_one_if_its_predicate_leaves_fewer_rows() {
+    let context = context().await;
+    tables(&context);
+    let column = |f: fn(i64) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..150_000).map(f)))
+    };
+    register(&context, "large", vec![("k", column(|i| i)), ("attr", column(|i| i % 10))], 4);
+    for (predicate, filters, rows) in [("attr = 3", 1, 2_000), ("k % 2 < 1", 0, 10_000)] {
+        let sql = joined(&format!("SELECT k FROM large WHERE {predicate}"));
+        let plan = plan(&context, &sql).await;
+        assert_eq!(plan.matches("BloomProbeExec: key=[fk@").count(), filters, "{plan}");
+        assert_eq!(number(&context, &sql).await, rows, "{plan}");
+    }
+}
+
 #[tokio::test]
 async fn settings_have_limits() {
     let context = context().await;
