@@ -76,6 +76,15 @@ pub(crate) fn remaining(plan: &Plan, planning: &Planning) -> f64 {
         let keys = build_of(filter).map_or(1.0, |build| remaining(build.input(), planning));
         return remaining(input, planning) * keys.sqrt();
     }
+    if matches!(kind(plan), Kind::Union | Kind::Interleave) {
+        let rows = |input| predict(input, planning).map(|predicted| predicted.rows);
+        let left = |input| Some((rows(input)?, remaining(input, planning)));
+        let inputs: Option<Vec<(f64, f64)>> = plan.children().into_iter().map(left).collect();
+        if let Some(inputs) = inputs {
+            let rows: f64 = inputs.iter().map(|(rows, _)| rows).sum();
+            return inputs.iter().map(|(rows, left)| rows * left).sum::<f64>() / rows.max(1.0);
+        }
+    }
     match predict(plan, planning) {
         Some(predicted) => predicted.selectivity,
         None if is_scan(plan) => predicate_selectivity(plan, planning),
