@@ -5,7 +5,7 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, JoinType, NullEquality, Statistics};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{Column, binary, col, lit};
+use datafusion::physical_expr::expressions::{Column, binary, col, is_not_null, lit};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -127,4 +127,32 @@ fn filters_below_a_union_count_as_without_it() {
     let union: Plan = UnionExec::try_new(inputs).unwrap();
     let both = remaining(&union, &planning);
     assert!((both - (3.0 * half + 1.0) / 4.0).abs() < 1e-9, "{both}");
+}
+
+/// The join drops rows with a NULL in the key, and so does each filter of that key.
+#[test]
+fn rows_with_a_null_in_the_key_do_not_remain() {
+    let config = ConfigOptions::new();
+    let planning = Planning::new(&config);
+    let keys = || table(500, Precision::Absent);
+    let nulls = || table(1_000, Precision::Exact(800));
+    let is_not_null = |input: Plan| -> Plan {
+        let k = is_not_null(col("k", &input.schema()).unwrap()).unwrap();
+        Arc::new(FilterExec::try_new(k, input).unwrap())
+    };
+    let half = 0.1_f64.sqrt();
+    for (without_null, left, plan) in [
+        (0.2, 1.0, nulls()),
+        // The engine estimates 200 rows, all with NULL.
+        (0.2, 0.1, tenth(nulls())),
+        (1.0, 0.2, is_not_null(nulls())),
+        (1.0, 0.2, filtered(nulls(), keys())),
+        (1.0, 0.2 * half, filtered(nulls(), tenth(keys()))),
+        (1.0, 0.2 * half, filtered(filtered(nulls(), keys()), tenth(keys()))),
+        (1.0, 1.0, keys()),
+    ] {
+        let computed = (present(&plan, &[0, 1], &planning), remaining(&plan, &planning));
+        let (a, b) = (computed.0 - without_null, computed.1 - left);
+        assert!(a.abs() < 1e-9 && b.abs() < 1e-9, "{computed:?} ({without_null}, {left})");
+    }
 }
