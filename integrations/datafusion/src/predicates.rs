@@ -53,7 +53,7 @@ pub(crate) fn predicate_selectivity(plan: &Arc<dyn ExecutionPlan>, planning: &Pl
 /// Predicates that are combined with AND.
 #[derive(Default)]
 struct Conjunction {
-    /// The selectivity of each list of values, test for NULL and disjunction.
+    /// The selectivity of each list of values, exclusion and disjunction.
     shares: Vec<f64>,
     /// For each column, the part of its range that comparisons with literals allow.
     ranges: BTreeMap<String, Range>,
@@ -71,7 +71,7 @@ impl Conjunction {
     fn add(&mut self, values: &Values, part: &Arc<dyn PhysicalExpr>) {
         if let Some(share) = values.values_selectivity(part) {
             self.shares.push(share.min(PREDICATE_SELECTIVITY));
-        } else if let Some(share) = values.null_selectivity(part) {
+        } else if let Some(share) = values.exclusion_selectivity(part) {
             self.shares.push(share);
         } else if let Some((column, allowed)) = values.allowed_range(part) {
             let range = self.ranges.entry(column).or_insert(allowed);
@@ -176,8 +176,8 @@ impl Values {
         }
     }
 
-    /// Returns the selectivity of a test for NULL.
-    fn null_selectivity(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<f64> {
+    /// Returns the selectivity of a predicate that excludes one value, NULL, or all values but NULL.
+    fn exclusion_selectivity(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<f64> {
         let nulls = |argument: &Arc<dyn PhysicalExpr>| {
             let index = self.schema.index_of(argument.downcast_ref::<Column>()?.name()).ok()?;
             null_share(self.statistics.as_ref()?, index)
@@ -186,8 +186,16 @@ impl Values {
         if let Some(is_null) = predicate.downcast_ref::<IsNullExpr>() {
             return Some(nulls(is_null.arg())?.max(0.01));
         }
-        let is_not_null = predicate.downcast_ref::<IsNotNullExpr>()?;
-        Some((1.0 - nulls(is_not_null.arg())?).max(0.01))
+        if let Some(is_not_null) = predicate.downcast_ref::<IsNotNullExpr>() {
+            return Some((1.0 - nulls(is_not_null.arg())?).max(0.01));
+        }
+        let binary = predicate.downcast_ref::<BinaryExpr>()?;
+        let value = match (binary.op(), binary.left(), binary.right()) {
+            (Operator::NotEq, value, literal) if literal.is::<Literal>() => value,
+            (Operator::NotEq, literal, value) if literal.is::<Literal>() => value,
+            _ => return None,
+        };
+        Some((1.0 - self.equality_selectivity(value)).max(PREDICATE_SELECTIVITY))
     }
 
     /// Returns the part of a column's range that a comparison with a literal allows.

@@ -119,6 +119,10 @@ fn comparisons_keep_their_part_of_the_range() {
     let either = |l, r| binary(l, Operator::Or, r, &schema).unwrap();
     let between =
         |low, high| both(compare("a", Operator::GtEq, low), compare("a", Operator::LtEq, high));
+    let unknown = || {
+        binary(col("a", &schema).unwrap(), Operator::Eq, col("b", &schema).unwrap(), &schema)
+            .unwrap()
+    };
     for (share, predicate) in [
         (0.25, compare("a", Operator::Lt, 150)),
         (0.75, compare("a", Operator::GtEq, 150)),
@@ -128,7 +132,10 @@ fn comparisons_keep_their_part_of_the_range() {
         // One of seven values is more than a tenth, the maximum that is assumed.
         (0.025, both(compare("a", Operator::Lt, 150), compare("b", Operator::Eq, 3))),
         (1.0 / 201.0, compare("a", Operator::Eq, 150)),
-        (0.5, compare("a", Operator::NotEq, 150)),
+        (200.0 / 201.0, compare("a", Operator::NotEq, 150)),
+        (0.9, binary(lit(3), Operator::NotEq, col("b", &schema).unwrap(), &schema).unwrap()),
+        (0.45, both(compare("b", Operator::NotEq, 3), unknown())),
+        (0.5, either(compare("b", Operator::NotEq, 3), compare("a", Operator::Lt, 150))),
         (0.25, binary(lit(250), Operator::Lt, col("a", &schema).unwrap(), &schema).unwrap()),
         (0.15, either(between(100, 110), between(120, 140))),
         (0.5, either(between(100, 240), between(120, 140))),
