@@ -176,7 +176,7 @@ impl Values {
         }
     }
 
-    /// Returns the selectivity of a predicate that excludes one value, NULL, or all values but NULL.
+    /// Returns the selectivity of a test for NULL, or of a predicate that excludes one value.
     fn exclusion_selectivity(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<f64> {
         let nulls = |argument: &Arc<dyn PhysicalExpr>| {
             let index = self.schema.index_of(argument.downcast_ref::<Column>()?.name()).ok()?;

@@ -137,8 +137,8 @@ async fn gates() {
     }
 }
 
-/// By its kind, the predicate leaves a tenth of the build side, fewer rows than the probed side has.
-/// The engine estimates a fifth, which would be more.
+/// By its kind, the predicate leaves a tenth of the build side, fewer rows than are probed. The
+/// engine estimates a fifth, which would be more.
 #[tokio::test]
 async fn a_larger_table_filters_a_smaller_one_if_its_predicate_leaves_fewer_rows() {
     let context = context().await;
@@ -338,8 +338,8 @@ mod cluster {
         }
     }
 
-    /// The join needs no row whose key is NULL. A filter drops these rows before the shuffle, even if
-    /// it has all keys.
+    /// Rows whose key is NULL have no partner. Even a filter of all keys drops them before the
+    /// shuffle.
     #[tokio::test]
     async fn keys_that_are_often_null_get_a_filter() {
         let context = context(&[
