@@ -320,7 +320,7 @@ impl ExecutionPlan for BloomProbeExec {
         let kept = BatchCoalescer::new(self.schema(), batch_size)
             .with_biggest_coalesce_batch_size(Some(batch_size / 2));
         let opening = self.opening(context.clone(), &metrics);
-        // The partitions of a join may wait until all of them have started or were dropped, so joins
+        // The partitions of a join may wait until all of them have started or were dropped. Joins
         // start before the filter is known. A scan starts later, because it may probe by itself.
         let started = match is_row_wise(&self.input) {
             true => None,
