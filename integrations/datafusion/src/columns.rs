@@ -10,8 +10,9 @@ use crate::broadcast::predict;
 use crate::build_side::{build_of, is_selective};
 use crate::cost::shuffles;
 use crate::operators::{Join, Kind, Origin, droppable_sides, is_scan, kind, trace, trace_dropping};
-use crate::planning::Planning;
+use crate::planning::{Planning, null_share};
 use crate::predicates::{PREDICATE_SELECTIVITY, predicate_selectivity};
+use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -72,15 +73,47 @@ impl ProbePoint {
 /// they leave the predicted share. As long as only one of them is known, a prediction that is far
 /// too low does not rule out another filter.
 pub(crate) fn remaining(plan: &Plan, planning: &Planning) -> f64 {
-    if let (Kind::Probe, [input, filter]) = (kind(plan), &plan.children()[..]) {
+    if let (Some(probe), [input, filter]) = (plan.downcast_ref(), &plan.children()[..]) {
         let keys = build_of(filter).map_or(1.0, |build| remaining(build.input(), planning));
-        return remaining(input, planning) * keys.sqrt();
+        let present = present(input, BloomProbeExec::columns(probe), planning);
+        return remaining(input, planning) * present * keys.sqrt();
+    }
+    if matches!(kind(plan), Kind::Union | Kind::Interleave) {
+        let rows = |input| predict(input, planning).map(|predicted| predicted.rows);
+        let left = |input| Some((rows(input)?, remaining(input, planning)));
+        let inputs: Option<Vec<(f64, f64)>> = plan.children().into_iter().map(left).collect();
+        if let Some(inputs) = inputs {
+            let rows: f64 = inputs.iter().map(|(rows, _)| rows).sum();
+            return inputs.iter().map(|(rows, left)| rows * left).sum::<f64>() / rows.max(1.0);
+        }
     }
     match predict(plan, planning) {
         Some(predicted) => predicted.selectivity,
         None if is_scan(plan) => predicate_selectivity(plan, planning),
         None if is_selective(plan) => PREDICATE_SELECTIVITY,
         None => 1.0,
+    }
+}
+
+/// Returns the share of a table's rows without a NULL in these columns, as far as statistics know
+/// it. A row with a NULL has no partner.
+pub(crate) fn present(plan: &Plan, columns: &[usize], planning: &Planning) -> f64 {
+    let nulls = columns.iter().filter_map(|&column| nulls(plan, column, planning));
+    1.0 - nulls.fold(0.0, f64::max)
+}
+
+/// Returns the share of NULL in a table's column, without predicates and filters of other columns:
+/// the engine's estimate of the rows that they leave may be far too low.
+fn nulls(plan: &Plan, column: usize, planning: &Planning) -> Option<f64> {
+    let nulls = null_share(planning.statistics(plan)?.as_ref(), column)?;
+    let is_key = |probe: &BloomProbeExec| probe.columns().contains(&column);
+    match plan.children().first() {
+        _ if nulls == 0.0 || plan.downcast_ref().is_some_and(is_key) => Some(0.0),
+        Some(input) if is_scan(plan) => {
+            self::nulls(input, trace(plan, &[column])?.columns[0], planning)
+        }
+        Some(_) => None,
+        None => Some(nulls),
     }
 }
 

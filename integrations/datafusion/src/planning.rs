@@ -22,6 +22,12 @@ pub(crate) struct Estimate {
     pub(crate) bytes: Option<usize>,
 }
 
+/// Returns the share of rows in which a column is NULL, if statistics know it.
+pub(crate) fn null_share(statistics: &Statistics, column: usize) -> Option<f64> {
+    let nulls = *statistics.column_statistics.get(column)?.null_count.get_value()? as f64;
+    Some((nulls / (*statistics.num_rows.get_value()? as f64).max(1.0)).min(1.0))
+}
+
 /// Values of plans. Plans are found by their addresses. As long as they are here, no other plan can
 /// have such an address.
 pub(crate) type PlanMap<T> = RefCell<HashMap<*const (), (Plan, T)>>;

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{ScalarValue, Statistics};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal,
+};
 use datafusion::physical_expr::split_conjunction;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 
 use crate::build_side::scan_predicate;
-use crate::planning::Planning;
+use crate::planning::{Planning, null_share};
 
 /// Assumed selectivity of all other predicates of a table together.
 pub(crate) const PREDICATE_SELECTIVITY: f64 = 0.5;
@@ -51,7 +53,7 @@ pub(crate) fn predicate_selectivity(plan: &Arc<dyn ExecutionPlan>, planning: &Pl
 /// Predicates that are combined with AND.
 #[derive(Default)]
 struct Conjunction {
-    /// The selectivity of each list of values and each disjunction.
+    /// The selectivity of each list of values, exclusion and disjunction.
     shares: Vec<f64>,
     /// For each column, the part of its range that comparisons with literals allow.
     ranges: BTreeMap<String, Range>,
@@ -69,6 +71,8 @@ impl Conjunction {
     fn add(&mut self, values: &Values, part: &Arc<dyn PhysicalExpr>) {
         if let Some(share) = values.values_selectivity(part) {
             self.shares.push(share.min(PREDICATE_SELECTIVITY));
+        } else if let Some(share) = values.exclusion_selectivity(part) {
+            self.shares.push(share);
         } else if let Some((column, allowed)) = values.allowed_range(part) {
             let range = self.ranges.entry(column).or_insert(allowed);
             *range = Range {
@@ -170,6 +174,28 @@ impl Values {
             }
             _ => None,
         }
+    }
+
+    /// Returns the selectivity of a test for NULL, or of a predicate that excludes one value.
+    fn exclusion_selectivity(&self, predicate: &Arc<dyn PhysicalExpr>) -> Option<f64> {
+        let nulls = |argument: &Arc<dyn PhysicalExpr>| {
+            let index = self.schema.index_of(argument.downcast_ref::<Column>()?.name()).ok()?;
+            null_share(self.statistics.as_ref()?, index)
+        };
+        // Rows may remain even if statistics know none.
+        if let Some(is_null) = predicate.downcast_ref::<IsNullExpr>() {
+            return Some(nulls(is_null.arg())?.max(0.01));
+        }
+        if let Some(is_not_null) = predicate.downcast_ref::<IsNotNullExpr>() {
+            return Some((1.0 - nulls(is_not_null.arg())?).max(0.01));
+        }
+        let binary = predicate.downcast_ref::<BinaryExpr>()?;
+        let value = match (binary.op(), binary.left(), binary.right()) {
+            (Operator::NotEq, value, literal) if literal.is::<Literal>() => value,
+            (Operator::NotEq, literal, value) if literal.is::<Literal>() => value,
+            _ => return None,
+        };
+        Some((1.0 - self.equality_selectivity(value)).max(PREDICATE_SELECTIVITY))
     }
 
     /// Returns the part of a column's range that a comparison with a literal allows.

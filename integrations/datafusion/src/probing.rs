@@ -320,15 +320,23 @@ impl ExecutionPlan for BloomProbeExec {
         let kept = BatchCoalescer::new(self.schema(), batch_size)
             .with_biggest_coalesce_batch_size(Some(batch_size / 2));
         let opening = self.opening(context.clone(), &metrics);
+        // The partitions of a join may wait until all of them have started or were dropped. Joins
+        // start before the filter is known. A scan starts later, because it may probe by itself.
+        let started = match is_row_wise(&self.input) {
+            true => None,
+            false => Some(self.input.execute(partition, context.clone())?),
+        };
         let (plan, columns) = (self.input.clone(), self.columns.clone());
         let gate = Gate::new(self.stop_above);
         let probe = async move {
             let waited = metrics.filter_time.timer();
             let (filter, scan) = opening.await;
             waited.done();
-            // Executing the input earlier would make it buffer rows while it waits.
             let is_scan_probing = scan.is_some();
-            let input = scan.unwrap_or(plan).execute(partition, context)?;
+            let input = match started {
+                Some(input) => input,
+                None => scan.unwrap_or(plan).execute(partition, context)?,
+            };
             let (hashes, has_row, ended) = (Vec::new(), false, false);
             let probe = Probe {
                 filter,

@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::broadcast::{BroadcastKind, broadcast_kind, predict};
 use crate::build_side::{filter_depth, has_window, is_selective, obstacle_to_repeating};
-use crate::columns::{ProbePoint, find_probe_point, remaining};
+use crate::columns::{ProbePoint, find_probe_point, present, remaining};
 use crate::cost::{Balance, Saved, Tasks, rows_at, work};
 use crate::engine::Engine;
 use crate::filter::Size;
@@ -300,7 +300,7 @@ impl Planner<'_> {
             };
             let tasks = Tasks::count(&by.plan, &table.plan, planning.config);
             let (input, columns) = (table.plan.clone(), reduction.columns.clone());
-            let filter = self.plan_affordable_filter(&by, tasks, balance);
+            let filter = self.plan_affordable_filter(&by, tasks, balance, 1.0);
             let probe =
                 |filter: PlannedFilter| filter.probe(input, columns, options.stop_above, planning);
             match filter.and_then(probe) {
@@ -330,9 +330,14 @@ impl Planner<'_> {
                 let reason = format!("{rows:.0} rows to probe (bloom_join.min_probe_rows {least})");
                 return Err(reason.into());
             }
-            if let Some(keys) = build.estimate.rows.filter(|&keys| rows < keys as f64) {
+            // The engine's estimates of predicates are wrong by orders of magnitude.
+            let keys = match is_scan(&build.plan) {
+                true => predict(&build.plan, planning).map(|keys| keys.rows * keys.selectivity),
+                false => build.estimate.rows.map(|keys| keys as f64),
+            };
+            if let Some(keys) = keys.filter(|&keys| rows < keys) {
                 let reason =
-                    format!("{rows:.0} rows to probe, fewer than the {keys} of the build side");
+                    format!("{rows:.0} rows to probe, fewer than the {keys:.0} of the build side");
                 return Err(reason.into());
             }
         }
@@ -380,7 +385,8 @@ impl Planner<'_> {
         point: &ProbePoint,
         saved: &Result<Saved, String>,
     ) -> Result<PlannedFilter, Refusal> {
-        if !is_selective(&build.plan) {
+        let present = present(&point.plan, &point.columns, self.planning);
+        if !is_selective(&build.plan) && present >= self.stop_reading_above() {
             return Err("nothing drops rows of the build side".into());
         }
         if filter_depth(&build.plan) > MAX_HOPS {
@@ -397,21 +403,32 @@ impl Planner<'_> {
         let balance =
             balance.and_then(|saved| Balance::estimate(&build.plan, None, saved, planning));
         let tasks = Tasks::count(&build.plan, &point.plan, planning.config);
-        self.plan_affordable_filter(build, tasks, balance)
+        self.plan_affordable_filter(build, tasks, balance, present)
+    }
+
+    /// Returns the share of remaining rows above which a filter is useless.
+    fn stop_reading_above(&self) -> f64 {
+        let BloomJoinOptions { enabled, max_cost, stop_above, .. } = *self.options;
+        match enabled {
+            // With more rows, the filter would save less than it may cost.
+            Enabled::Auto => stop_above.min((1.0 - max_cost).max(0.5)),
+            Enabled::True | Enabled::False => stop_above,
+        }
     }
 
     /// Plans a filter with the keys of `build` if its balance allows it, or returns the reason
-    /// against it.
+    /// against it. `present` is the share of probed rows without a NULL in the key.
     fn plan_affordable_filter(
         &self,
         build: &Side,
         tasks: Tasks,
         balance: Result<Balance, String>,
+        present: f64,
     ) -> Result<PlannedFilter, Refusal> {
         let (options, planning) = (self.options, self.planning);
-        let kept = predict(&build.plan, planning).map_or(1.0, |predicted| predicted.selectivity);
+        let keys = predict(&build.plan, planning).map_or(1.0, |predicted| predicted.selectivity);
+        let kept = keys * present;
         let is_auto = options.enabled == Enabled::Auto;
-        let mut stop_above = options.stop_above;
         let limit = match &balance {
             Err(reason) if is_auto => return Err(reason.clone().into()),
             Ok(balance) if is_auto => {
@@ -422,15 +439,14 @@ impl Planner<'_> {
                     let reason = format!("{figures} (bloom_join.max_cost {})", options.max_cost);
                     return Err(reason.into());
                 }
-                if kept > stop_above {
+                if kept > options.stop_above {
                     let reason = format!(
                         "about {kept:.2} of the keys remain after predicates \
-                         (bloom_join.stop_above {stop_above})"
+                         (bloom_join.stop_above {})",
+                        options.stop_above
                     );
                     return Err(reason.into());
                 }
-                // With more keys, the filter would save less than it may cost.
-                stop_above = stop_above.min((1.0 - options.max_cost).max(0.5));
                 Some(balance)
             }
             _ => None,
@@ -445,6 +461,8 @@ impl Planner<'_> {
         }
         // If joins or other filters drop keys, a sample of the scan means nothing.
         let samples = is_scan(&build.plan) && filter_depth(&build.plan) == 0;
+        // Rows with a NULL are dropped even if all keys remain.
+        let stop_above = self.stop_reading_above() / present;
         let stop_above = (samples && stop_above < 1.0).then_some(stop_above);
         let (build, merged) = (build.clone(), transport.merged);
         Ok(PlannedFilter { build, size, merged, stop_above, decision, total, benefit })

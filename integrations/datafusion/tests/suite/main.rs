@@ -7,6 +7,7 @@ mod cluster;
 mod common;
 #[cfg(feature = "distributed")]
 mod distributed;
+mod dropping;
 #[cfg(feature = "file-index")]
 mod files;
 mod functions;

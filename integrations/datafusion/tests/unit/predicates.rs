@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::common::ColumnStatistics;
 use datafusion::common::stats::Precision;
 use datafusion::config::ConfigOptions;
-use datafusion::physical_expr::expressions::{binary, col, in_list, lit};
+use datafusion::physical_expr::expressions::{binary, col, in_list, is_not_null, is_null, lit};
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::test::exec::StatisticsExec;
 
@@ -119,6 +119,10 @@ fn comparisons_keep_their_part_of_the_range() {
     let either = |l, r| binary(l, Operator::Or, r, &schema).unwrap();
     let between =
         |low, high| both(compare("a", Operator::GtEq, low), compare("a", Operator::LtEq, high));
+    let unknown = || {
+        binary(col("a", &schema).unwrap(), Operator::Eq, col("b", &schema).unwrap(), &schema)
+            .unwrap()
+    };
     for (share, predicate) in [
         (0.25, compare("a", Operator::Lt, 150)),
         (0.75, compare("a", Operator::GtEq, 150)),
@@ -128,7 +132,10 @@ fn comparisons_keep_their_part_of_the_range() {
         // One of seven values is more than a tenth, the maximum that is assumed.
         (0.025, both(compare("a", Operator::Lt, 150), compare("b", Operator::Eq, 3))),
         (1.0 / 201.0, compare("a", Operator::Eq, 150)),
-        (0.5, compare("a", Operator::NotEq, 150)),
+        (200.0 / 201.0, compare("a", Operator::NotEq, 150)),
+        (0.9, binary(lit(3), Operator::NotEq, col("b", &schema).unwrap(), &schema).unwrap()),
+        (0.45, both(compare("b", Operator::NotEq, 3), unknown())),
+        (0.5, either(compare("b", Operator::NotEq, 3), compare("a", Operator::Lt, 150))),
         (0.25, binary(lit(250), Operator::Lt, col("a", &schema).unwrap(), &schema).unwrap()),
         (0.15, either(between(100, 110), between(120, 140))),
         (0.5, either(between(100, 240), between(120, 140))),
@@ -140,5 +147,40 @@ fn comparisons_keep_their_part_of_the_range() {
         let config = ConfigOptions::new();
         let computed = predicate_selectivity(&filter, &Planning::new(&config));
         assert!((computed - share).abs() < 1e-9, "{predicate}: {computed} ({share})");
+    }
+}
+
+#[test]
+fn tests_for_null_keep_what_null_counts_say() {
+    let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Utf8, true)]));
+    let a = || col("a", &schema).unwrap();
+    let (null, rows) = (is_null(a()).unwrap(), is_not_null(a()).unwrap());
+    let few = binary(a(), Operator::Eq, lit("1"), &schema).unwrap();
+    let either = binary(few.clone(), Operator::Or, null.clone(), &schema).unwrap();
+    let (known, inexact, unknown) = (Precision::Exact, Precision::Inexact, Precision::Absent);
+    for (share, predicate, nulls, all) in [
+        (0.85, &null, known(850), known(1000)),
+        (0.15, &rows, known(850), known(1000)),
+        // A predicate of the scan makes the numbers of its files inexact.
+        (0.15, &rows, inexact(850), inexact(1000)),
+        (0.25, &either, known(150), known(1000)),
+        // Rows may remain even if statistics know none.
+        (0.01, &null, known(0), known(1000)),
+        (1.0, &rows, known(0), known(1000)),
+        (0.01, &rows, known(1000), known(1000)),
+        (0.01, &rows, inexact(2000), inexact(1000)),
+        (1.0, &rows, known(0), known(0)),
+        (0.5, &rows, unknown, known(1000)),
+        (0.5, &null, known(850), unknown),
+    ] {
+        let column = ColumnStatistics { null_count: nulls, ..Default::default() };
+        let statistics = Statistics::new_unknown(&schema).with_num_rows(all);
+        let statistics = Statistics { column_statistics: vec![column], ..statistics };
+        let table = StatisticsExec::new(statistics, schema.as_ref().clone());
+        let filter = FilterExec::try_new(predicate.clone(), Arc::new(table)).unwrap();
+        let filter: Arc<dyn ExecutionPlan> = Arc::new(filter);
+        let config = ConfigOptions::new();
+        let computed = predicate_selectivity(&filter, &Planning::new(&config));
+        assert!((computed - share).abs() < 1e-9, "{predicate} {nulls} of {all}: {computed}");
     }
 }
