@@ -91,7 +91,7 @@ async fn a_partition_that_is_dropped_while_it_waits_for_a_filter_does_not_stop_t
 struct Numbers(u64);
 
 impl Numbers {
-    fn below(&mut self, n: u64) -> u64 {
+    fn number_below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) % n
     }
@@ -109,10 +109,10 @@ async fn partitions_that_are_dropped_at_random_do_not_stop_the_others() {
                 let mut numbers = Numbers(seed * 10 + number as u64);
                 let drain = |partition| {
                     let mut stream = plan.execute(partition, context.task_ctx()).unwrap();
-                    let (micros, batches) = match numbers.below(3) {
+                    let (micros, batches) = match numbers.number_below(3) {
                         0 => (u64::MAX, usize::MAX),
-                        1 => (numbers.below(20_000), usize::MAX),
-                        _ => (u64::MAX, numbers.below(4) as usize),
+                        1 => (numbers.number_below(20_000), usize::MAX),
+                        _ => (u64::MAX, numbers.number_below(4) as usize),
                     };
                     tokio::spawn(async move {
                         let read = async {
@@ -147,7 +147,7 @@ async fn cancelled_queries_leave_no_task_and_no_memory() {
         let plan = plan(&context, sql).await;
         let (start, context_of_tasks) = (tokio::time::Instant::now(), context.task_ctx());
         let query = tokio::spawn(collect(plan, context_of_tasks));
-        sleep(Duration::from_micros(numbers.below(30_000))).await;
+        sleep(Duration::from_micros(numbers.number_below(30_000))).await;
         query.abort();
         _ = query.await;
         let left = || (tasks(), context.runtime_env().memory_pool.reserved());
