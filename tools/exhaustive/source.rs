@@ -22,11 +22,11 @@ macro_rules! file {
 const PROBE: Part =
     file!("src/probe.rs", ["MULTIPLIER", "block_index", "bits", "contains", "insert"]);
 const TABLE: Part = file!("src/kernel/table.rs", ["address", "powers", "index"]);
-/// What kernels take from the scalar one, and all of that one.
+/// The scalar kernel, whose functions others call.
 const SCALAR: Part = file!("src/kernel/scalar.rs", ["contains_one", "group", "batch", "insert"]);
 
-/// What the kernels of a Bloom filter share: only what the calls of a check run, so that a faster
-/// call of one kind leaves the records of the others current.
+/// The code that the kernels of a Bloom filter share. It excludes the loops of other calls, so that
+/// a faster call of one kind leaves the records of the others current.
 fn shared(check: &str) -> Vec<Part> {
     let driver = match check {
         "batch" => file!("src/kernel/driver.rs", ["for_each_word", "batch_for"]),
@@ -38,79 +38,43 @@ fn shared(check: &str) -> Vec<Part> {
     vec![PROBE, driver, TABLE, SCALAR]
 }
 
-/// The functions of the AVX2 kernel that a check runs. Others, such as `blocks`, belong to other
-/// calls.
-fn avx2(check: &str) -> Part {
+const AVX2_INSERT: Part = file!(
+    "src/kernel/avx2.rs",
+    ["insert", "fill_for", "fill", "with_bit", "load", "new", "products", "positions", "halves"]
+);
+const AVX2_SINGLE: Part = file!(
+    "src/kernel/avx2.rs",
+    ["contains_one", "probing_lanes", "words_and_bits", "all_set", "load", "new", "products"]
+);
+const AVX2_BATCH: Part = file!(
+    "src/kernel/avx2.rs",
+    [
+        "KEYS",
+        "batch",
+        "batch_of",
+        "new",
+        "test_four",
+        "missing",
+        "halves",
+        "keep_in_registers",
+        "probing_lanes",
+        "words_and_bits",
+        "zero_mask",
+        "load",
+        "products"
+    ]
+);
+/// A group also runs the code of single calls and of batches.
+const AVX2_GROUP: Part =
+    file!("src/kernel/avx2.rs", ["MAX_SINGLE_TESTS", "group", "test_one", "test_few", "group_of"]);
+
+/// The functions of the AVX2 kernel that a check runs.
+fn avx2(check: &str) -> Vec<Part> {
     match check {
-        "insert" => file!(
-            "src/kernel/avx2.rs",
-            [
-                "insert",
-                "fill_for",
-                "fill",
-                "with_bit",
-                "load",
-                "new",
-                "products",
-                "positions",
-                "halves"
-            ]
-        ),
-        "single" => file!(
-            "src/kernel/avx2.rs",
-            [
-                "contains_one",
-                "probing_lanes",
-                "words_and_bits",
-                "all_set",
-                "load",
-                "new",
-                "products"
-            ]
-        ),
-        "batch" => file!(
-            "src/kernel/avx2.rs",
-            [
-                "KEYS",
-                "batch",
-                "batch_of",
-                "new",
-                "test_four",
-                "missing",
-                "halves",
-                "keep_in_registers",
-                "probing_lanes",
-                "words_and_bits",
-                "zero_mask",
-                "load",
-                "products"
-            ]
-        ),
-        _ => file!(
-            "src/kernel/avx2.rs",
-            [
-                "KEYS",
-                "MAX_SINGLE_TESTS",
-                "batch",
-                "batch_of",
-                "new",
-                "test_four",
-                "missing",
-                "halves",
-                "keep_in_registers",
-                "probing_lanes",
-                "words_and_bits",
-                "all_set",
-                "contains_one",
-                "group",
-                "test_one",
-                "test_few",
-                "group_of",
-                "zero_mask",
-                "load",
-                "products"
-            ]
-        ),
+        "insert" => vec![AVX2_INSERT],
+        "single" => vec![AVX2_SINGLE],
+        "batch" => vec![AVX2_BATCH],
+        _ => vec![AVX2_SINGLE, AVX2_BATCH, AVX2_GROUP],
     }
 }
 
@@ -166,7 +130,7 @@ fn parts(check: &str, kernel: &str) -> Vec<Part> {
     if matches!(check, "insert" | "single" | "group" | "batch") {
         let own = match kernel {
             "avx512" => avx512(check),
-            "avx2" => vec![avx2(check)],
+            "avx2" => avx2(check),
             "neon" => vec![file!("src/kernel/neon.rs")],
             "portable" => vec![file!("src/kernel/portable.rs")],
             "scalar" => vec![],
