@@ -48,7 +48,7 @@ features = ["std"]
 
 [workspace]
 END
-    # Many of the 3,103 tests wait. Two at a time and not optimised, they take more than an hour.
+    # Many of the 3,103 tests wait, so more run at a time than there are cores.
     export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_TEST_OPT_LEVEL=1
     for policy in default blocked-bloom; do
         [ $policy = default ] || export BLOCKED_BLOOM=1
