@@ -284,7 +284,7 @@ fn a_loaded_chain_grows_by_its_own_factor() {
 }
 
 /// The header of a dump with links of 16 and 8 bytes, and their bits.
-fn two_links() -> (Vec<u8>, [Vec<u8>; 2]) {
+fn links_of_two_sizes() -> (Vec<u8>, [Vec<u8>; 2]) {
     let header = [
         &20_u64.to_le_bytes()[..],
         &[2_u32, 5, 2].map(u32::to_le_bytes).concat(),
@@ -297,7 +297,7 @@ fn two_links() -> (Vec<u8>, [Vec<u8>; 2]) {
 
 #[test]
 fn replies_that_are_missing_or_out_of_order_are_errors() {
-    let (header, bits) = two_links();
+    let (header, bits) = links_of_two_sizes();
     let load = |replies: &[(i64, &[u8])]| RedisFilter::load(replies.iter().copied());
     let [first, second] = [&bits[0][..], &bits[1]];
     let whole = load(&[(1, &header), (17, first), (25, second)]).unwrap();
@@ -333,7 +333,7 @@ fn replies_that_are_missing_or_out_of_order_are_errors() {
 /// The bits of two links are as many as the header says, but each has the other's.
 #[test]
 fn links_in_another_order_than_their_header_are_errors() {
-    let (header, bits) = two_links();
+    let (header, bits) = links_of_two_sizes();
     let [first, second] = bits.clone();
     let filter = RedisFilter::from_links(&header, bits.to_vec()).unwrap();
     assert_eq!(filter.links().iter().map(|link| link.as_bytes()).collect::<Vec<_>>(), bits);
