@@ -13,8 +13,8 @@ pub(crate) struct Bloom {
     kernel: Kernel,
     /// Probes of the filter that is checked.
     probes: u32,
-    /// None: insertion.
-    calls: Option<Calls>,
+    /// What is checked. None: insertion.
+    calls: Vec<Option<Calls>>,
     /// `G^i` for each probe of the scheme, computed here without it.
     powers: Vec<u32>,
     /// Block `b` lacks bit `b`. Every other bit is set.
@@ -33,7 +33,7 @@ impl Bloom {
     /// outside of tests of this check.
     pub(crate) fn new(
         kernel: Kernel,
-        calls: Option<Calls>,
+        calls: Vec<Option<Calls>>,
         probes: u32,
         expected: u32,
     ) -> Result<Self, ParamsError> {
@@ -72,14 +72,12 @@ impl Bloom {
                 product = product.wrapping_add(step);
             }
         }
-        for (i, block) in self.expected.0.iter_mut().enumerate() {
-            let mut words = [0_u64; 8];
-            for row in &self.products {
-                let bit = row[i] >> 23;
-                words[(bit / 64) as usize] |= 1 << (bit % 64);
-            }
-            for (bytes, word) in block.as_chunks_mut().0.iter_mut().zip(words) {
-                *bytes = word.to_le_bytes();
+        // Row by row: successive bits are in different blocks, so no store waits for the last one.
+        self.expected.0.fill([0; 64]);
+        for row in &self.products {
+            for (block, product) in self.expected.0.iter_mut().zip(row) {
+                let bit = product >> 23;
+                block[(bit / 8) as usize] |= 1 << (bit % 8);
             }
         }
     }
@@ -121,25 +119,29 @@ impl Check for Bloom {
         // Number `i` is in block `i` of 256.
         let hash = |i: usize| u64::from(numbers[i]) << 32 | (i as u64) << 24;
         let hashes: [u64; N] = std::array::from_fn(hash);
-        let Some(calls) = self.calls else {
+        if self.calls.contains(&None) {
             self.insert(&hashes, false)?;
-            return self.insert(&hashes, true);
-        };
+            self.insert(&hashes, true)?;
+        }
         // Each block has the bits of its number and no others: a kernel that tests another bit
         // would miss it.
         let key_hash = KeyHash::default();
         let filter = BloomFilter::from_blocks(&self.expected.0[..], self.probes, key_hash);
         let filter = filter.map_err(|error| error.to_string())?.with_kernel(self.kernel);
-        calls.check(&filter, &hashes, true, turn)?;
+        for calls in self.calls.iter().flatten() {
+            calls.check(&filter, &hashes, true, turn)?;
+        }
         let filter = BloomFilter::from_blocks(&self.holes.0[..], self.probes, key_hash);
         let filter = filter.map_err(|error| error.to_string())?.with_kernel(self.kernel);
         for (probe, row) in self.products.iter().enumerate() {
             // The product as low half selects the block of 512 that lacks the probe's bit.
             let hash = |i: usize| u64::from(numbers[i]) << 32 | u64::from(row[i]);
             let hashes = std::array::from_fn(hash);
-            calls
-                .check(&filter, &hashes, false, turn + probe)
-                .map_err(|error| format!("without the bit of probe {probe}, {error}"))?;
+            for calls in self.calls.iter().flatten() {
+                calls
+                    .check(&filter, &hashes, false, turn + probe)
+                    .map_err(|error| format!("without the bit of probe {probe}, {error}"))?;
+            }
         }
         Ok(())
     }

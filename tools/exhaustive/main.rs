@@ -4,6 +4,7 @@
 //! - `insert KERNEL PROBES`: the bits that insertion sets in a block of 64 bytes.
 //! - `single`, `group`, `batch KERNEL PROBES`: the bits that lookups test, with calls for one hash,
 //!   for 2 to 64, and for more.
+//!   `single,group,batch` or all four, separated by commas, share what the scheme computes.
 //! - `split KERNEL`: all of these for split blocks.
 //! - `tags KERNEL`: tags and lines of the removable filter.
 //! - `integers KERNEL`: hashes of keys of 4 and 8 bytes, compared with the crate `xxhash-rust`.
@@ -56,7 +57,7 @@ fn numbers(chunk: u64) -> [u32; N] {
 }
 
 struct Arguments {
-    check: String,
+    checks: Vec<String>,
     kernel: Kernel,
     probes: u32,
     slices: std::ops::RangeInclusive<u64>,
@@ -66,10 +67,10 @@ struct Arguments {
 }
 
 fn arguments(given: &[String]) -> Result<Arguments, Failure> {
-    let [check, name, rest @ ..] = given else { return Err(USAGE.into()) };
+    let [checks, name, rest @ ..] = given else { return Err(USAGE.into()) };
     let kernel = Kernel::supported().find(|kernel| kernel.name() == name);
     let mut arguments = Arguments {
-        check: check.clone(),
+        checks: checks.split(',').map(str::to_owned).collect(),
         kernel: kernel.ok_or_else(|| format!("this CPU has no kernel {name}"))?,
         probes: 0,
         slices: 1..=1,
@@ -78,7 +79,7 @@ fn arguments(given: &[String]) -> Result<Arguments, Failure> {
         machine: None,
     };
     let mut rest = rest.iter();
-    if matches!(check.as_str(), "insert" | "single" | "group" | "batch") {
+    if arguments.checks.iter().all(|check| calls_of(check).is_some()) {
         arguments.probes = rest.next().ok_or(USAGE)?.parse()?;
     }
     while let Some(option) = rest.next() {
@@ -101,22 +102,31 @@ fn arguments(given: &[String]) -> Result<Arguments, Failure> {
     Ok(arguments)
 }
 
-const USAGE: &str = "usage: exhaustive insert|single|group|batch KERNEL PROBES, or \
+const USAGE: &str = "usage: exhaustive insert,single,group,batch KERNEL PROBES, or \
                      split|tags|integers KERNEL, with [--slice A-B/N] [--records FILE] \
                      [--machine NAME], or list, or kernels";
 
-fn new_check(arguments: &Arguments) -> Result<Box<dyn Check>, Failure> {
+/// Returns the calls of a check of a Bloom filter, in which None is insertion.
+fn calls_of(check: &str) -> Option<Option<Calls>> {
+    Some(match check {
+        "insert" => None,
+        "single" => Some(Calls::Single),
+        "group" => Some(Calls::Group),
+        "batch" => Some(Calls::Batch),
+        _ => return None,
+    })
+}
+
+fn new_check(arguments: &Arguments, checks: &[&str]) -> Result<Box<dyn Check>, Failure> {
     let (kernel, probes) = (arguments.kernel, arguments.probes);
-    let bloom = |calls| Bloom::new(kernel, calls, probes, probes);
-    Ok(match arguments.check.as_str() {
-        "insert" => Box::new(bloom(None)?),
-        "single" => Box::new(bloom(Some(Calls::Single))?),
-        "group" => Box::new(bloom(Some(Calls::Group))?),
-        "batch" => Box::new(bloom(Some(Calls::Batch))?),
-        "split" => Box::new(split::Split::new(kernel)),
-        "tags" => Box::new(tags::Tags::new(kernel)?),
-        "integers" => Box::new(integers::Integers),
-        _ => return Err(USAGE.into()),
+    Ok(match *checks {
+        ["split"] => Box::new(split::Split::new(kernel)),
+        ["tags"] => Box::new(tags::Tags::new(kernel)?),
+        ["integers"] => Box::new(integers::Integers),
+        _ => {
+            let calls = checks.iter().map(|check| calls_of(check)).collect::<Option<_>>();
+            Box::new(Bloom::new(kernel, calls.ok_or(USAGE)?, probes, probes)?)
+        }
     })
 }
 
@@ -138,33 +148,32 @@ fn main() -> Result<(), Failure> {
             .status()?;
         std::process::exit(status.code().unwrap_or(1));
     }
-    let mut check = new_check(&arguments)?;
     let mut records = Records::read(&arguments.records)?;
-    let name = arguments.kernel.name();
-    let record = Record::new(
-        &arguments.check,
-        name,
-        arguments.probes,
-        arguments.of,
-        arguments.machine.as_deref(),
-    )?;
+    let (name, probes, of) = (arguments.kernel.name(), arguments.probes, arguments.of);
+    let machine = arguments.machine.as_deref();
+    let mut kinds = Vec::new();
+    for check in &arguments.checks {
+        kinds.push((check.as_str(), Record::new(check, name, probes, of, machine)?));
+    }
     for slice in arguments.slices.clone() {
-        if records.contain(&record, slice) {
+        let missing = kinds.iter().filter(|(_, record)| !records.contain(record, slice));
+        let missing: Vec<_> = missing.collect();
+        if missing.is_empty() {
             continue;
         }
+        let checks: Vec<_> = missing.iter().map(|(check, _)| *check).collect();
+        let title = format!("{} {name} {probes}", checks.join(","));
+        let mut check = new_check(&arguments, &checks)?;
         let start = Instant::now();
-        let end = |slice| CHUNKS * slice / arguments.of;
+        let end = |slice| CHUNKS * slice / of;
         for chunk in end(slice - 1)..end(slice) {
-            check.chunk(chunk).map_err(|difference| {
-                format!("{} {name} {}: {difference}", arguments.check, arguments.probes)
-            })?;
+            check.chunk(chunk).map_err(|difference| format!("{title}: {difference}"))?;
         }
-        records.add(&record, slice)?;
+        for (_, record) in missing {
+            records.add(record, slice)?;
+        }
         println!(
-            "{} {name} {}: slice {slice}/{} has no difference, {:.1} s",
-            arguments.check,
-            arguments.probes,
-            arguments.of,
+            "{title}: slice {slice}/{of} has no difference, {:.1} s",
             start.elapsed().as_secs_f64()
         );
     }
