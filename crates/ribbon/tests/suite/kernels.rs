@@ -128,7 +128,8 @@ fn every_alignment_of_bytes_that_end_with_their_allocation() {
 #[test]
 fn filters_that_outgrow_the_cache() {
     // At a rate of 1 %, a key takes 0.9 bytes.
-    let hashes = Random(3).hashes(Kernel::default().prefetch_threshold() / 4 * 5);
+    let keys = Kernel::default().prefetch_threshold() / 4 * 5;
+    let hashes = Random(3).hashes(keys.max(100_000));
     let absent = Random(4).hashes(100_000);
     let filter = built(0.01, &hashes);
     let BuiltBlock::Ribbon(block) = RibbonBlockOptions::new(10.0).unwrap().build(&hashes).unwrap()
