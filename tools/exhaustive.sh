@@ -2,8 +2,8 @@
 # tools/exhaustive.sh A-B/N [CHECK...]
 #
 # Compares the kernels of this machine with their schemes on slices A to B of N equal parts of the
-# 2^32 halves of a hash; 1-30/30 is everything. CHECK: integers, split, tags, or some of
-# `insert,single,group,batch`, which share what the scheme computes
+# 2^32 halves of a hash; 1-30/30 is everything. CHECK: integers, split, tags, insert, single, group,
+# batch, or several of the last four, as in `single,group,batch`, which then takes less time
 #
 #   KERNELS   the kernels, if not avx512, avx2 or neon, whichever this machine has; `all`: these,
 #             portable and scalar

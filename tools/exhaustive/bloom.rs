@@ -13,7 +13,7 @@ pub(crate) struct Bloom {
     kernel: Kernel,
     /// Probes of the filter that is checked.
     probes: u32,
-    /// What is checked. None: insertion.
+    /// The calls to check, with `None` for insertion.
     calls: Vec<Option<Calls>>,
     /// `G^i` for each probe of the scheme, computed here without it.
     powers: Vec<u32>,

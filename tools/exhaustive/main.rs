@@ -4,7 +4,8 @@
 //! - `insert KERNEL PROBES`: the bits that insertion sets in a block of 64 bytes.
 //! - `single`, `group`, `batch KERNEL PROBES`: the bits that lookups test, with calls for one hash,
 //!   for 2 to 64, and for more.
-//!   `single,group,batch` or all four, separated by commas, share what the scheme computes.
+//!   One run can check several of these four, as in `single,group,batch`, and then computes the
+//!   positions of the scheme once.
 //! - `split KERNEL`: all of these for split blocks.
 //! - `tags KERNEL`: tags and lines of the removable filter.
 //! - `integers KERNEL`: hashes of keys of 4 and 8 bytes, compared with the crate `xxhash-rust`.
