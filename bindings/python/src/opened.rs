@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use blocked_bloom::Bitmask;
@@ -271,8 +272,8 @@ fn value_error(message: &Message) -> PyErr {
 
 /// Encodes a number as a value of the filter, or returns `None` if it is out of range. Unsigned
 /// values are stored as signed ones with the same bits.
-fn encoded(number: i128, values: &ColumnType) -> Option<[u8; 8]> {
-    values.integers().contains(&number).then(|| (number as u64).to_le_bytes())
+fn encoded(number: i128, range: &RangeInclusive<i128>) -> Option<[u8; 8]> {
+    range.contains(&number).then(|| (number as u64).to_le_bytes())
 }
 
 /// Looks up the keys of a batch, chunk by chunk.
@@ -298,10 +299,10 @@ impl Lookups<'_> {
             let Keys::Bytes(keys) = keys else { return Ok(()) };
             return self.look_up_bytes(keys, rows, words);
         };
-        let mut bytes = [[0; 8]; CHUNK];
+        let (mut bytes, range) = ([[0; 8]; CHUNK], values.integers());
         for (i, (&number, bytes)) in given.iter().zip(&mut bytes).enumerate() {
             let number = if is_signed { (number as i64).into() } else { number.into() };
-            *bytes = encoded(number, values).ok_or_else(|| {
+            *bytes = encoded(number, &range).ok_or_else(|| {
                 let number = number.to_string();
                 let refused = values.encode(number.as_bytes(), false);
                 let problem = refused.err().map_or_else(String::new, |error| text(&error));
@@ -397,7 +398,8 @@ impl StoredFilter {
     ) -> PyResult<Answers> {
         let (mut objects, mut taken) =
             (Objects::new(&listed(keys, self.values)?)?, KeyBatch::default());
-        let (mut answers, integers) = (Answers::default(), self.integers());
+        let mut answers = Answers::default();
+        let integers = self.integers().map(|(values, width)| (values.integers(), width));
         loop {
             // Ctrl-C can end a long batch.
             py.check_signals()?;
@@ -410,13 +412,13 @@ impl StoredFilter {
             let (mut numbers, mut others) = ([[0; 8]; CHUNK], Vec::new());
             let (mut slices, mut kept) = ([[].as_slice(); CHUNK], 0);
             for ((i, object), room) in given.iter().enumerate().zip(&mut numbers) {
-                slices[kept] = match (objects::fast(object.as_borrowed()), integers) {
+                slices[kept] = match (objects::fast(object.as_borrowed()), &integers) {
                     (Some(Part::Bytes(bytes)), _) if self.takes_bytes() => bytes,
-                    (Some(Part::Number(number)), Some((values, width)))
-                        if encoded((number as i64).into(), values).is_some() =>
+                    (Some(Part::Number(number)), Some((range, width)))
+                        if encoded((number as i64).into(), range).is_some() =>
                     {
                         *room = number.to_le_bytes();
-                        &room[..width]
+                        &room[..*width]
                     }
                     _ if objects::is_null(object) => {
                         objects::leave_out(valid, i, count);

@@ -107,7 +107,12 @@ impl Hashes {
         encoded: bool,
     ) -> Result<Self, BadKey> {
         let (mut hashes, mut others) = (Vec::with_capacity(keys.len()), Vec::new());
-        for (index, key) in keys.iter().enumerate() {
+        match column_type.integer_bytes().filter(|_| encoded) {
+            Some(4) => hash_arrays::<4, K>(keys, &mut hashes),
+            Some(8) => hash_arrays::<8, K>(keys, &mut hashes),
+            _ => (),
+        }
+        for (index, key) in keys.iter().enumerate().skip(hashes.len()) {
             let value = column_type.encode(key.as_ref(), encoded);
             let value = value.map_err(|problem| BadKey { index, problem })?;
             hashes.push(value.hash());
@@ -120,6 +125,13 @@ impl Hashes {
         let others = self.others.iter().map(|&(_, hash)| hash);
         self.hashes.iter().copied().chain(others).collect()
     }
+}
+
+/// Hashes the keys before the first that has not `N` bytes. The hash function takes less time for
+/// an array, whose length the compiler knows.
+fn hash_arrays<const N: usize, K: AsRef<[u8]>>(keys: &[K], hashes: &mut Vec<u64>) {
+    let arrays = keys.iter().map_while(|key| <[u8; N]>::try_from(key.as_ref()).ok());
+    hashes.extend(arrays.map(hash_value));
 }
 
 /// Lookups of values in several filters. A value may be present if any filter may hold it.

@@ -150,6 +150,30 @@ fn zeros_are_looked_up_with_both_signs_unless_they_are_encoded() {
 }
 
 #[test]
+fn encoded_integers_of_a_wrong_width_are_refused_after_right_ones() {
+    let mut filter = SplitBlockFilter::with_blocks(1).unwrap();
+    filter.insert_hash(Value::Int32(7).hash());
+    filter.insert_hash(Value::Int64(7).hash());
+    let bytes = filter.to_bytes();
+    let file = FileRanges::from(&bytes[..]);
+    let opened = Opened::new("f", &file, Format::PARQUET_FILTER, None).unwrap();
+    for (value_type, width) in [(PhysicalType::Int32, 4), (PhysicalType::Int64, 8)] {
+        let mut options = encoded();
+        options.value_type = Some(value_type);
+        let lookup = opened.lookup(&options).unwrap();
+        let key = |number: u64| number.to_le_bytes()[..width].to_vec();
+        assert_eq!(lookup.contains(&[key(7), key(8), key(7)]).unwrap(), [true, false, true]);
+        for wrong in [width - 1, width + 1] {
+            let keys = [key(7), key(8), vec![0; wrong], key(7)];
+            let bad = lookup.contains(&keys).unwrap_err();
+            assert_eq!(bad.index, 2);
+            let text = format!("found {wrong} bytes, expected the {width} of {value_type}");
+            assert_eq!(bad.problem.to_string(), text);
+        }
+    }
+}
+
+#[test]
 fn unanswerable_lookups_warn_and_answer_maybe() {
     let filters = all_filters();
     let of = |name: &str| filters.iter().find(|stored| stored.name.ends_with(name)).unwrap();
