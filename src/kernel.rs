@@ -12,6 +12,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod blocks;
 mod cache;
 mod cpuid;
 mod driver;
@@ -27,8 +28,9 @@ mod tuning;
 
 use core::mem::MaybeUninit;
 
+use self::blocks::{BlockTest, test_blocks};
 use self::prefetch::prefetch_lines;
-use self::table::{BlockTest, Table};
+use self::table::Table;
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
 use crate::probe;
 use crate::probe::{Block, MAX_PROBES};
@@ -146,18 +148,14 @@ impl Kernel {
     pub(crate) fn look_up(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
         // Only this call is inlined into the caller. An additional inlined test of a single key
         // made calls of 2 to 16 keys take 1.2x the time.
+        let fits = cache::known_to_fit(hashes.len() <= self.0.short_calls);
         match hits {
-            [word] if self.overlaps(size_of_val(blocks), hashes.len()) => {
+            // Tested fastest without prefetching.
+            [word] if hashes.len() <= self.0.overlapped || size_of_val(blocks) <= fits => {
                 *word = self.test_group(blocks, probes, hashes);
             }
             _ => self.look_up_any(blocks, probes, hashes, hits),
         }
-    }
-
-    /// Whether this many hashes, at most 64, are tested fastest without prefetching.
-    #[inline]
-    fn overlaps(self, bytes: usize, hashes: usize) -> bool {
-        hashes <= self.0.overlapped || bytes <= cache::known_to_fit(hashes <= self.0.short_calls)
     }
 
     /// How to prefetch up to 64 keys while they are hashed. Keys are prefetched in smaller calls
@@ -177,11 +175,7 @@ impl Kernel {
     /// How a call with more than 64 hashes prefetches.
     #[inline]
     pub(crate) fn way(self, blocks: &[Block]) -> PrefetchPlan {
-        let fits = cache::fits();
-        if size_of_val(blocks) <= fits {
-            return PrefetchPlan::PerKey(Prefetch::Off);
-        }
-        PrefetchPlan::new(tuning::tuning(), fits, blocks)
+        PrefetchPlan::new(tuning::tuning(), cache::fits(), blocks)
     }
 
     /// Not inlined: that saves calls with few keys 3 ns each (Zen 5).
@@ -283,9 +277,9 @@ impl Kernel {
     /// [`Filter::block_and_probes`](crate::Filter::block_and_probes). Of more than 30 probes, the
     /// first 30 are tested.
     ///
-    /// Cost: one cache line per block. All blocks are prefetched before the first test. With AVX2,
-    /// the bits to test are computed only for the first block and wherever the hash or the number
-    /// of probes changes.
+    /// Cost: one cache line per block. All blocks are prefetched before the first test. With AVX2
+    /// and AVX-512, the bits to test are computed once if all hashes and numbers of probes are the
+    /// same.
     ///
     /// ```
     /// use blocked_bloom::{Filter, FilterOptions, Kernel};
@@ -305,20 +299,18 @@ impl Kernel {
     #[inline]
     pub fn test_blocks<'a>(self, tests: impl Iterator<Item = (&'a Block, u64, u32)>) -> u64 {
         let mut memory = [const { MaybeUninit::<BlockTest<'_>>::uninit() }; GROUP];
-        let mut count = 0;
+        let (mut count, mut any, mut every) = (0, 0, !0);
         for (place, (block, hash, probes)) in memory.iter_mut().zip(tests) {
             prefetch_lines::<2, 1>(block);
-            place.write((block, hash >> 32 << 32 | u64::from(probes.min(MAX_PROBES))));
+            let test = hash >> 32 << 32 | u64::from(probes);
+            (any, every) = (any | test, every & test);
+            place.write((block, test));
             count += 1;
         }
         // SAFETY: the loop has written the first `count` places.
         let tests = unsafe { core::slice::from_raw_parts(memory.as_ptr().cast(), count) };
-        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-        if matches!(self.instructions(), InstructionSet::Avx2 | InstructionSet::Avx512) {
-            // SAFETY: a `Kernel` is only made after detection, and both kinds detect AVX2.
-            return unsafe { avx2::blocks(tests) };
-        }
-        scalar::blocks(tests)
+        // The bits of all tests are the same if each is set in all of them or in none.
+        test_blocks(self, tests, any == every)
     }
 
     /// Sets the bits of every hash; the blocks of all hashes must lie in the tile. Unless `new` is

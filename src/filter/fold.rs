@@ -34,8 +34,7 @@ impl BloomFilter {
         params::check_rate(rate)?;
         let view = self.view();
         let mut divisors = divisors_down(view.blocks().len() as u32);
-        let divisor = divisors.find(|&divisor| divisor == 1 || keeps(&view, divisor, rate));
-        let divisor = divisor.unwrap_or(1);
+        let divisor = divisors.find(|&d| d == 1 || keeps(&view, d, rate)).unwrap_or(1);
         if divisor > 1 {
             let (group, blocks) = (divisor as usize, &mut self.data);
             let left = blocks.len() / group;

@@ -9,10 +9,11 @@ use core::arch::x86::*;
 use core::arch::x86_64::*;
 
 use super::InstructionSet;
+use super::blocks::{BlockTest, test_each};
 use super::driver::{batch_for, for_each_of_few, for_each_word};
 use super::prefetch::Prefetch;
 use super::scalar;
-use super::table::{BlockTest, Table, Tile, address, powers};
+use super::table::{Table, Tile, address, powers};
 use crate::probe::{self, Block};
 
 cpufeatures::new!(detect, "avx2");
@@ -292,27 +293,19 @@ unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
 }
 
-/// Tests each block like [`scalar::blocks`].
+/// Tests each block, like [`super::blocks::test_blocks`].
 #[target_feature(enable = "avx2")]
-pub(super) fn blocks(tests: &[BlockTest<'_>]) -> u64 {
+pub(super) fn test_blocks(tests: &[BlockTest<'_>], is_same: bool) -> u64 {
     watch!(ran("avx2"));
     let zero = _mm256_setzero_si256();
-    let (mut last, mut mask, mut word, mut place) = (0, (zero, zero), 0, 1);
-    // In this order, since the first lines that were prefetched arrive first.
-    for &(block, test) in tests {
-        if test != last {
-            (last, mask) = (test, (zero, zero));
-            for bit in probe::bits(test, test as u32) {
-                mask = with_bit(mask, bit);
-            }
-        }
+    let set = |mask, bit| with_bit(mask, bit);
+    let mask = |(probes, hash)| probe::bits(hash, probes).fold((zero, zero), set);
+    test_each(tests, is_same, mask, |block, mask| {
         // SAFETY: `block` is a reference, so its 64 bytes may be read.
         let (low, high) = unsafe { load(block) };
         let (low, high) = (_mm256_andnot_si256(low, mask.0), _mm256_andnot_si256(high, mask.1));
-        word |= if all_set((zero, _mm256_or_si256(low, high))) { place } else { 0 };
-        place <<= 1;
-    }
-    word
+        all_set((zero, _mm256_or_si256(low, high)))
+    })
 }
 
 /// Sets a bit, `0 .. 512`, in the two halves of a block.

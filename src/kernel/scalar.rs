@@ -2,7 +2,7 @@
 
 use super::driver::for_each_of_few;
 use super::prefetch::{FAR, Prefetch, PrefetchAhead};
-use super::table::{BlockTest, Table, Tile};
+use super::table::{Table, Tile};
 use super::{GROUP, InstructionSet};
 use crate::probe::{self, Block};
 
@@ -36,12 +36,6 @@ fn batch(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], hits
         ahead.advance(hashes.len());
         *word = group(blocks, probes, hashes);
     }
-}
-
-/// Tests each block; returns one bit per block.
-pub(super) fn blocks(tests: &[BlockTest<'_>]) -> u64 {
-    let contains = |&(block, test): &BlockTest<'_>| probe::contains(block, test, test as u32);
-    tests.iter().rev().fold(0, |word, test| word << 1 | u64::from(contains(test)))
 }
 
 pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {

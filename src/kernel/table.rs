@@ -17,9 +17,6 @@ pub(super) unsafe fn address(blocks: &[Block], hash: u64) -> *const Block {
     unsafe { blocks.as_ptr().add(index) }
 }
 
-/// A block, and the high half of a hash above the number of probes with which it is tested.
-pub(super) type BlockTest<'a> = (&'a Block, u64);
-
 /// `G^0 .. G^(N-1)`, so that one multiplication of a vector computes N probes.
 #[allow(dead_code, reason = "for the SIMD kernels")]
 pub(super) const fn powers<const N: usize>() -> [u32; N] {

@@ -43,6 +43,23 @@ pub fn contains_in_each<'t, 'f, T, F: Filter + ?Sized + 'f>(
         });
         (block, hash, probes)
     }));
+    if others != 0 {
+        word &= look_up_others(tables, filter_and_hash, others);
+    }
+    word
+}
+
+/// Looks up the tables whose bits are set in `others`. Bits of tables without the key become 0.
+///
+/// Not inlined: its code would take registers from the loop over the blocks.
+#[cold]
+#[inline(never)]
+fn look_up_others<'t, 'f, T, F: Filter + ?Sized + 'f>(
+    tables: &'t [T],
+    filter_and_hash: impl Fn(&'t T) -> (&'f F, u64),
+    mut others: u64,
+) -> u64 {
+    let mut word = !0;
     while others != 0 {
         let i = others.trailing_zeros();
         let (filter, hash) = filter_and_hash(&tables[i as usize]);
