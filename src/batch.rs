@@ -34,16 +34,8 @@ pub fn look_up_keys<K>(
     check_words(keys.len(), words)?;
     match prefetch {
         Some(prefetch) if words.len() > 1 => {
-            // If reading a key panics, the remaining answers are "maybe".
-            bitmask::fill_with_hits(words, keys.len());
-            // A `move` closure, so that its captures stay in registers while hashes are written.
-            let load = move |keys: &[K], group: &mut [u64]| {
-                for (to, key) in group.iter_mut().zip(keys) {
-                    *to = hash(key);
-                    prefetch(*to);
-                }
-            };
-            look_up_ahead(keys, words, load, contains);
+            let prefetch = |hashes: &[u64]| hashes.iter().for_each(|&hash| prefetch(hash));
+            look_up(keys, words, hash, Some(prefetch), contains);
         }
         prefetch => {
             let hash = move |key: &K| {
@@ -75,11 +67,9 @@ pub(crate) fn look_up<K>(
     }
     match (words, prefetch) {
         ([], _) => {}
-        (words @ [_], prefetch) => {
+        (words @ [_], _) => {
             let mut memory = [MaybeUninit::uninit(); GROUP];
-            let hashes = hash.hash_keys(keys, &mut memory);
-            prefetch.iter().for_each(|prefetch| prefetch(hashes));
-            contains(hashes, words);
+            contains(hash.hash_keys(keys, &mut memory), words);
         }
         (words, Some(prefetch)) => {
             let mut memory = [MaybeUninit::uninit(); GROUP];

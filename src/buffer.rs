@@ -258,10 +258,8 @@ impl Clone for BlockBuffer {
     /// Copies the blocks. Aborts, as `Vec` does, if the allocation fails;
     /// [`BlockBuffer::copy_of`] returns an error instead.
     fn clone(&self) -> Self {
-        BlockBuffer::copy_of(self, self.huge_pages).unwrap_or_else(|_| match layout(self.len) {
-            Ok(layout) => handle_alloc_error(layout),
-            Err(_) => unreachable!("the original has this layout"),
-        })
+        let copy = BlockBuffer::copy_of(self, self.huge_pages);
+        copy.unwrap_or_else(|_| handle_alloc_error(Layout::for_value(&**self)))
     }
 }
 
@@ -316,7 +314,7 @@ impl AtomicWord {
 
 /// A block that several threads write at the same time, as words in memory order.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
+pub(crate) type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
 
 /// Blocks that several threads write at the same time, for filters of other packages.
 ///

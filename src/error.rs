@@ -74,6 +74,12 @@ macro_rules! impl_error {
     };
 }
 
+/// Returns the error unless the condition is true.
+#[inline]
+pub(crate) fn ensure<E>(condition: bool, error: E) -> Result<(), E> {
+    if condition { Ok(()) } else { Err(error) }
+}
+
 /// Prints a number with an exponent if it would otherwise take more than about 20 characters.
 pub(crate) struct ShortNumber(pub(crate) f64);
 

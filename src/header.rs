@@ -12,10 +12,8 @@
 //!
 //! All numbers are little-endian. `docs/format.md` is normative.
 
-use core::fmt::{self, Display, Formatter};
-
 use crate::checksum::checksum;
-use crate::error::ShortNumber;
+use crate::error::{ShortNumber, ensure};
 use crate::hash::KeyHash;
 
 /// Bytes of a header.
@@ -72,17 +70,11 @@ impl Header {
         };
         let header = Header(*header);
         let found = header.bytes_at(0);
-        if found != magic {
-            return Err(HeaderError::Magic { found, expected: magic });
-        }
+        ensure(found == magic, HeaderError::Magic { found, expected: magic })?;
         let found = u16::from_le_bytes(header.bytes_at(8));
-        if found != version {
-            return Err(HeaderError::Version { found, supported: version });
-        }
+        ensure(found == version, HeaderError::Version { found, supported: version })?;
         let (stored, computed) = (header.checksum(), checksum(&header.0[..CHECKSUM]));
-        if stored != computed {
-            return Err(HeaderError::Checksum { stored, computed });
-        }
+        ensure(stored == computed, HeaderError::Checksum { stored, computed })?;
         Ok(header)
     }
 
@@ -139,8 +131,7 @@ impl Header {
         expected: KeyHash,
     ) -> Result<(), HeaderError> {
         let offset = offset as u64;
-        let mismatch = || HeaderError::HashMismatch { offset, found, expected };
-        if found == expected { Ok(()) } else { Err(mismatch()) }
+        ensure(found == expected, HeaderError::HashMismatch { offset, found, expected })
     }
 
     /// Writes the checksum and returns the bytes.
@@ -198,7 +189,7 @@ impl Header {
     /// [`HeaderError::Length`] if the lengths differ.
     #[inline]
     pub fn check_length(found: u64, expected: u64) -> Result<(), HeaderError> {
-        if found == expected { Ok(()) } else { Err(HeaderError::Length { found, expected }) }
+        ensure(found == expected, HeaderError::Length { found, expected })
     }
 
     /// Checks the bytes after the header against their checksum, XXH3-64 with seed 0, which the
@@ -211,8 +202,8 @@ impl Header {
     /// [`HeaderError::BodyChecksum`] if the checksums differ.
     pub fn check_body(&self, offset: usize, body: &[u8]) -> Result<(), HeaderError> {
         let (stored, computed) = (self.u64_at(offset), checksum(body));
-        let damaged = HeaderError::BodyChecksum { offset: offset as u64, stored, computed };
-        if stored == computed { Ok(()) } else { Err(damaged) }
+        let offset = offset as u64;
+        ensure(stored == computed, HeaderError::BodyChecksum { offset, stored, computed })
     }
 
     /// Writes the checksum of the bytes after the header to `offset`.
@@ -335,44 +326,36 @@ impl HeaderError {
     }
 }
 
-impl Display for HeaderError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "offset {}: ", self.offset())?;
-        match *self {
-            Self::TooShort { .. } => {
-                write!(f, "the bytes end, expected a header of {HEADER_BYTES} bytes")
-            }
-            Self::Magic { found, expected } => write!(
-                f,
-                "magic {found:02x?}, expected {expected:02x?}: another kind of file, or damaged"
-            ),
-            Self::Version { found, supported } => write!(
-                f,
-                "unsupported version {found} (supported: {supported}): a later release wrote it, \
-                 or it is damaged"
-            ),
-            Self::Checksum { stored, computed } => write!(
-                f,
-                "header checksum {stored:016x}, expected {computed:016x}: the header is damaged"
-            ),
-            Self::Field { field, found, expected, .. } => write!(f, "{field} {found} ({expected})"),
-            Self::Number { field, found, expected, .. } => {
-                write!(f, "{field} {} ({expected})", ShortNumber(found))
-            }
-            Self::HashMismatch { found, expected, .. } => {
-                write!(f, "built with {found}, expected {expected}: pass the hash that built it")
-            }
-            Self::Length { found, expected } => {
-                let what = if found < expected { "truncated" } else { "followed by other bytes" };
-                write!(f, "{found} bytes in all, expected {expected}: {what}")
-            }
-            Self::BodyChecksum { stored, computed, .. } => write!(
-                f,
-                "checksum {stored:016x}, expected {computed:016x}: the bytes after the header are \
-                 damaged"
-            ),
-        }
-    }
-}
-
-impl_error!(HeaderError);
+impl_error!(HeaderError;
+    Self::TooShort { found } => (
+        "offset {found}: the bytes end, expected a header of {HEADER_BYTES} bytes"
+    ),
+    Self::Magic { found, expected } => (
+        "offset 0: magic {found:02x?}, expected {expected:02x?}: another kind of file, or damaged"
+    ),
+    Self::Version { found, supported } => (
+        "offset 8: unsupported version {found} (supported: {supported}): a later release wrote it, \
+         or it is damaged"
+    ),
+    Self::Checksum { stored, computed } => (
+        "offset {CHECKSUM}: header checksum {stored:016x}, expected {computed:016x}: the header is \
+         damaged"
+    ),
+    Self::Field { offset, field, found, expected } => (
+        "offset {offset}: {field} {found} ({expected})"
+    ),
+    Self::Number { offset, field, found, expected } => (
+        "offset {offset}: {field} {} ({expected})", ShortNumber(*found)
+    ),
+    Self::HashMismatch { offset, found, expected } => (
+        "offset {offset}: built with {found}, expected {expected}: pass the hash that built it"
+    ),
+    Self::Length { found, expected } => (
+        "offset {}: {found} bytes in all, expected {expected}: {}", found.min(expected),
+        if found < expected { "truncated" } else { "followed by other bytes" }
+    ),
+    Self::BodyChecksum { offset, stored, computed } => (
+        "offset {offset}: checksum {stored:016x}, expected {computed:016x}: the bytes after the \
+         header are damaged"
+    ),
+);

@@ -148,14 +148,18 @@ impl Kernel {
     pub(crate) fn look_up(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
         // Only this call is inlined into the caller. An additional inlined test of a single key
         // made calls of 2 to 16 keys take 1.2x the time.
-        let fits = cache::known_to_fit(hashes.len() <= self.0.short_calls);
         match hits {
-            // Tested fastest without prefetching.
-            [word] if hashes.len() <= self.0.overlapped || size_of_val(blocks) <= fits => {
+            [word] if self.overlaps(size_of_val(blocks), hashes.len()) => {
                 *word = self.test_group(blocks, probes, hashes);
             }
             _ => self.look_up_any(blocks, probes, hashes, hits),
         }
+    }
+
+    /// Whether this many hashes, at most 64, are tested fastest without prefetching.
+    #[inline]
+    fn overlaps(self, bytes: usize, hashes: usize) -> bool {
+        hashes <= self.0.overlapped || bytes <= cache::known_to_fit(hashes <= self.0.short_calls)
     }
 
     /// How to prefetch up to 64 keys while they are hashed. Keys are prefetched in smaller calls
@@ -166,10 +170,8 @@ impl Kernel {
             return Prefetch::Off;
         }
         _ = cache::fits(); // Later calls read the cached value.
-        match keys > 2 * self.0.overlapped && keys <= self.0.short_calls {
-            true => Prefetch::for_cache(cache::known_to_fit(true), blocks),
-            false => Prefetch::for_blocks(blocks),
-        }
+        let is_short = keys > 2 * self.0.overlapped && keys <= self.0.short_calls;
+        Prefetch::for_cache(cache::known_to_fit(is_short), blocks)
     }
 
     /// How a call with more than 64 hashes prefetches.
@@ -310,7 +312,7 @@ impl Kernel {
         // SAFETY: the loop has written the first `count` places.
         let tests = unsafe { core::slice::from_raw_parts(memory.as_ptr().cast(), count) };
         // The bits of all tests are the same if each is set in all of them or in none.
-        test_blocks(self, tests, any == every)
+        test_blocks(self, tests, (any == every).then_some(any))
     }
 
     /// Sets the bits of every hash; the blocks of all hashes must lie in the tile. Unless `new` is

@@ -5,7 +5,7 @@
 
 use core::fmt::{self, Display, Formatter};
 
-use crate::error::ShortNumber;
+use crate::error::{ShortNumber, ensure};
 use crate::header::HEADER_BYTES;
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, MAX_BITS_PER_KEY, MAX_PROBES};
 
@@ -156,9 +156,7 @@ impl Params {
     ///
     /// [`ParamsError::ProbesOutOfRange`] unless there are 1 to 30 probes.
     pub fn with_probes(self, probes: u32) -> Result<Self, ParamsError> {
-        if !(1..=MAX_PROBES).contains(&probes) {
-            return Err(ParamsError::ProbesOutOfRange { probes });
-        }
+        ensure((1..=MAX_PROBES).contains(&probes), ParamsError::ProbesOutOfRange { probes })?;
         let probes = if self.pass_all { 1 } else { probes as u8 };
         Ok(Params { probes, ..self })
     }
@@ -259,26 +257,21 @@ pub(crate) fn partition_point(mut low: u64, mut high: u64, holds: impl Fn(u64) -
 }
 
 pub(crate) fn check_rate(rate: f64) -> Result<(), ParamsError> {
-    if rate > 0.0 && rate <= 1.0 { Ok(()) } else { Err(ParamsError::RateOutOfRange { rate }) }
+    ensure(rate > 0.0 && rate <= 1.0, ParamsError::RateOutOfRange { rate })
 }
 
 /// Returns the blocks for this many bits per key, at least one; exact to one part in 2^52.
 fn blocks_for_bits(keys: u64, bits: f64) -> Result<u32, ParamsError> {
-    if !(0.0..=MAX_BITS_PER_KEY).contains(&bits) {
-        return Err(ParamsError::BitsPerKeyOutOfRange { bits_per_key: bits });
-    }
+    let is_legal = (0.0..=MAX_BITS_PER_KEY).contains(&bits);
+    ensure(is_legal, ParamsError::BitsPerKeyOutOfRange { bits_per_key: bits })?;
     let blocks = libm::ceil(keys as f64 * bits / BITS).max(1.0);
-    if blocks > f64::from(u32::MAX) {
-        return Err(ParamsError::BlocksOutOfRange { blocks: blocks as u64 });
-    }
-    Ok(blocks as u32)
+    let error = ParamsError::BlocksOutOfRange { blocks: blocks as u64 };
+    ensure(blocks <= f64::from(u32::MAX), error).map(|()| blocks as u32)
 }
 
 fn blocks_for_bytes(keys: u64, bytes: u64) -> Result<u32, ParamsError> {
     let blocks = bytes.saturating_sub(HEADER_BYTES as u64) / BLOCK_BYTES as u64;
-    if blocks == 0 {
-        return Err(ParamsError::TooFewBytes { bytes });
-    }
+    ensure(blocks > 0, ParamsError::TooFewBytes { bytes })?;
     Ok(blocks.min(max_blocks(keys)) as u32)
 }
 

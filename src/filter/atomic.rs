@@ -10,12 +10,12 @@ mod word;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use self::word::{Word, contains, insert, insert_alone, places};
+use self::word::{Word, contains, insert, insert_alone};
 use super::insert::{insert_keys, insert_keys_new, insert_methods};
 use super::{BloomFilter, Filter, Meta};
 use crate::batch::{LengthError, check_words};
 use crate::bitmask::Bitmask;
-use crate::buffer::{AtomicBuffer, AtomicWord};
+use crate::buffer::{AtomicBlock, AtomicBuffer, AtomicWord};
 use crate::hash::{Key, KeyError, KeyHash};
 use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
@@ -88,7 +88,7 @@ impl AtomicBloomFilter {
     ///
     /// Cost: one cache line. The line of a key whose bits are all set is not written, so the line
     /// of a key that is inserted repeatedly stays shared between cores. A new key costs one atomic
-    /// read-modify-write for each probe.
+    /// read-modify-write for each word of the block that lacks bits.
     ///
     /// # Errors
     ///
@@ -130,16 +130,16 @@ impl<const SHARED: bool> AtomicBloomFilter<SHARED> {
 
     #[inline]
     fn set(&self, hash: u64) -> bool {
-        let bits = self.bits(hash);
-        if SHARED { insert(bits) } else { insert_alone(bits) }
+        let (words, bits) = self.words_and_bits(hash);
+        if SHARED { insert(words, bits) } else { insert_alone(words, bits) }
     }
 
-    /// Returns the bits of a hash in its block.
+    /// Returns the block of a hash, and the bits of the hash.
     #[inline(always)]
-    fn bits(&self, hash: u64) -> impl Iterator<Item = (&AtomicWord, u64)> + Clone {
+    fn words_and_bits(&self, hash: u64) -> (&AtomicBlock, impl Iterator<Item = u32> + Clone) {
         let blocks = self.blocks.blocks();
         let index = probe::block_index(hash, blocks.len() as u32);
-        places(&blocks[index as usize], probe::bits(hash, u32::from(self.meta.probes)))
+        (&blocks[index as usize], probe::bits(hash, u32::from(self.meta.probes)))
     }
 
     /// Calls `visit` with the index and value of every hash, in order. Prefetches if the filter is
@@ -247,7 +247,8 @@ impl BloomFilterWriter {
 impl<const SHARED: bool> Filter for AtomicBloomFilter<SHARED> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        contains(self.bits(hash)) || !self.answers
+        let (words, bits) = self.words_and_bits(hash);
+        contains(words, bits) || !self.answers
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {

@@ -37,9 +37,7 @@ macro_rules! insert_methods {
         /// # Errors
         ///
         /// The errors of [`insert`](Self::insert). Nothing is changed then.
-        pub fn insert_batch<K: Key>($($receiver)+, keys: &[K]) -> Result<(), KeyError>
-        $($where)*
-        {
+        pub fn insert_batch<K: Key>($($receiver)+, keys: &[K]) -> Result<(), KeyError> $($where)* {
             let hash = $bloom.meta.hasher_to_insert()?.bytes($bloom.kernel);
             insert_keys(keys, hash, &mut [], |hashes, new| $bloom.insert_all(hashes, new));
             Ok(())
@@ -47,9 +45,7 @@ macro_rules! insert_methods {
 
         /// Inserts every integer like [`insert_batch`](Self::insert_batch), with the same errors.
         /// The key of an integer is its little-endian bytes.
-        pub fn insert_u64s($($receiver)+, keys: &[u64]) -> Result<(), KeyError>
-        $($where)*
-        {
+        pub fn insert_u64s($($receiver)+, keys: &[u64]) -> Result<(), KeyError> $($where)* {
             let hash = $bloom.meta.hasher_to_insert()?.integers($bloom.kernel);
             insert_keys(keys, hash, &mut [], |hashes, new| $bloom.insert_all(hashes, new));
             Ok(())
@@ -60,9 +56,7 @@ macro_rules! insert_methods {
         /// # Errors
         ///
         /// The errors of [`insert_hash`](Self::insert_hash). Nothing is changed then.
-        pub fn insert_hashes($($receiver)+, hashes: &[u64]) -> Result<(), KeyError>
-        $($where)*
-        {
+        pub fn insert_hashes($($receiver)+, hashes: &[u64]) -> Result<(), KeyError> $($where)* {
             $bloom.meta.contents.check_insert().map(|()| $bloom.insert_all(hashes, &mut []))
         }
 
@@ -79,8 +73,7 @@ macro_rules! insert_methods {
         ///
         /// The errors of [`insert`](Self::insert). Nothing is inserted then, and `new` is empty.
         pub fn insert_batch_new<K: Key>($($receiver)+, keys: &[K], new: &mut Bitmask)
-        -> Result<(), KeyError> $($where)*
-        {
+        -> Result<(), KeyError> $($where)* {
             let hash = $bloom.meta.hasher_to_insert().map(|hasher| hasher.bytes($bloom.kernel));
             insert_keys_new(keys, hash, new, |hashes, new| $bloom.insert_all(hashes, new))
         }
@@ -88,8 +81,7 @@ macro_rules! insert_methods {
         /// Inserts every integer and reports the new ones, like
         /// [`insert_batch_new`](Self::insert_batch_new), with the same errors.
         pub fn insert_u64s_new($($receiver)+, keys: &[u64], new: &mut Bitmask)
-        -> Result<(), KeyError> $($where)*
-        {
+        -> Result<(), KeyError> $($where)* {
             let hash = $bloom.meta.hasher_to_insert().map(|hasher| hasher.integers($bloom.kernel));
             insert_keys_new(keys, hash, new, |hashes, new| $bloom.insert_all(hashes, new))
         }
@@ -98,8 +90,7 @@ macro_rules! insert_methods {
         /// [`insert_batch_new`](Self::insert_batch_new), with the errors of
         /// [`insert_hash`](Self::insert_hash).
         pub fn insert_hashes_new($($receiver)+, hashes: &[u64], new: &mut Bitmask)
-        -> Result<(), KeyError> $($where)*
-        {
+        -> Result<(), KeyError> $($where)* {
             new.reset(0);
             $bloom.meta.contents.check_insert()?;
             $bloom.insert_all(hashes, new.reset(hashes.len()));
@@ -123,6 +114,28 @@ impl<D: BlocksMut> BloomFilter<D> {
         self.count(hashes.len() as u64);
         let (kernel, probes) = (self.kernel, u32::from(self.meta.probes));
         kernel.insert_into(self.tile(), probes, hashes, new);
+    }
+
+    /// Inserts hashes like [`insert_hashes_new`](Self::insert_hashes_new), with the same errors,
+    /// but adds only the number of new hashes to [`keys_inserted`](Self::keys_inserted). For
+    /// filters of distinct keys.
+    pub fn insert_hashes_counting_new(
+        &mut self,
+        hashes: &[u64],
+        new: &mut Bitmask,
+    ) -> Result<(), KeyError> {
+        let before = self.meta.keys_inserted;
+        self.insert_hashes_new(hashes, new)?;
+        self.meta.keys_inserted = before.saturating_add(new.count_hits() as u64);
+        Ok(())
+    }
+
+    /// Removes every key. A pass-all filter stays pass-all.
+    pub fn clear(&mut self) {
+        self.meta.keys_inserted = 0;
+        if !self.meta.pass_all {
+            self.data.as_mut().fill([0; 64]);
+        }
     }
 }
 
@@ -148,34 +161,6 @@ impl<D> BloomFilter<D> {
         let blocks = self.data.as_mut();
         let index = probe::block_index(hash, blocks.len() as u32);
         Ok(probe::insert(&mut blocks[index as usize], hash, u32::from(self.meta.probes)))
-    }
-
-    /// Inserts hashes like [`insert_hashes_new`](Self::insert_hashes_new), with the same errors,
-    /// but adds only the number of new hashes to [`keys_inserted`](Self::keys_inserted). For
-    /// filters of distinct keys.
-    pub fn insert_hashes_counting_new(
-        &mut self,
-        hashes: &[u64],
-        new: &mut Bitmask,
-    ) -> Result<(), KeyError>
-    where
-        D: BlocksMut,
-    {
-        let before = self.meta.keys_inserted;
-        self.insert_hashes_new(hashes, new)?;
-        self.meta.keys_inserted = before.saturating_add(new.count_hits() as u64);
-        Ok(())
-    }
-
-    /// Removes every key. A pass-all filter stays pass-all.
-    pub fn clear(&mut self)
-    where
-        D: BlocksMut,
-    {
-        self.meta.keys_inserted = 0;
-        if !self.meta.pass_all {
-            self.data.as_mut().fill([0; 64]);
-        }
     }
 }
 

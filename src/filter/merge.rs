@@ -3,6 +3,7 @@
 
 use super::BloomFilter;
 use super::parts::Blocks;
+use crate::error::ensure;
 use crate::hash::KeyHash;
 use crate::params::Params;
 use crate::prefix::FilterContents;
@@ -39,24 +40,16 @@ impl BloomFilter {
 /// Checks that `other` can be merged into `this`.
 fn check(this: &BloomFilter<&[Block]>, other: &BloomFilter<&[Block]>) -> Result<(), MergeError> {
     let (left, right) = (this.key_hash(), other.key_hash());
-    if left != right {
-        return Err(MergeError::HashMismatch { left, right });
-    }
+    ensure(left == right, MergeError::HashMismatch { left, right })?;
     if this.is_pass_all() {
         return Ok(());
     }
-    if other.is_pass_all() {
-        return Err(MergeError::PassAll);
-    }
+    ensure(!other.is_pass_all(), MergeError::PassAll)?;
     let (left, right) = (this.contents(), other.contents());
-    if left != right {
-        return Err(MergeError::ContentsMismatch { left, right });
-    }
+    ensure(left == right, MergeError::ContentsMismatch { left, right })?;
     let (left, right) = (this.params(), other.params());
-    if (left.blocks(), left.probes()) != (right.blocks(), right.probes()) {
-        return Err(MergeError::ShapeMismatch { left, right });
-    }
-    Ok(())
+    let is_same = (left.blocks(), left.probes()) == (right.blocks(), right.probes());
+    ensure(is_same, MergeError::ShapeMismatch { left, right })
 }
 
 /// Error of merging filters. "Left" is the filter that receives the keys of the other.

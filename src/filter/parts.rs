@@ -1,6 +1,7 @@
 //! Access to a filter's blocks and kernel, for authors of other filters and benchmarks.
 
 use super::{BloomFilter, Meta};
+use crate::error::ensure;
 use crate::hash::KeyHash;
 use crate::kernel::Kernel;
 use crate::params::ParamsError;
@@ -83,12 +84,9 @@ impl<D: Blocks> BloomFilter<D> {
     /// ```
     pub fn from_blocks(blocks: D, probes: u32, key_hash: KeyHash) -> Result<Self, ParamsError> {
         let count = blocks.as_ref().len();
-        if !(1..=u32::MAX as usize).contains(&count) {
-            return Err(ParamsError::BlocksOutOfRange { blocks: count as u64 });
-        }
-        if !(1..=MAX_PROBES).contains(&probes) {
-            return Err(ParamsError::ProbesOutOfRange { probes });
-        }
+        let is_legal = (1..=u32::MAX as usize).contains(&count);
+        ensure(is_legal, ParamsError::BlocksOutOfRange { blocks: count as u64 })?;
+        ensure((1..=MAX_PROBES).contains(&probes), ParamsError::ProbesOutOfRange { probes })?;
         let meta = Meta::new(key_hash, probes as u8, false);
         Ok(BloomFilter::from_parts(blocks, meta, Kernel::default()))
     }

@@ -293,14 +293,14 @@ unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
 }
 
-/// Tests each block, like [`super::blocks::test_blocks`].
+/// Tests the same hash and number of probes in each block, with a mask of the bits.
 #[target_feature(enable = "avx2")]
-pub(super) fn test_blocks(tests: &[BlockTest<'_>], is_same: bool) -> u64 {
+pub(super) fn test_same(tests: &[BlockTest<'_>], probes: u32, hash: u64) -> u64 {
     watch!(ran("avx2"));
     let zero = _mm256_setzero_si256();
     let set = |mask, bit| with_bit(mask, bit);
-    let mask = |(probes, hash)| probe::bits(hash, probes).fold((zero, zero), set);
-    test_each(tests, is_same, mask, |block, mask| {
+    let mask = probe::bits(hash, probes).fold((zero, zero), set);
+    test_each(tests, |block, _| {
         // SAFETY: `block` is a reference, so its 64 bytes may be read.
         let (low, high) = unsafe { load(block) };
         let (low, high) = (_mm256_andnot_si256(low, mask.0), _mm256_andnot_si256(high, mask.1));

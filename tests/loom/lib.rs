@@ -18,7 +18,7 @@ use loom::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 use loom::thread::spawn;
-use word::{Word, contains, insert, insert_alone, places};
+use word::{Word, contains, insert, insert_alone};
 
 impl Word for AtomicU64 {
     const BYTES: usize = 8;
@@ -41,16 +41,16 @@ struct Block([AtomicU64; 2]);
 
 impl Block {
     fn insert(&self, bits: [u32; 2]) -> bool {
-        insert(places(&self.0, bits.into_iter()))
+        insert(&self.0, bits.into_iter())
     }
 
     /// Only one thread calls it, and no other one inserts.
     fn insert_alone(&self, bits: [u32; 2]) -> bool {
-        insert_alone(places(&self.0, bits.into_iter()))
+        insert_alone(&self.0, bits.into_iter())
     }
 
     fn holds(&self, bits: [u32; 2]) -> bool {
-        contains(places(&self.0, bits.into_iter()))
+        contains(&self.0, bits.into_iter())
     }
 }
 
@@ -162,10 +162,10 @@ fn follows_the_probe_scheme<W: Word + Default, const N: usize>() {
             let mut block = [0; 64];
             for hash in [i, i + 1, i].map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
                 let new = blocked_bloom::probe::insert(&mut block, hash, probes);
-                let bits = |words| places(words, blocked_bloom::probe::bits(hash, probes));
-                assert_eq!(contains(bits(&words)), !new);
-                assert_eq!((insert(bits(&words)), insert_alone(bits(&alone))), (new, new));
-                assert!(contains(bits(&words)) && contains(bits(&alone)));
+                let bits = || blocked_bloom::probe::bits(hash, probes);
+                assert_eq!(contains(&words, bits()), !new);
+                assert_eq!((insert(&words, bits()), insert_alone(&alone, bits())), (new, new));
+                assert!(contains(&words, bits()) && contains(&alone, bits()));
                 let bytes = |word: &W| word.load().to_le_bytes().into_iter().take(W::BYTES);
                 for words in [&words, &alone] {
                     assert!(words.iter().flat_map(bytes).eq(block), "{probes} probes");
