@@ -127,6 +127,7 @@ impl PrefixExtractor {
     }
 
     /// Returns the hash of the name, which filters store: XXH3-64 with seed 0, but never 0.
+    #[inline]
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -145,6 +146,7 @@ impl PrefixExtractor {
 
     /// Returns the common prefix of all keys that start with `start`, or `None` if they may have
     /// different prefixes. A filter cannot rule out such a scan.
+    #[inline]
     pub fn scan_prefix<'k>(&self, start: &'k [u8]) -> Option<&'k [u8]> {
         let length = match &self.rule {
             Rule::Fixed(bytes) | Rule::Capped(bytes) => *bytes,

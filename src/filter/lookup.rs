@@ -211,6 +211,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// [`prefixes`](Self::prefixes) then.
     ///
     /// Cost: one hash, one cache line.
+    #[inline]
     pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl Key) -> bool {
         let prefix = extractor.scan_prefix(start.as_ref());
         prefix.is_none_or(|prefix| self.prefixes(extractor).contains(prefix))
@@ -287,6 +288,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// inserted as a prefix and are usually "absent".
     /// [`contains_prefix_batch`](Self::contains_prefix_batch) extracts the prefixes itself; use the
     /// view to hash a prefix once for many filters.
+    #[inline]
     pub fn prefixes(&self, extractor: &PrefixExtractor) -> BloomFilter<&[Block]> {
         let answers = self.meta.contents.extractor() == Some(extractor.id());
         BloomFilter { answers, ..self.view() }
