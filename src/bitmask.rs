@@ -156,6 +156,7 @@ fn clear_unused(words: &mut [u64], len: usize) {
 }
 
 /// Returns the bits of word `i` that belong to one of `len` keys.
+#[inline]
 pub(crate) fn used(len: usize, i: usize) -> u64 {
     match len.saturating_sub(i * 64) {
         0 => 0,

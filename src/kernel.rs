@@ -162,11 +162,17 @@ impl Kernel {
         hashes <= self.0.overlapped || bytes <= cache::known_to_fit(hashes <= self.0.short_calls)
     }
 
+    /// Whether the filter is known to fit the cache.
+    #[inline]
+    pub(crate) fn fits(self, blocks: &[Block]) -> bool {
+        size_of_val(blocks) <= cache::known_to_fit(false)
+    }
+
     /// How to prefetch up to 64 keys while they are hashed. Keys are prefetched in smaller calls
     /// than hashes, since hashing leaves time for it.
     #[inline]
     pub(crate) fn prefetch_of_keys(self, blocks: &[Block], keys: usize) -> Prefetch {
-        if size_of_val(blocks) <= cache::known_to_fit(false) {
+        if self.fits(blocks) {
             return Prefetch::Off;
         }
         _ = cache::fits(); // Later calls read the cached value.

@@ -1,6 +1,7 @@
 //! A check of caller-supplied hashes. If hashes differ in a few bits only, such as 32-bit hashes
 //! widened to 64 bits, nearly every absent key passes the filter, and its bits do not show that.
 
+use crate::error::ensure;
 use crate::hash::KeyHash;
 use crate::probe::MULTIPLIER;
 
@@ -65,7 +66,7 @@ fn check_distinct(sample: impl Iterator<Item = u64>) -> Result<(), UnmixedHashes
     let distinct = hashes[..count].chunk_by(|a, b| a == b).map(|equal| equal[0]);
     let [hashes, low_bins, high_bins] = bins(distinct);
     let is_mixed = 2 * (low_bins.min(high_bins) + 5) >= hashes;
-    if is_mixed { Ok(()) } else { Err(UnmixedHashes { hashes, low_bins, high_bins }) }
+    ensure(is_mixed, UnmixedHashes { hashes, low_bins, high_bins })
 }
 
 /// Returns the number of hashes, and the numbers of bins that their low and high halves fall into.

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use super::BloomFilterBuilder;
 use crate::buffer::AllocError;
+use crate::error::ensure;
 use crate::filter::{BloomFilter, BuildError};
 use crate::threads::Threads;
 
@@ -72,13 +73,8 @@ impl BloomFilterBuilder {
             Some(filling) => filling.found,
             None => look_up_all(filter, &self.chunks, threads),
         };
-        if found != self.sum {
-            return Err(BuildError::HashesChanged { expected: self.sum, found });
-        }
-        if missing > 0 {
-            return Err(BuildError::KeysMissing { missing, keys: filter.keys_inserted() });
-        }
-        Ok(())
+        ensure(found == self.sum, BuildError::HashesChanged { expected: self.sum, found })?;
+        ensure(missing == 0, BuildError::KeysMissing { missing, keys: filter.keys_inserted() })
     }
 }
 
