@@ -5,7 +5,7 @@
 
 mod batch;
 mod kernel;
-pub(crate) use batch::HashKeys;
+pub(crate) use batch::{HashBytes, HashIntegers, HashKeys, KernelHash};
 pub(crate) use kernel::hash_each;
 
 pub use batch::HashError;

@@ -16,7 +16,7 @@ use super::{BloomFilter, Filter, Meta};
 use crate::batch::{LengthError, check_words};
 use crate::bitmask::Bitmask;
 use crate::buffer::{AtomicBlock, AtomicBuffer, AtomicWord};
-use crate::hash::{Key, KeyError, KeyHash};
+use crate::hash::{HashBytes, HashIntegers, KernelHash, Key, KeyError, KeyHash};
 use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
 use crate::probe;

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 use super::BloomFilter;
 use super::parts::BlocksMut;
 use crate::bitmask::Bitmask;
-use crate::hash::{HashKeys, Key, KeyError};
+use crate::hash::{HashBytes, HashIntegers, HashKeys, KernelHash, Key, KeyError};
 use crate::kernel::Tile;
 use crate::probe;
 
@@ -38,7 +38,7 @@ macro_rules! insert_methods {
         ///
         /// The errors of [`insert`](Self::insert). Nothing is changed then.
         pub fn insert_batch<K: Key>($($receiver)+, keys: &[K]) -> Result<(), KeyError> $($where)* {
-            let hash = $bloom.meta.hasher_to_insert()?.bytes($bloom.kernel);
+            let hash = HashBytes::new($bloom.meta.hasher_to_insert()?, $bloom.kernel);
             insert_keys(keys, hash, &mut [], |hashes, new| $bloom.insert_all(hashes, new));
             Ok(())
         }
@@ -46,7 +46,7 @@ macro_rules! insert_methods {
         /// Inserts every integer like [`insert_batch`](Self::insert_batch), with the same errors.
         /// The key of an integer is its little-endian bytes.
         pub fn insert_u64s($($receiver)+, keys: &[u64]) -> Result<(), KeyError> $($where)* {
-            let hash = $bloom.meta.hasher_to_insert()?.integers($bloom.kernel);
+            let hash = HashIntegers::new($bloom.meta.hasher_to_insert()?, $bloom.kernel);
             insert_keys(keys, hash, &mut [], |hashes, new| $bloom.insert_all(hashes, new));
             Ok(())
         }
@@ -74,7 +74,8 @@ macro_rules! insert_methods {
         /// The errors of [`insert`](Self::insert). Nothing is inserted then, and `new` is empty.
         pub fn insert_batch_new<K: Key>($($receiver)+, keys: &[K], new: &mut Bitmask)
         -> Result<(), KeyError> $($where)* {
-            let hash = $bloom.meta.hasher_to_insert().map(|hasher| hasher.bytes($bloom.kernel));
+            let hasher = $bloom.meta.hasher_to_insert();
+            let hash = hasher.map(|hasher| HashBytes::new(hasher, $bloom.kernel));
             insert_keys_new(keys, hash, new, |hashes, new| $bloom.insert_all(hashes, new))
         }
 
@@ -82,7 +83,8 @@ macro_rules! insert_methods {
         /// [`insert_batch_new`](Self::insert_batch_new), with the same errors.
         pub fn insert_u64s_new($($receiver)+, keys: &[u64], new: &mut Bitmask)
         -> Result<(), KeyError> $($where)* {
-            let hash = $bloom.meta.hasher_to_insert().map(|hasher| hasher.integers($bloom.kernel));
+            let hasher = $bloom.meta.hasher_to_insert();
+            let hash = hasher.map(|hasher| HashIntegers::new(hasher, $bloom.kernel));
             insert_keys_new(keys, hash, new, |hashes, new| $bloom.insert_all(hashes, new))
         }
 

@@ -7,8 +7,8 @@ use super::parts::Blocks;
 use super::{BloomFilter, Filter};
 use crate::batch::{LengthError, check_words, look_up};
 use crate::bitmask::{self, Bitmask};
-use crate::hash::{HashKeys, Key, KeyHash, KeyHasher, hash_each};
-use crate::kernel::{FAR, GROUP, Kernel, Prefetch, PrefetchPlan, prefetch_block};
+use crate::hash::{HashBytes, HashIntegers, HashKeys, KernelHash, Key, KeyHash, hash_each};
+use crate::kernel::{FAR, GROUP, Prefetch, PrefetchPlan, prefetch_block};
 use crate::prefix::PrefixExtractor;
 use crate::probe::{self, Block};
 use crate::stored::full_block;
@@ -88,7 +88,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// line is prefetched while later keys are hashed.
     #[inline]
     pub fn contains_batch<K: Key>(&self, keys: &[K], hits: &mut Bitmask) {
-        self.look_up_keys(keys, hits.reset(keys.len()), KeyHasher::bytes);
+        self.look_up_keys::<K, HashBytes>(keys, hits.reset(keys.len()));
     }
 
     /// Looks up every integer, like [`contains_batch`](Self::contains_batch). The key of an integer
@@ -98,62 +98,56 @@ impl<D: Blocks> BloomFilter<D> {
     /// [`hash_u64s`](KeyHasher::hash_u64s).
     #[inline]
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        self.look_up_keys(keys, hits.reset(keys.len()), KeyHasher::integers);
+        self.look_up_keys::<u64, HashIntegers>(keys, hits.reset(keys.len()));
     }
 
     /// Looks up keys, with one word per 64 keys.
     #[inline]
-    fn look_up_keys<K, H: HashKeys<K>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-        hash: impl Fn(KeyHasher, Kernel) -> H,
-    ) {
+    fn look_up_keys<K, H: HashKeys<K> + KernelHash>(&self, keys: &[K], words: &mut [u64]) {
         match (keys, &mut *words) {
             ([key], [word]) => {
                 // Remains if the hasher is missing or reading the key panics.
                 *word = 1;
                 let Ok(hasher) = self.hasher() else { return };
-                *word = self.contains_hash(hash(hasher, self.kernel).hash_one(key)).into();
+                *word = self.contains_hash(H::new(hasher, self.kernel).hash_one(key)).into();
             }
-            (_, [word]) => {
-                // These answers remain if reading a key or the blocks panics.
-                *word = bitmask::used(keys.len(), 0);
-                let Ok(hasher) = self.hasher() else { return };
-                let hash = hash(hasher, self.kernel);
-                *word = match keys.len() {
-                    ..=2 => self.look_up_two_to_four(keys, &hash),
-                    3 | 4 if self.kernel.fits(self.blocks()) => {
-                        self.look_up_two_to_four(keys, &hash)
-                    }
-                    _ => self.look_up_few(keys, hash),
+            ([_, _], [word]) => self.look_up_two_or_three::<K, H>(keys, word),
+            ([_, _, _], [word]) => {
+                // Remains if the owner of the blocks panics.
+                *word = 7;
+                match self.kernel.fits(self.blocks()) {
+                    true => self.look_up_two_or_three::<K, H>(keys, word),
+                    false => self.look_up_few::<K, H>(keys, word),
                 }
             }
-            _ => self.look_up_many(keys, words, hash),
+            (_, [word]) => self.look_up_few::<K, H>(keys, word),
+            _ => self.look_up_many::<K, H>(keys, words),
         }
     }
 
-    /// Looks up two to four keys: hashes them, and then calls the test of one key for each. From
+    /// Looks up two or three keys: hashes them, and then calls the test of one key for each. From
     /// memory, two keys are not prefetched, since the CPU overlaps the cache misses of several
-    /// calls: prefetching took 1.2 of the time. Four keys took 0.85 with it (Emerald Rapids).
+    /// calls: prefetching took 1.2 of the time. Three strings took 0.85 with it (Emerald Rapids).
     ///
     /// Not inlined, since it saves more registers than a call with one key. With
     /// [`look_up_few`](Self::look_up_few), which saves even more, strings took up to 1.25 of the
     /// time.
     #[inline(never)]
-    fn look_up_two_to_four<K>(&self, keys: &[K], hash: &impl HashKeys<K>) -> u64 {
-        let (blocks, probes) = self.answering();
+    fn look_up_two_or_three<K, H: HashKeys<K> + KernelHash>(&self, keys: &[K], word: &mut u64) {
+        // These answers remain if reading a key or the blocks panics.
+        *word = bitmask::used(keys.len(), 0);
+        let Ok(hasher) = self.hasher() else { return };
+        let (hash, (blocks, probes)) = (H::new(hasher, self.kernel), self.answering());
         let has = |hash| {
             let block = &blocks[probe::block_index(hash, blocks.len() as u32) as usize];
             u64::from(self.kernel.contains_one(block, probes, hash))
         };
-        let mut memory = [MaybeUninit::uninit(); 4];
+        let mut memory = [MaybeUninit::uninit(); 3];
         // All keys are hashed first: otherwise, three strings took 1.15 of the time.
-        match *hash_each(keys, &mut memory, |key| hash.hash_one(key)) {
+        *word = match *hash_each(keys, &mut memory, |key| hash.hash_one(key)) {
             [a, b] => has(a) | has(b) << 1,
             [a, b, c] => has(a) | has(b) << 1 | has(c) << 2,
-            [a, b, c, d] => has(a) | has(b) << 1 | has(c) << 2 | has(d) << 3,
-            _ => bitmask::used(keys.len(), 0),
+            _ => return,
         }
     }
 
@@ -162,8 +156,11 @@ impl<D: Blocks> BloomFilter<D> {
     /// Not inlined: with its prologue, the reorder window holds fewer calls with one key, and each
     /// takes 1.6 of the time from memory (Zen 4).
     #[inline(never)]
-    fn look_up_few<K>(&self, keys: &[K], hash: impl HashKeys<K>) -> u64 {
-        let (blocks, probes) = self.answering();
+    fn look_up_few<K, H: HashKeys<K> + KernelHash>(&self, keys: &[K], word: &mut u64) {
+        // See above.
+        *word = bitmask::used(keys.len(), 0);
+        let Ok(hasher) = self.hasher() else { return };
+        let (hash, (blocks, probes)) = (H::new(hasher, self.kernel), self.answering());
         let mut memory = [MaybeUninit::uninit(); GROUP];
         let hashes = match self.kernel.prefetch_of_keys(blocks, keys.len()) {
             Prefetch::Off => hash.hash_keys(keys, &mut memory),
@@ -171,21 +168,16 @@ impl<D: Blocks> BloomFilter<D> {
             Prefetch::OneLine => hash_ahead::<1, _>(blocks, keys, &mut memory, &hash),
             Prefetch::TwoLines => hash_ahead::<2, _>(blocks, keys, &mut memory, &hash),
         };
-        self.kernel.test_group(blocks, probes, hashes)
+        *word = self.kernel.test_group(blocks, probes, hashes);
     }
 
     /// Looks up more than 64 keys, with one word per 64 keys.
     #[inline(never)]
-    fn look_up_many<K, H: HashKeys<K>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-        hash: impl Fn(KeyHasher, Kernel) -> H,
-    ) {
+    fn look_up_many<K, H: HashKeys<K> + KernelHash>(&self, keys: &[K], words: &mut [u64]) {
         // See above.
         bitmask::fill_with_hits(words, keys.len());
         let Ok(hasher) = self.hasher() else { return };
-        let (hash, (blocks, probes)) = (hash(hasher, self.kernel), self.answering());
+        let (hash, (blocks, probes)) = (H::new(hasher, self.kernel), self.answering());
         let way = self.kernel.way(blocks);
         let groups = matches!(way, PrefetchPlan::Groups(..));
         look_up(
@@ -272,7 +264,7 @@ impl<D: Blocks> BloomFilter<D> {
                 unknown |= u64::from(prefix.is_none()) << i;
                 prefixes[i] = prefix.unwrap_or_default();
             }
-            filter.look_up_keys(&prefixes[..starts.len()], word, KeyHasher::bytes);
+            filter.look_up_keys::<_, HashBytes>(&prefixes[..starts.len()], word);
             word[0] |= unknown;
         }
     }
@@ -347,11 +339,11 @@ impl<D: Blocks> Filter for BloomFilter<D> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        check_words(keys.len(), words).map(|()| self.look_up_keys(keys, words, KeyHasher::bytes))
+        check_words(keys.len(), words).map(|()| self.look_up_keys::<K, HashBytes>(keys, words))
     }
 
     #[inline]
     fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        check_words(keys.len(), words).map(|()| self.look_up_keys(keys, words, KeyHasher::integers))
+        check_words(keys.len(), words).map(|()| self.look_up_keys::<u64, HashIntegers>(keys, words))
     }
 }

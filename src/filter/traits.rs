@@ -7,7 +7,9 @@ use core::cell::Cell;
 
 use crate::batch::{LengthError, check_words, look_up};
 use crate::bitmask::{self, Bitmask};
-use crate::hash::{HashKeys, Key, KeyError, KeyHash, KeyHasher};
+use crate::hash::{
+    HashBytes, HashIntegers, HashKeys, KernelHash, Key, KeyError, KeyHash, KeyHasher,
+};
 use crate::kernel::Kernel;
 use crate::probe::Block;
 
@@ -134,7 +136,7 @@ pub trait Filter {
     where
         Self: Sized,
     {
-        let vectors = self.hasher().map(|hasher| hasher.bytes(Kernel::default()));
+        let vectors = self.hasher().map(|hasher| HashBytes::new(hasher, Kernel::default()));
         look_up_keys(self, keys, words, vectors, |key| self.hash_key(key.as_ref()))
     }
 
@@ -155,7 +157,7 @@ pub trait Filter {
     where
         Self: Sized,
     {
-        let vectors = self.hasher().map(|hasher| hasher.integers(Kernel::default()));
+        let vectors = self.hasher().map(|hasher| HashIntegers::new(hasher, Kernel::default()));
         look_up_keys(self, keys, words, vectors, |key| self.hash_key(&key.to_le_bytes()))
     }
 }

@@ -49,7 +49,7 @@ impl KeyHasher {
     pub fn hash_u64s(self, keys: &[u64], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
         // SAFETY: `hash_keys` of integers writes hashes and nothing else.
-        self.integers(Kernel::default()).hash_keys(keys, unsafe { overwritten(hashes) });
+        HashIntegers::new(self, Kernel::default()).hash_keys(keys, unsafe { overwritten(hashes) });
         Ok(())
     }
 
@@ -124,19 +124,8 @@ impl KeyHasher {
         let count = keys.len().min(hashes.len());
         // SAFETY: `hash_keys` of bytes writes hashes and nothing else, even if reading a key
         // panics.
-        self.bytes(kernel).hash_keys(&keys[..count], unsafe { overwritten(&mut hashes[..count]) });
-    }
-
-    /// Returns a hasher of keys that uses this kernel's vectors.
-    #[inline]
-    pub(crate) fn bytes(self, kernel: Kernel) -> HashBytes {
-        HashBytes(self, kernel)
-    }
-
-    /// Returns a hasher of the little-endian bytes of integers.
-    #[inline]
-    pub(crate) fn integers(self, kernel: Kernel) -> HashIntegers {
-        HashIntegers(self, kernel)
+        HashBytes::new(self, kernel)
+            .hash_keys(&keys[..count], unsafe { overwritten(&mut hashes[..count]) });
     }
 }
 
@@ -156,7 +145,20 @@ pub(crate) trait HashKeys<K> {
     }
 }
 
+/// A hash of keys that uses a kernel's vectors.
+pub(crate) trait KernelHash {
+    fn new(hasher: KeyHasher, kernel: Kernel) -> Self;
+}
+
+/// Hashes the bytes of keys.
 pub(crate) struct HashBytes(KeyHasher, Kernel);
+
+impl KernelHash for HashBytes {
+    #[inline]
+    fn new(hasher: KeyHasher, kernel: Kernel) -> Self {
+        HashBytes(hasher, kernel)
+    }
+}
 
 impl<K: Key> HashKeys<K> for HashBytes {
     #[inline]
@@ -170,7 +172,15 @@ impl<K: Key> HashKeys<K> for HashBytes {
     }
 }
 
+/// Hashes the little-endian bytes of integers.
 pub(crate) struct HashIntegers(KeyHasher, Kernel);
+
+impl KernelHash for HashIntegers {
+    #[inline]
+    fn new(hasher: KeyHasher, kernel: Kernel) -> Self {
+        HashIntegers(hasher, kernel)
+    }
+}
 
 impl HashKeys<u64> for HashIntegers {
     #[inline]

@@ -8,7 +8,7 @@ use std::eprintln;
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{HashError, HashKeys, KeyHasher, overwritten};
+use super::{HashError, HashIntegers, HashKeys, KernelHash, KeyHasher, overwritten};
 use crate::kernel::Kernel;
 
 struct Random(u64);
@@ -145,7 +145,7 @@ fn fixed<const N: usize>(kernel: Kernel, random: &mut Random, count: usize) {
         let mut hashes = vec![7; count + 1];
         // SAFETY: `hash_keys` writes numbers and nothing else.
         let written = unsafe { overwritten(&mut hashes) };
-        assert_eq!(hasher.integers(kernel).hash_keys(&keys, written), expected);
+        assert_eq!(HashIntegers::new(hasher, kernel).hash_keys(&keys, written), expected);
         assert_eq!((&hashes[..count], hashes[count]), (&expected[..], 7));
         hasher.hash_u64s(&keys, &mut hashes[..count]).unwrap();
         assert_eq!(hashes[..count], expected);

@@ -10,7 +10,7 @@ use std::format;
 
 use super::super::tuning::{TUNINGS, Tuning, tuning};
 use super::super::{GROUP, Kernel, PrefetchAhead, Tile};
-use crate::hash::HashKeys;
+use crate::hash::{HashIntegers, HashKeys, KernelHash};
 use crate::probe::{Block, block_index};
 use crate::watch::{Event, events, kernels, lines, tune};
 use crate::{BloomFilter, Filter, KeyHash, KeyHasher, Sizing};
@@ -111,7 +111,7 @@ fn batches_are_hashed_by_the_kernels_vectors() {
         let (keys, mut hashes) = (vec![1; 100], vec![0; 100]);
         let mut memory = [const { MaybeUninit::uninit() }; 100];
         let ran = kernels(&events(|| {
-            hasher.integers(kernel).hash_keys(&keys, &mut memory);
+            HashIntegers::new(hasher, kernel).hash_keys(&keys, &mut memory);
         }));
         assert_eq!(ran, expected, "{kernel}");
         if kernel == Kernel::default() {
