@@ -366,14 +366,18 @@ def test_an_interrupted_call_has_its_answers():
 
     # A process that a shell starts in the background ignores this signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.3, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt) as error:
-        for _ in range(100):
-            seen = BloomFilter(30_000_000)
-            seen.add_new(keys)
-    timer.join()
-    done = error.value.answers
+    for _ in range(10):
+        timer = threading.Timer(0.3, _thread.interrupt_main)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt) as error:
+            for _ in range(100):
+                seen = BloomFilter(30_000_000)
+                seen.add_new(keys)
+        timer.join()
+        done = error.value.answers
+        # The signal can also arrive with the last keys of a call.
+        if len(done) < len(keys):
+            break
     assert len(done) == len(seen) < len(keys)
     assert done.sum() > 0.9 * len(done)
 
