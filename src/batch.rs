@@ -34,8 +34,14 @@ pub fn look_up_keys<K>(
     check_words(keys.len(), words)?;
     match prefetch {
         Some(prefetch) if words.len() > 1 => {
-            let prefetch = |hashes: &[u64]| hashes.iter().for_each(|&hash| prefetch(hash));
-            look_up(keys, words, hash, Some(prefetch), contains);
+            bitmask::fill_with_hits(words, keys.len());
+            let load = move |keys: &[K], group: &mut [u64]| {
+                for (to, key) in group.iter_mut().zip(keys) {
+                    *to = hash(key);
+                    prefetch(*to);
+                }
+            };
+            look_up_ahead(keys, words, load, contains);
         }
         prefetch => {
             let hash = move |key: &K| {
@@ -50,7 +56,8 @@ pub fn look_up_keys<K>(
 }
 
 /// Looks up keys by their hashes, with one word per 64 keys. With `prefetch`, keys are hashed and
-/// prefetched in groups, and each group is looked up after the next two are prefetched.
+/// prefetched in groups, and each group is looked up after the next two are prefetched. Up to 64
+/// keys are not prefetched.
 #[inline]
 pub(crate) fn look_up<K>(
     keys: &[K],

@@ -93,8 +93,7 @@ impl Meta {
 
     /// Returns the hasher of the keys if keys can be inserted.
     pub(crate) fn hasher_to_insert(&self) -> Result<KeyHasher, KeyError> {
-        let hasher = self.key_hash.hasher()?;
-        self.contents.check_insert().map(|()| hasher)
+        self.key_hash.hasher().and_then(|hasher| self.contents.check_insert().map(|()| hasher))
     }
 }
 

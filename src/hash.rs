@@ -14,6 +14,7 @@ use core::fmt::{self, Display, Formatter};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
+use crate::error::ensure;
 use crate::prefix::FilterContents;
 
 /// The hash that a filter was built with. Stored filters record it.
@@ -211,9 +212,6 @@ impl FilterContents {
     /// tell the key's prefix.
     #[inline]
     pub(crate) fn check_insert(self) -> Result<(), KeyError> {
-        match self {
-            FilterContents::WholeKeys => Ok(()),
-            contents => Err(KeyError::NoPrefix { contents }),
-        }
+        ensure(self == FilterContents::WholeKeys, KeyError::NoPrefix { contents: self })
     }
 }

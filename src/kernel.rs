@@ -62,8 +62,8 @@ static KERNELS: &[Table] = &[
 /// `BLOCKED_BLOOM_KERNEL=scalar`.
 ///
 /// Unknown names and kernels that this CPU cannot run are ignored. Answers never depend on the
-/// kernel. In programs compiled for a CPU with AVX2 or AVX-512, lookups of single keys are inlined
-/// and do not use the variable.
+/// kernel. In programs compiled for a CPU with AVX2 or AVX-512, lookups of one to three keys, and
+/// of one key in many filters, may be inlined and not use the variable.
 pub const KERNEL_VARIABLE: &str = "BLOCKED_BLOOM_KERNEL";
 
 /// The instruction set that a [`Kernel`] uses. Later releases may add variants.
@@ -182,7 +182,7 @@ impl Kernel {
 
     /// How a call with more than 64 hashes prefetches.
     #[inline]
-    pub(crate) fn way(self, blocks: &[Block]) -> PrefetchPlan {
+    pub(crate) fn prefetch_plan(self, blocks: &[Block]) -> PrefetchPlan {
         PrefetchPlan::new(tuning::tuning(), cache::fits(), blocks)
     }
 
@@ -190,7 +190,7 @@ impl Kernel {
     #[inline(never)]
     fn look_up_any(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
         let [word] = hits else {
-            return self.look_up_by(self.way(blocks), blocks, probes, hashes, hits);
+            return self.look_up_by(self.prefetch_plan(blocks), blocks, probes, hashes, hits);
         };
         _ = cache::fits();
         Prefetch::for_cache(cache::known_to_fit(hashes.len() <= self.0.short_calls), blocks)
@@ -202,7 +202,7 @@ impl Kernel {
     #[inline]
     pub(crate) fn look_up_by(
         self,
-        way: PrefetchPlan,
+        plan: PrefetchPlan,
         blocks: &[Block],
         probes: u32,
         hashes: &[u64],
@@ -211,7 +211,7 @@ impl Kernel {
         assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
         assert!((1..=MAX_PROBES).contains(&probes));
         assert_eq!(hits.len(), hashes.len().div_ceil(64));
-        let ahead = match way {
+        let ahead = match plan {
             // SAFETY: a `Kernel` is only made after detection. The numbers of blocks, probes and
             // words are asserted above.
             PrefetchPlan::PerKey(prefetch) => unsafe {
@@ -219,10 +219,10 @@ impl Kernel {
             },
             PrefetchPlan::Groups(_, tuning) => tuning.distance,
         };
-        way.prefetch(blocks, &hashes[..hashes.len().min(ahead)]);
+        plan.prefetch(blocks, &hashes[..hashes.len().min(ahead)]);
         for (i, (word, group)) in hits.iter_mut().zip(hashes.chunks(GROUP)).enumerate() {
             let later = &hashes[hashes.len().min(i * GROUP + ahead)..];
-            way.prefetch(blocks, &later[..later.len().min(GROUP)]);
+            plan.prefetch(blocks, &later[..later.len().min(GROUP)]);
             // SAFETY: a `Kernel` is only made after detection. The numbers of blocks and probes are
             // asserted above, and `chunks` returns groups of 1 to 64 hashes.
             *word = unsafe { (self.0.group)(blocks, probes, group) };
@@ -317,7 +317,7 @@ impl Kernel {
         }
         // SAFETY: the loop has written the first `count` places.
         let tests = unsafe { core::slice::from_raw_parts(memory.as_ptr().cast(), count) };
-        // The bits of all tests are the same if each is set in all of them or in none.
+        // If the OR and the AND of all tests are equal, so are the tests.
         test_blocks(self, tests, (any == every).then_some(any))
     }
 

@@ -69,10 +69,9 @@ impl BloomFilterBuilder {
         if filter.is_pass_all() {
             return Ok(());
         }
-        let Found { sum: found, missing } = match &self.filling {
-            Some(filling) => filling.found,
-            None => look_up_all(filter, &self.chunks, threads),
-        };
+        let found = self.filling.as_ref().map(|filling| filling.found);
+        let Found { sum: found, missing } =
+            found.unwrap_or_else(|| look_up_all(filter, &self.chunks, threads));
         ensure(found == self.sum, BuildError::HashesChanged { expected: self.sum, found })?;
         ensure(missing == 0, BuildError::KeysMissing { missing, keys: filter.keys_inserted() })
     }

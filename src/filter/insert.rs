@@ -117,28 +117,6 @@ impl<D: BlocksMut> BloomFilter<D> {
         let (kernel, probes) = (self.kernel, u32::from(self.meta.probes));
         kernel.insert_into(self.tile(), probes, hashes, new);
     }
-
-    /// Inserts hashes like [`insert_hashes_new`](Self::insert_hashes_new), with the same errors,
-    /// but adds only the number of new hashes to [`keys_inserted`](Self::keys_inserted). For
-    /// filters of distinct keys.
-    pub fn insert_hashes_counting_new(
-        &mut self,
-        hashes: &[u64],
-        new: &mut Bitmask,
-    ) -> Result<(), KeyError> {
-        let before = self.meta.keys_inserted;
-        self.insert_hashes_new(hashes, new)?;
-        self.meta.keys_inserted = before.saturating_add(new.count_hits() as u64);
-        Ok(())
-    }
-
-    /// Removes every key. A pass-all filter stays pass-all.
-    pub fn clear(&mut self) {
-        self.meta.keys_inserted = 0;
-        if !self.meta.pass_all {
-            self.data.as_mut().fill([0; 64]);
-        }
-    }
 }
 
 impl<D> BloomFilter<D> {
@@ -163,6 +141,30 @@ impl<D> BloomFilter<D> {
         let blocks = self.data.as_mut();
         let index = probe::block_index(hash, blocks.len() as u32);
         Ok(probe::insert(&mut blocks[index as usize], hash, u32::from(self.meta.probes)))
+    }
+}
+
+impl<D: BlocksMut> BloomFilter<D> {
+    /// Inserts hashes like [`insert_hashes_new`](Self::insert_hashes_new), with the same errors,
+    /// but adds only the number of new hashes to [`keys_inserted`](Self::keys_inserted). For
+    /// filters of distinct keys.
+    pub fn insert_hashes_counting_new(
+        &mut self,
+        hashes: &[u64],
+        new: &mut Bitmask,
+    ) -> Result<(), KeyError> {
+        let before = self.meta.keys_inserted;
+        self.insert_hashes_new(hashes, new)?;
+        self.meta.keys_inserted = before.saturating_add(new.count_hits() as u64);
+        Ok(())
+    }
+
+    /// Removes every key. A pass-all filter stays pass-all.
+    pub fn clear(&mut self) {
+        self.meta.keys_inserted = 0;
+        if !self.meta.pass_all {
+            self.data.as_mut().fill([0; 64]);
+        }
     }
 }
 

@@ -21,9 +21,9 @@ impl<D: Blocks> BloomFilter<D> {
     /// Cost: one hash, one cache line.
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {
-        // With `map_or` or `let .. else`, rustc inlines this function before LLVM does. LLVM then
-        // no longer knows that nothing changes `self`, and a loop over keys reads its fields again
-        // for each key: 1.1 of the time with AVX-512.
+        // Not `map_or` or `let .. else`: with them, rustc inlines this function before LLVM does,
+        // and LLVM no longer knows that `self` does not change. A loop over keys then reads the
+        // fields of `self` for each key and takes 1.1x the time (AVX-512).
         match self.hasher() {
             Ok(hasher) => self.contains_hash(hasher.hash(key)),
             Err(_) => true,
@@ -84,8 +84,8 @@ impl<D: Blocks> BloomFilter<D> {
     /// Looks up every key, like [`contains_hashes`](Self::contains_hashes). A filter of
     /// caller-supplied hashes answers "maybe".
     ///
-    /// Cost: the hash and about one cache line per key. If the filter is larger than the cache, the
-    /// line is prefetched while later keys are hashed.
+    /// Cost: the hash and about one cache line per key. In calls with more than two keys, the line
+    /// is prefetched while later keys are hashed if the filter is larger than the cache.
     #[inline]
     pub fn contains_batch<K: Key>(&self, keys: &[K], hits: &mut Bitmask) {
         self.look_up_keys::<K, HashBytes>(keys, hits.reset(keys.len()));
@@ -111,31 +111,27 @@ impl<D: Blocks> BloomFilter<D> {
                 let Ok(hasher) = self.hasher() else { return };
                 *word = self.contains_hash(H::new(hasher, self.kernel).hash_one(key)).into();
             }
-            ([_, _], [word]) => self.look_up_two_or_three::<K, H>(keys, word),
-            ([_, _, _], [word]) => {
-                // Remains if the owner of the blocks panics.
-                *word = 7;
-                match self.kernel.fits(self.blocks()) {
+            (_, [word]) => {
+                // These answers remain if reading a key or the blocks panics.
+                *word = bitmask::used(keys.len(), 0);
+                match keys.len() == 2 || keys.len() == 3 && self.kernel.fits(self.blocks()) {
                     true => self.look_up_two_or_three::<K, H>(keys, word),
                     false => self.look_up_few::<K, H>(keys, word),
                 }
             }
-            (_, [word]) => self.look_up_few::<K, H>(keys, word),
             _ => self.look_up_many::<K, H>(keys, words),
         }
     }
 
-    /// Looks up two or three keys: hashes them, and then calls the test of one key for each. From
-    /// memory, two keys are not prefetched, since the CPU overlaps the cache misses of several
-    /// calls: prefetching took 1.2 of the time. Three strings took 0.85 with it (Emerald Rapids).
+    /// Hashes two or three keys, and then calls the test of one key for each. Does not prefetch:
+    /// from memory, the CPU overlaps the cache misses of several calls with two keys, and
+    /// prefetching made those take 1.2x the time. Calls with three strings from memory took 0.85x
+    /// with prefetching, so they use [`look_up_few`](Self::look_up_few) (Emerald Rapids).
     ///
-    /// Not inlined, since it saves more registers than a call with one key. With
-    /// [`look_up_few`](Self::look_up_few), which saves even more, strings took up to 1.25 of the
-    /// time.
+    /// Not inlined, since it saves more registers than a call with one key. `look_up_few` saves
+    /// even more: with it, strings took up to 1.25x the time.
     #[inline(never)]
     fn look_up_two_or_three<K, H: HashKeys<K> + KernelHash>(&self, keys: &[K], word: &mut u64) {
-        // These answers remain if reading a key or the blocks panics.
-        *word = bitmask::used(keys.len(), 0);
         let Ok(hasher) = self.hasher() else { return };
         let (hash, (blocks, probes)) = (H::new(hasher, self.kernel), self.answering());
         let has = |hash| {
@@ -143,7 +139,8 @@ impl<D: Blocks> BloomFilter<D> {
             u64::from(self.kernel.contains_one(block, probes, hash))
         };
         let mut memory = [MaybeUninit::uninit(); 3];
-        // All keys are hashed first: otherwise, three strings took 1.15 of the time.
+        // Hashing and testing in turn took 1.15x the time for three strings.
+        // A loop over the hashes took 1.1x the time.
         *word = match *hash_each(keys, &mut memory, |key| hash.hash_one(key)) {
             [a, b] => has(a) | has(b) << 1,
             [a, b, c] => has(a) | has(b) << 1 | has(c) << 2,
@@ -151,14 +148,12 @@ impl<D: Blocks> BloomFilter<D> {
         }
     }
 
-    /// Looks up three to 64 keys.
+    /// Looks up three to 64 keys. The caller has set `word` to "maybe" for all of them.
     ///
     /// Not inlined: with its prologue, the reorder window holds fewer calls with one key, and each
     /// takes 1.6 of the time from memory (Zen 4).
     #[inline(never)]
     fn look_up_few<K, H: HashKeys<K> + KernelHash>(&self, keys: &[K], word: &mut u64) {
-        // See above.
-        *word = bitmask::used(keys.len(), 0);
         let Ok(hasher) = self.hasher() else { return };
         let (hash, (blocks, probes)) = (H::new(hasher, self.kernel), self.answering());
         let mut memory = [MaybeUninit::uninit(); GROUP];
@@ -174,20 +169,20 @@ impl<D: Blocks> BloomFilter<D> {
     /// Looks up more than 64 keys, with one word per 64 keys.
     #[inline(never)]
     fn look_up_many<K, H: HashKeys<K> + KernelHash>(&self, keys: &[K], words: &mut [u64]) {
-        // See above.
+        // These answers remain if reading a key or the blocks panics.
         bitmask::fill_with_hits(words, keys.len());
         let Ok(hasher) = self.hasher() else { return };
         let (hash, (blocks, probes)) = (H::new(hasher, self.kernel), self.answering());
-        let way = self.kernel.way(blocks);
-        let groups = matches!(way, PrefetchPlan::Groups(..));
+        let plan = self.kernel.prefetch_plan(blocks);
+        let groups = matches!(plan, PrefetchPlan::Groups(..));
         look_up(
             keys,
             words,
             hash,
-            groups.then_some(|hashes: &[u64]| way.prefetch(blocks, hashes)),
+            groups.then_some(|hashes: &[u64]| plan.prefetch(blocks, hashes)),
             |hashes, words| match words {
                 [word] if groups => *word = self.kernel.test_group(blocks, probes, hashes),
-                _ => self.kernel.look_up_by(way, blocks, probes, hashes, words),
+                _ => self.kernel.look_up_by(plan, blocks, probes, hashes, words),
             },
         );
     }

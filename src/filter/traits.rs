@@ -68,7 +68,7 @@ pub trait Filter {
     /// Returns the block of the hash and the number of probes, if
     /// [`contains_hash`](Self::contains_hash) tests exactly the bits that [`probe`](crate::probe)
     /// defines; otherwise `None`. [`Kernel::test_blocks`] then computes the bits of a key once for
-    /// many filters.
+    /// many filters with the same number of probes.
     #[inline]
     fn block_and_probes(&self, hash: u64) -> Option<(&Block, u32)> {
         _ = hash;

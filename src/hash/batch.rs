@@ -8,6 +8,7 @@ use core::mem::MaybeUninit;
 
 use super::kernel::{Vectors, hash_each, overwritten};
 use super::{Key, KeyHasher};
+use crate::error::ensure;
 use crate::kernel::Kernel;
 
 /// Number of keys whose offsets are read at a time. Each call clears the array of their slices,
@@ -204,8 +205,7 @@ impl<K, F: Fn(&K) -> u64> HashKeys<K> for F {
 
 #[inline]
 fn check_length(keys: usize, hashes: &[u64]) -> Result<(), HashError> {
-    let hashes = hashes.len();
-    if hashes == keys { Ok(()) } else { Err(HashError::Length { hashes, keys }) }
+    ensure(hashes.len() == keys, HashError::Length { hashes: hashes.len(), keys })
 }
 
 /// Widens an offset. A value that does not fit a signed 128-bit integer is past every end.

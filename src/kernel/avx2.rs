@@ -298,8 +298,10 @@ unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &
 pub(super) fn test_same(tests: &[BlockTest<'_>], probes: u32, hash: u64) -> u64 {
     watch!(ran("avx2"));
     let zero = _mm256_setzero_si256();
-    let set = |mask, bit| with_bit(mask, bit);
-    let mask = probe::bits(hash, probes).fold((zero, zero), set);
+    let mut mask = (zero, zero);
+    for bit in probe::bits(hash, probes) {
+        mask = with_bit(mask, bit);
+    }
     test_each(tests, |block, _| {
         // SAFETY: `block` is a reference, so its 64 bytes may be read.
         let (low, high) = unsafe { load(block) };

@@ -96,9 +96,9 @@ fn long_calls_prefetch_as_is_chosen_for_the_cpu() {
                     let block = probe::block_index(hash, count as u32) as usize;
                     probe::insert(&mut blocks[block], hash, 6);
                 }
-                let way = PrefetchPlan::new(tuning, fits, blocks);
+                let plan = PrefetchPlan::new(tuning, fits, blocks);
                 let lines = if straddles { Prefetch::TwoLines } else { Prefetch::OneLine };
-                match way {
+                match plan {
                     PrefetchPlan::PerKey(Prefetch::Off) => assert!(count <= 10 * tuning.long_calls),
                     PrefetchPlan::PerKey(prefetch) => {
                         assert!(
@@ -118,7 +118,7 @@ fn long_calls_prefetch_as_is_chosen_for_the_cpu() {
                 for kernel in Kernel::supported() {
                     for length in [65, 128, 192, 193, 203] {
                         let mut words = vec![u64::MAX; hashes[..length].len().div_ceil(64)];
-                        kernel.look_up_by(way, blocks, 6, &hashes[..length], &mut words);
+                        kernel.look_up_by(plan, blocks, 6, &hashes[..length], &mut words);
                         for (i, word) in words.iter().enumerate() {
                             for bit in 0..64 {
                                 let expected =
@@ -243,21 +243,25 @@ fn a_hash_of_another_tile_panics() {
     }
 }
 
-/// Finds a mask that is kept although the hash or the number of probes changed, a bit of another
-/// block, and a wrong word of a block.
+/// Blocks with one test, and blocks with different ones. Finds a mask that is kept although the
+/// hash or the number of probes changed, a bit of another block, and a wrong word of a block.
 #[test]
 fn every_kernel_tests_a_hash_in_blocks_of_many_filters() {
     let word = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ i;
     let mut answers = [0; 2];
     for kernel in Kernel::supported() {
-        for count in [0, 1, 2, 20, 63, 64] {
+        let counts = [0, 1, 2, 20, 63, 64];
+        for (count, is_same) in counts.into_iter().flat_map(|n| [(n, false), (n, true)]) {
             for probes in 1..=30 {
                 let tests: Vec<_> = (0..count)
                     .map(|i| {
                         let seed = word(1_000 * count + i);
                         // The same hash and probes for a while, then another of either.
-                        let hash = word(seed % 64 / 40 + i / 24) ^ (seed & 0xffff);
-                        let probes = if i % 16 < 11 { probes } else { 1 + (seed % 30) as u32 };
+                        let number = if is_same { probes.into() } else { seed % 64 / 40 + i / 24 };
+                        // The low half selects the block, which is given.
+                        let hash = word(number) ^ (seed & 0xffff);
+                        let is_own = !is_same && i % 16 >= 11;
+                        let probes = if is_own { 1 + (seed % 30) as u32 } else { probes };
                         let mut block = [0_u8; 64];
                         probe::insert(&mut block, hash, probes);
                         let bits: Vec<u32> = probe::bits(hash, probes).collect();
@@ -291,7 +295,10 @@ fn blocks_are_tested_with_at_most_30_probes() {
     probe::insert(&mut block, hash, MAX_PROBES);
     for kernel in Kernel::supported() {
         for probes in [MAX_PROBES, MAX_PROBES + 1, u32::MAX] {
-            assert_eq!(kernel.test_blocks([(&block, hash, probes)].into_iter()), 1, "{kernel}");
+            for last in [probes, 1] {
+                let tests = [(&block, hash, probes), (&block, hash, last)];
+                assert_eq!(kernel.test_blocks(tests.into_iter()), 0b11, "{kernel}");
+            }
         }
     }
 }

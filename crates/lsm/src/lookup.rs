@@ -34,13 +34,17 @@ pub fn contains_in_each<'t, 'f, T, F: Filter + ?Sized + 'f>(
     filter_and_hash: impl Fn(&'t T) -> (&'f F, u64),
 ) -> u64 {
     let (tables, mut others) = (&tables[..tables.len().min(GROUP)], 0_u64);
+    // A full block has the bits of any test: with the probes of the table before, all tests of a
+    // key remain the same, for which the kernel computes the bits once.
+    let mut last_probes = 1;
     let mut word = Kernel::default().test_blocks(tables.iter().enumerate().map(|(i, table)| {
         let (filter, hash) = filter_and_hash(table);
         let (block, probes) = filter.block_and_probes(hash).unwrap_or_else(|| {
             filter.prefetch_hash(hash);
             others |= 1 << i;
-            (&FULL_BLOCK, 1)
+            (&FULL_BLOCK, last_probes)
         });
+        last_probes = probes;
         (block, hash, probes)
     }));
     if others != 0 {
@@ -49,10 +53,10 @@ pub fn contains_in_each<'t, 'f, T, F: Filter + ?Sized + 'f>(
     word
 }
 
-/// Looks up the tables whose bits are set in `others`. Bits of tables without the key become 0.
+/// Looks up the tables whose bits are set in `others`. Returns ones, except for those of these
+/// tables that lack the key.
 ///
-/// Not inlined: its code would take registers from the loop over the blocks.
-#[cold]
+/// Not inlined, so that the loop over the blocks keeps its registers.
 #[inline(never)]
 fn look_up_others<'t, 'f, T, F: Filter + ?Sized + 'f>(
     tables: &'t [T],
@@ -76,8 +80,8 @@ fn look_up_others<'t, 'f, T, F: Filter + ?Sized + 'f>(
 /// made with another table's seed makes the filter answer "absent" for keys that it contains.
 ///
 /// The iterator looks up 64 tables at a time with [`contains_in_each`]: it prefetches all filters,
-/// so that the cache misses overlap, and computes the bits of the key once. It calls
-/// `filter_and_hash` up to twice per table.
+/// so that the cache misses overlap, and computes the bits of the key once if all filters have the
+/// same number of probes. It calls `filter_and_hash` up to twice per table.
 ///
 /// Cost: less than lookups one by one, in the CPU's cache and from memory (`docs/benchmarks.md` has
 /// figures).

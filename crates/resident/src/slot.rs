@@ -328,8 +328,8 @@ impl FilterPin {
     /// `slot_and_hash` returns a table's slot and the key's hash for the filter of that slot. If
     /// all filters have one seed, the hash is the same for every table. The iterator looks up 64
     /// tables at a time with [`contains_in_each`]: it prefetches all filters, so that the cache
-    /// misses overlap, and computes the bits of the key once. Absent answers are counted for the
-    /// tables that the iterator passes.
+    /// misses overlap, and computes the bits of the key once if all filters have the same number of
+    /// probes. Absent answers are counted for the tables that the iterator passes.
     ///
     /// ```
     /// use blocked_bloom_lsm::FilterIdentity::HeaderChecksum;

@@ -22,10 +22,10 @@ pub(super) trait Word {
     fn or(&self, bits: u64);
 }
 
-/// Most words of a block, which is 64 bytes: words have 4 or 8.
+/// Largest number of words in a block: 64 bytes in words of 4 or 8 bytes.
 const MAX_WORDS: usize = 16;
 
-/// Returns the index of the word with this bit of a block, and the word with this bit alone.
+/// Returns the index of the word that holds this bit of a block, and the bit's mask in that word.
 #[inline]
 fn place<W: Word>(bit: u32) -> (usize, u64) {
     let size = 8 * W::BYTES;
@@ -38,10 +38,10 @@ fn place<W: Word>(bit: u32) -> (usize, u64) {
 /// of them, and that one had found a bit clear.
 ///
 /// If all bits are set, nothing is written: a write takes the line from all other cores, even if it
-/// changes nothing. Finding that out before the masks are computed takes 0.83x the time for a known
-/// key. Otherwise, each word that lacks bits is written once, in a loop whose only branch ends it.
-/// One read-modify-write per bit took 1.25x the time for a new key (Emerald Rapids), and with a
-/// branch for each bit 1.2x of that (Cascade Lake).
+/// changes nothing. For a known key, testing the bits before computing masks takes 0.83x the time
+/// of computing masks first. Otherwise, each word that lacks bits is written once. For a new key,
+/// one read-modify-write per bit took 1.25x the time (Emerald Rapids). With a branch per bit as
+/// well, it took another 1.2x (Cascade Lake).
 #[inline]
 pub(super) fn insert<W: Word>(words: &[W], bits: impl Iterator<Item = u32> + Clone) -> bool {
     let places = bits.map(place::<W>);

@@ -127,8 +127,8 @@ impl Hashes {
     }
 }
 
-/// Hashes the keys before the first that has not `N` bytes. The hash function takes less time for
-/// an array, whose length the compiler knows.
+/// Hashes keys up to the first whose length is not `N`. Hashing an array is faster, since the
+/// compiler knows its length.
 fn hash_arrays<const N: usize, K: AsRef<[u8]>>(keys: &[K], hashes: &mut Vec<u64>) {
     let arrays = keys.iter().map_while(|key| <[u8; N]>::try_from(key.as_ref()).ok());
     hashes.extend(arrays.map(hash_value));
