@@ -22,9 +22,6 @@ pub(super) trait Word {
     fn or(&self, bits: u64);
 }
 
-/// Largest number of words in a block: 64 bytes in words of 4 or 8 bytes.
-const MAX_WORDS: usize = 16;
-
 /// Returns the index of the word that holds this bit of a block, and the bit's mask in that word.
 #[inline]
 fn place<W: Word>(bit: u32) -> (usize, u64) {
@@ -47,7 +44,8 @@ pub(super) fn insert<W: Word>(words: &[W], bits: impl Iterator<Item = u32> + Clo
     let places = bits.map(place::<W>);
     let is_new = places.clone().any(|(i, bit)| words[i].load() & bit == 0);
     if is_new {
-        let (mut masks, mut left) = ([0; MAX_WORDS], 0_u32);
+        // A block of 64 bytes has at most 16 words.
+        let (mut masks, mut left) = ([0; 16], 0_u32);
         for (i, bit) in places {
             let missing = bit & !words[i].load();
             masks[i] |= missing;
