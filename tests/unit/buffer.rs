@@ -64,14 +64,22 @@ fn huge_kibibytes(start: *const u8) -> u64 {
 
 /// Advice is ignored if the pages have been written. The buffer that threads fill shows whether
 /// this machine has huge pages. It has 48 MiB, for which malloc creates a new mapping and which
-/// `calloc` does not serve.
+/// `calloc` does not serve. The system may have no huge page left for the second buffer, so the
+/// test fails only if that happens each time.
 #[cfg(all(target_os = "linux", feature = "rayon"))]
 #[test]
 fn huge_pages_are_advised_before_the_first_write() {
     let blocks = 48 << 14;
-    let by_threads = BlockBuffer::par_zeroed(blocks, true).unwrap();
-    let wanted = huge_kibibytes(by_threads.as_ptr().cast());
-    let buffer = BlockBuffer::zeroed(blocks, true).unwrap();
-    let found = huge_kibibytes(buffer.as_ptr().cast());
-    assert!(found >= wanted / 2, "{found} KiB on huge pages, {wanted} of the other");
+    let mut counts = std::vec![];
+    for _ in 0..10 {
+        let by_threads = BlockBuffer::par_zeroed(blocks, true).unwrap();
+        let wanted = huge_kibibytes(by_threads.as_ptr().cast());
+        let buffer = BlockBuffer::zeroed(blocks, true).unwrap();
+        let found = huge_kibibytes(buffer.as_ptr().cast());
+        if found >= wanted / 2 {
+            return;
+        }
+        counts.push((found, wanted));
+    }
+    panic!("KiB on huge pages, and of the other buffer: {counts:?}");
 }
