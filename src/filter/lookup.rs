@@ -95,7 +95,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// is its little-endian bytes.
     ///
     /// To look up the same integers in several filters, hash them once with
-    /// [`hash_u64s`](KeyHasher::hash_u64s).
+    /// [`hash_u64s`](crate::KeyHasher::hash_u64s).
     #[inline]
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
         self.look_up_keys::<u64, HashIntegers>(keys, hits.reset(keys.len()));
