@@ -402,7 +402,7 @@ fn an_owner_that_panics_leaves_maybe() {
     let owner = Owner(vec![[0; 64]; 5], &panics);
     let filter = BloomFilter::from_blocks(owner, 6, KeyHash::default()).unwrap();
     let (keys, mut hits) = (keys(), Bitmask::new());
-    for length in [1, 2, 64, 65, 1_000] {
+    for length in [1, 2, 3, 4, 64, 65, 1_000] {
         panics.set(false);
         filter.contains_batch(&keys[..length], &mut hits);
         assert_eq!(hits.count_hits(), 0);
