@@ -34,7 +34,9 @@ pub fn look_up_keys<K>(
     check_words(keys.len(), words)?;
     match prefetch {
         Some(prefetch) if words.len() > 1 => {
+            // If reading a key panics, the remaining answers are "maybe".
             bitmask::fill_with_hits(words, keys.len());
+            // A `move` closure, so that its captures stay in registers while hashes are written.
             let load = move |keys: &[K], group: &mut [u64]| {
                 for (to, key) in group.iter_mut().zip(keys) {
                     *to = hash(key);

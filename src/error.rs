@@ -75,7 +75,6 @@ macro_rules! impl_error {
 }
 
 /// Returns the error unless the condition is true.
-#[inline]
 pub(crate) fn ensure<E>(condition: bool, error: E) -> Result<(), E> {
     if condition { Ok(()) } else { Err(error) }
 }

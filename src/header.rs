@@ -65,10 +65,8 @@ impl Header {
     /// [`HeaderError`] for the first check that fails.
     #[inline]
     pub fn read(bytes: &[u8], magic: [u8; 8], version: u16) -> Result<Self, HeaderError> {
-        let Some(header) = bytes.first_chunk() else {
-            return Err(HeaderError::TooShort { found: bytes.len() as u64 });
-        };
-        let header = Header(*header);
+        let header = bytes.first_chunk();
+        let header = Header(*header.ok_or(HeaderError::TooShort { found: bytes.len() as u64 })?);
         let found = header.bytes_at(0);
         ensure(found == magic, HeaderError::Magic { found, expected: magic })?;
         let found = u16::from_le_bytes(header.bytes_at(8));

@@ -162,17 +162,11 @@ impl Kernel {
         hashes <= self.0.overlapped || bytes <= cache::known_to_fit(hashes <= self.0.short_calls)
     }
 
-    /// Whether the filter is known to fit the cache.
-    #[inline]
-    pub(crate) fn fits(self, blocks: &[Block]) -> bool {
-        size_of_val(blocks) <= cache::known_to_fit(false)
-    }
-
     /// How to prefetch up to 64 keys while they are hashed. Keys are prefetched in smaller calls
     /// than hashes, since hashing leaves time for it.
     #[inline]
     pub(crate) fn prefetch_of_keys(self, blocks: &[Block], keys: usize) -> Prefetch {
-        if self.fits(blocks) {
+        if size_of_val(blocks) <= cache::known_to_fit(false) {
             return Prefetch::Off;
         }
         _ = cache::fits(); // Later calls read the cached value.
@@ -286,8 +280,8 @@ impl Kernel {
     /// first 30 are tested.
     ///
     /// Cost: one cache line per block. All blocks are prefetched before the first test. With AVX2
-    /// and AVX-512, the bits to test are computed once if all hashes and numbers of probes are the
-    /// same.
+    /// and AVX-512, the bits to test are computed only for the first block and wherever the hash or
+    /// the number of probes changes.
     ///
     /// ```
     /// use blocked_bloom::{Filter, FilterOptions, Kernel};

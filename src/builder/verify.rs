@@ -32,7 +32,7 @@ impl BloomFilterBuilder {
     /// compare kernels do. Keys that were inserted into the filter when the [memory
     /// limit](crate::FilterOptions::with_memory_limit) was reached were looked up at that time.
     ///
-    /// Cost: one lookup per key, 50 to 75 % of the time of `finish`.
+    /// Cost: one lookup per key, which adds 50 to 75 % to the cost of `finish`.
     ///
     /// # Errors
     ///

@@ -115,9 +115,9 @@ impl<D: Blocks> BloomFilter<D> {
             ([_, _, _], [word]) => {
                 // These answers remain if the owner of the blocks panics.
                 *word = 0b111;
-                match self.kernel.fits(self.blocks()) {
-                    true => self.look_up_two_or_three::<K, H>(keys, word),
-                    false => self.look_up_few::<K, H>(keys, word),
+                match self.kernel.prefetch_of_keys(self.blocks(), 3) {
+                    Prefetch::Off => self.look_up_two_or_three::<K, H>(keys, word),
+                    _ => self.look_up_few::<K, H>(keys, word),
                 }
             }
             (_, [word]) => self.look_up_few::<K, H>(keys, word),

@@ -146,7 +146,8 @@ pub(crate) trait HashKeys<K> {
     }
 }
 
-/// A hash of keys that uses a kernel's vectors.
+/// A hash of keys that uses a kernel's vectors. It is a type, so that lookups that are generic over
+/// it need no argument for it.
 pub(crate) trait KernelHash {
     fn new(hasher: KeyHasher, kernel: Kernel) -> Self;
 }

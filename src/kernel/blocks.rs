@@ -11,30 +11,33 @@ pub(super) type BlockTest<'a> = (&'a Block, u64);
 
 /// Returns one bit per block: whether it passes its test. `same` is the common test, if all blocks
 /// have one.
-///
-/// Not inlined, so that the caller's loop keeps its registers.
-#[inline(never)]
+#[inline]
 pub(super) fn test_blocks(kernel: Kernel, tests: &[BlockTest<'_>], same: Option<u64>) -> u64 {
-    let probes = |test| (test as u32).min(MAX_PROBES);
     match (kernel.instructions(), same) {
-        // SAFETY: a `Kernel` is only made after detection.
+        // SAFETY: a `Kernel` is only made after detection, which covers the function's features.
         #[cfg(target_arch = "x86_64")]
-        (InstructionSet::Avx512, Some(test)) => unsafe { avx512_same(tests, probes(test), test) },
-        // SAFETY: a `Kernel` is only made after detection.
+        (InstructionSet::Avx512, Some(test)) => unsafe { avx512_same(tests, test) },
+        // SAFETY: a `Kernel` is only made after detection, and both kinds detect AVX2.
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-        (InstructionSet::Avx2, Some(test)) => unsafe { avx2::test_same(tests, probes(test), test) },
-        _ => test_each(tests, |block, test| kernel.contains_one(block, probes(test), test)),
+        (InstructionSet::Avx512 | InstructionSet::Avx2, _) => unsafe { avx2::test_blocks(tests) },
+        _ => test_one_by_one(kernel, tests),
     }
 }
 
-/// Tests each block. Always inlined, so that `contains` is compiled for the instruction set of the
+/// Not inlined, so that the loop that collects the blocks keeps its registers.
+#[inline(never)]
+fn test_one_by_one(kernel: Kernel, tests: &[BlockTest<'_>]) -> u64 {
+    test_each(tests, |block, test| kernel.contains_one(block, (test as u32).min(MAX_PROBES), test))
+}
+
+/// Tests each block. Always inlined, so that `has` is compiled for the instruction set of the
 /// caller.
 #[inline(always)]
-pub(super) fn test_each(tests: &[BlockTest<'_>], contains: impl Fn(&Block, u64) -> bool) -> u64 {
+pub(super) fn test_each(tests: &[BlockTest<'_>], mut has: impl FnMut(&Block, u64) -> bool) -> u64 {
     let (mut word, mut place) = (0, 1);
     // In this order, since the first lines that were prefetched arrive first.
     for &(block, test) in tests {
-        word |= if contains(block, test) { place } else { 0 };
+        word |= if has(block, test) { place } else { 0 };
         place <<= 1;
     }
     word
@@ -44,7 +47,8 @@ pub(super) fn test_each(tests: &[BlockTest<'_>], contains: impl Fn(&Block, u64) 
 /// depends only on these two out of the loop.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-fn avx512_same(tests: &[BlockTest<'_>], probes: u32, hash: u64) -> u64 {
+fn avx512_same(tests: &[BlockTest<'_>], test: u64) -> u64 {
+    let probes = (test as u32).min(MAX_PROBES);
     // SAFETY: `contains_one` requires only the CPU's features, which this function has.
-    test_each(tests, |block, _| unsafe { avx512::contains_one(block, probes, hash) })
+    test_each(tests, |block, _| unsafe { avx512::contains_one(block, probes, test) })
 }
