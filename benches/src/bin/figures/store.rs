@@ -189,7 +189,8 @@ fn machine(machine: &Machine, date: &str) -> String {
     };
     let detail = machine.generation().map_or_else(String::new, |name| format!("{name}, "));
     let rust = machine.rust.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
-    format!("{name} ({detail}{kernel}), {} cores, Rust {rust}, {date}", machine.cores)
+    let cores = if machine.cores == 1 { "1 core" } else { &format!("{} cores", machine.cores) };
+    format!("{name} ({detail}{kernel}), {cores}, Rust {rust}, {date}")
 }
 
 /// As code; of several runs the arguments of all.
