@@ -152,7 +152,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// Looks up three to 64 keys.
     ///
     /// Not inlined: with its prologue, the reorder window holds fewer calls with one key, and each
-    /// takes 1.6 of the time from memory (Zen 4).
+    /// takes 1.6x the time from memory (Zen 4).
     #[inline(never)]
     fn look_up_few<K, H: HashKeys<K> + KernelHash>(&self, keys: &[K], word: &mut u64) {
         // These answers remain if reading a key or the blocks panics.
@@ -162,7 +162,7 @@ impl<D: Blocks> BloomFilter<D> {
         let mut memory = [MaybeUninit::uninit(); GROUP];
         let hashes = match self.kernel.prefetch_of_keys(blocks, keys.len()) {
             Prefetch::Off => hash.hash_keys(keys, &mut memory),
-            // One loop for each kind: with the choice in the loop, integers took 1.09 of the time.
+            // One loop for each kind: with the choice in the loop, integers took 1.09x the time.
             Prefetch::OneLine => hash_ahead::<1, _>(blocks, keys, &mut memory, &hash),
             Prefetch::TwoLines => hash_ahead::<2, _>(blocks, keys, &mut memory, &hash),
         };
