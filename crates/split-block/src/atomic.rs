@@ -92,22 +92,26 @@ impl AtomicSplitBlockFilter {
     /// the value was then certainly absent.
     ///
     /// Cost: one cache line. If all bits are already set, nothing is written and the line stays
-    /// shared among the cores. Otherwise each 64-bit word with an unset bit (at most four) costs an
-    /// atomic read-modify-write.
+    /// shared among the cores. Otherwise each of the four 64-bit words costs an atomic
+    /// read-modify-write.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         let mut set = [0; SPLIT_BLOCK_BYTES];
         split_block::insert(&mut set, hash);
-        let mut is_new = false;
-        for (word, set) in self.words(hash).iter().zip(set.chunks_exact(size_of::<AtomicWord>())) {
+        let masks = set.as_chunks::<{ size_of::<AtomicWord>() }>().0.iter().map(|set| {
             let mut bits = [0; 8];
             bits[..set.len()].copy_from_slice(set);
-            let bits = u64::from_le_bytes(bits);
-            if word.load(Relaxed) & bits != bits {
-                is_new |= word.fetch_or(bits, Relaxed) & bits != bits;
-            }
+            u64::from_le_bytes(bits)
+        });
+        let words = self.words(hash).iter().zip(masks);
+        let missing = words.clone().map(|(word, bits)| bits & !word.load(Relaxed));
+        if missing.fold(0, |all, missing| all | missing) == 0 {
+            return false;
         }
-        is_new
+        // Without a prefetch, a branch for each word took 1.1x the time in cache and 1.4x from
+        // memory (Emerald Rapids): mispredicted branches keep cache misses from overlapping.
+        let set = words.map(|(word, bits)| bits & !word.fetch_or(bits, Relaxed));
+        set.fold(0, |all, set| all | set) != 0
     }
 
     /// Inserts values by their hashes. Each thread calls it with its batches. Costs as much as
