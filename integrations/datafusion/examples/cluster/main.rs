@@ -11,8 +11,9 @@
 //!   `bloom_join.enabled` auto and false; one run if both have the same plan. Further numbers are
 //!   the first and the last query
 //! - `generated 2000000 3 scaled auto`: the same for generated joins
-//! - `tpcds FOLDER 3 scaled auto`: the same for TPC-DS in a folder that `tpcds/prepare.py` wrote.
+//! - `tpcds FOLDER 3 scaled auto`: the same for TPC-DS in a folder that `suites/prepare.py` wrote.
 //!   Queries that fail in the cluster without filters are left out
+//! - `planning 21`: the time to plan queries of 5 to 40 joins, with and without the rule
 //!
 //! Modes: `scaled` is Ballista's adaptive planner, `scaled-static` its static planner, and
 //! `scaled-workers` two workers of datafusion-distributed. These divide thresholds by a hundred, as
@@ -26,6 +27,7 @@ mod data;
 mod deployment;
 mod expected;
 mod generated;
+mod planning;
 mod processes;
 mod report;
 mod tpcds;
@@ -82,6 +84,7 @@ async fn main() -> Result<(), Failure> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         [] => run(&directory, 2_000_000, 1).await,
+        ["planning", runs] => planning::measure(runs.parse()?).await,
         ["measure", rows, runs] => run(&directory, rows.parse()?, runs.parse()?).await,
         [suite @ ("tpch" | "generated" | "tpcds"), of, runs, mode, enabled, range @ ..] => {
             let suite = match *suite {
@@ -95,7 +98,8 @@ async fn main() -> Result<(), Failure> {
             };
             compare(&directory, suite, runs.parse()?, mode, enabled, queries).await
         }
-        _ => Err("usage: cluster [measure ROWS RUNS | SUITE RUNS WAY ENABLED [FIRST LAST]], \
+        _ => Err("usage: cluster [measure ROWS RUNS | planning RUNS | \
+                  SUITE RUNS MODE ENABLED [FIRST LAST]], \
                   SUITE: tpch SCALE | generated ROWS | tpcds FOLDER"
             .into()),
     };

@@ -38,7 +38,7 @@ pub(crate) fn probed(plan: &str) -> Option<(u64, u64)> {
     rows.reduce(|sum, next| (sum.0 + next.0, sum.1 + next.1))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
     (low + high) / 2.0

@@ -1,4 +1,4 @@
-//! TPC-DS: the tables in a folder that `tpcds/prepare.py` wrote, and the 99 queries.
+//! TPC-DS: the tables in a folder that `suites/prepare.py` wrote, and the 99 queries.
 
 use std::fs;
 use std::path::Path;

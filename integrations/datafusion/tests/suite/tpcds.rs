@@ -1,6 +1,6 @@
 //! TPC-DS: with filters, its queries return the rows of the plain engine and of DuckDB.
 //!
-//! The tests read the folder `BLOCKED_BLOOM_TPCDS`, which `tpcds/prepare.py` writes. Without it
+//! The tests read the folder `BLOCKED_BLOOM_TPCDS`, which `suites/prepare.py` writes. Without it
 //! they do nothing.
 
 use std::fs::File;
@@ -30,7 +30,7 @@ const DIGITS: Tolerance = Tolerance { all: 2e-4, floats: 1e-6 };
 pub(crate) fn folder() -> Option<PathBuf> {
     let folder = std::env::var_os("BLOCKED_BLOOM_TPCDS").map(PathBuf::from);
     if folder.is_none() {
-        println!("skipped: BLOCKED_BLOOM_TPCDS names no folder (tpcds/prepare.py writes one)");
+        println!("skipped: BLOCKED_BLOOM_TPCDS names no folder (suites/prepare.py writes one)");
     }
     folder
 }
