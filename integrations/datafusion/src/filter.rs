@@ -11,7 +11,8 @@ use datafusion::arrow::buffer::{BooleanBuffer, Buffer};
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 use datafusion::error::DataFusionError;
 
-use crate::keys::{KeyType, hash_array};
+use crate::keys::{KeyType, hash_array, hash_valid, signed_values};
+use crate::ranges::Ranges;
 
 /// Maximum bytes of a filter: half of the range of a binary array's offsets.
 pub(crate) const MAX_BYTES: u64 = 1 << 30;
@@ -43,6 +44,22 @@ pub(crate) fn open(bytes: &[u8], key: KeyType, function: &str) -> Result<BloomFi
     }
     OPENED.fetch_add(1, Ordering::Relaxed);
     stored.to_filter().map_err(failed(function))
+}
+
+/// Opens the filter of a join like [`open`], with the ranges of its keys if they are known.
+pub(crate) fn open_with_ranges(
+    bytes: &[u8],
+    key: KeyType,
+    function: &str,
+) -> Result<(BloomFilter, Option<Ranges>)> {
+    let (ranges, filter) = match bytes.split_first() {
+        Some((&RANGES, rest)) => {
+            let (ranges, filter) = Ranges::decode(rest)?;
+            (Some(ranges), filter)
+        }
+        _ => (None, bytes),
+    };
+    Ok((open(filter, key, function)?, ranges))
 }
 
 /// Looks up every value of an array. The answer is NULL for a NULL value.
@@ -92,6 +109,10 @@ pub(crate) struct Collector {
     rate: f64,
     params: Params,
     keys: Keys,
+    /// Ranges of all keys, or `None` if they are unknown. Filters of SQL functions have none.
+    ranges: Option<Ranges>,
+    /// Whether keys were inserted or states merged.
+    is_used: bool,
 }
 
 #[derive(Debug)]
@@ -107,13 +128,35 @@ const HASHES: u8 = 0;
 const FILTER: u8 = 1;
 const STATE_HEADER: usize = 9;
 
+/// Added to the first byte if ranges follow the type of the keys. A result with ranges begins with
+/// this byte, then the ranges, then the stored filter. The first byte of a stored filter is 0x89.
+const RANGES: u8 = 2;
+
 impl Collector {
     pub(crate) fn new(key: KeyType, size: Size) -> Result<Self> {
         let (params, rate) = (size.params()?, size.rate);
-        Ok(Collector { key, rate, params, keys: Keys::Hashes(Vec::new()) })
+        let (keys, ranges, is_used) = (Keys::Hashes(Vec::new()), None, false);
+        Ok(Collector { key, rate, params, keys, ranges, is_used })
+    }
+
+    /// Creates a collector that also finds the ranges of the keys, as far as their type allows.
+    pub(crate) fn with_ranges(key: KeyType, size: Size) -> Result<Self> {
+        Ok(Collector { ranges: Some(Ranges::default()), ..Collector::new(key, size)? })
+    }
+
+    /// Inserts the non-NULL values of an array. Returns their number.
+    pub(crate) fn insert_array(&mut self, keys: &ArrayRef, hashes: &mut Vec<u64>) -> Result<usize> {
+        self.ranges = self.ranges.take().zip(signed_values(keys)).map(|(mut ranges, mut keys)| {
+            ranges.insert(&mut keys);
+            ranges
+        });
+        hash_valid(keys, hashes)?;
+        self.insert(hashes)?;
+        Ok(hashes.len())
     }
 
     pub(crate) fn insert(&mut self, hashes: &[u64]) -> Result<()> {
+        self.is_used = true;
         match &mut self.keys {
             Keys::Filter(filter) => filter.insert_hashes(hashes).map_err(failed(NAME)),
             Keys::Hashes(before) => {
@@ -150,25 +193,27 @@ impl Collector {
 
     /// Returns the state, which the collector of another partition can merge.
     pub(crate) fn state(&self) -> Vec<u8> {
+        let ranges = self.ranges.as_ref();
         match &self.keys {
             Keys::Hashes(hashes) => {
-                let mut state = vec![HASHES];
-                state.extend(self.key.seed().to_le_bytes());
-                state.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
-                state
+                let hashes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+                self.encode(HASHES, ranges, &hashes)
             }
-            Keys::Filter(filter) => self.encode_filter(&filter.to_bytes()),
+            Keys::Filter(filter) => self.encode(FILTER, ranges, &filter.to_bytes()),
         }
     }
 
     /// Returns the state of a pass-all filter.
     pub(crate) fn pass_all_state(&self) -> Vec<u8> {
-        self.encode_filter(&BloomFilter::pass_all(self.key.key_hash()).to_bytes())
+        self.encode(FILTER, None, &BloomFilter::pass_all(self.key.key_hash()).to_bytes())
     }
 
-    /// Encodes the state of a stored filter.
-    fn encode_filter(&self, filter: &[u8]) -> Vec<u8> {
-        [&[FILTER][..], &self.key.seed().to_le_bytes(), filter].concat()
+    fn encode(&self, kind: u8, ranges: Option<&Ranges>, body: &[u8]) -> Vec<u8> {
+        let mut state = vec![kind + if ranges.is_some() { RANGES } else { 0 }];
+        state.extend(self.key.seed().to_le_bytes());
+        ranges.inspect(|ranges| ranges.encode(&mut state));
+        state.extend(body);
+        state
     }
 
     pub(crate) fn merge(&mut self, state: &[u8]) -> Result<()> {
@@ -178,14 +223,25 @@ impl Collector {
         if header[1..] != self.key.seed().to_le_bytes() {
             return exec_err!("{NAME}: a state has keys of another type (expected {})", self.key);
         }
-        match header[0] {
+        let (ranges, body) = match header[0] & RANGES {
+            0 => (None, body),
+            _ => Ranges::decode(body).map(|(ranges, body)| (Some(ranges), body))?,
+        };
+        let ranges = match (self.ranges.take(), ranges) {
+            (_, first) if !self.is_used => first,
+            (known, other) => known.zip(other).map(|(mut known, other)| {
+                known.merge(other);
+                known
+            }),
+        };
+        match header[0] & !RANGES {
             HASHES => {
                 let (hashes, rest) = body.as_chunks::<8>();
                 if !rest.is_empty() {
                     return exec_err!("{NAME}: {} bytes of hashes (not 8 each)", body.len());
                 }
                 let hashes: Vec<u64> = hashes.iter().map(|h| u64::from_le_bytes(*h)).collect();
-                self.insert(&hashes)
+                self.insert(&hashes)?;
             }
             FILTER => {
                 let other =
@@ -198,14 +254,27 @@ impl Collector {
                     }
                     merged => merged.map_err(failed(NAME))?,
                 }
-                Ok(())
             }
-            other => exec_err!("{NAME}: unknown kind of state {other} (known: 0, 1)"),
+            _ => {
+                return exec_err!("{NAME}: unknown kind of state {} (known: 0 to 3)", header[0]);
+            }
         }
+        (self.ranges, self.is_used) = (ranges, true);
+        Ok(())
     }
 
-    /// Returns the stored filter, as small as its keys allow.
+    /// Returns the stored filter, as small as its keys allow, after the ranges of its keys if they
+    /// are known.
     pub(crate) fn finish(&mut self) -> Result<Vec<u8>> {
+        let filter = self.stored_filter()?;
+        let Some(ranges) = &self.ranges else { return Ok(filter) };
+        let mut result = vec![RANGES];
+        ranges.encode(&mut result);
+        result.extend(filter);
+        Ok(result)
+    }
+
+    fn stored_filter(&mut self) -> Result<Vec<u8>> {
         match &mut self.keys {
             Keys::Hashes(hashes) => {
                 hashes.sort_unstable();
@@ -237,25 +306,5 @@ impl Collector {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn merging_a_pass_all_state_makes_a_pass_all_filter() -> Result<()> {
-        let key = KeyType::new(&datafusion::arrow::datatypes::DataType::Int64)?;
-        let mut known = Collector::new(key, Size { expected_keys: 1_000, rate: 0.01 })?;
-        known.insert(&[7, 8])?;
-        let other = Collector::new(key, Size { expected_keys: 1_000, rate: 0.01 })?;
-        known.merge(&other.pass_all_state())?;
-        // Later keys do not change this.
-        let mut many = Collector::new(key, Size { expected_keys: 1_000, rate: 0.01 })?;
-        many.insert(&(0..1_000).collect::<Vec<u64>>())?;
-        assert!(matches!(many.keys, Keys::Filter(_)));
-        known.merge(&many.state())?;
-        known.merge(&other.state())?;
-        known.insert(&[9])?;
-        let merged = open(&known.finish()?, key, NAME)?;
-        assert!(merged.is_pass_all() && merged.contains_hash(1 << 40));
-        Ok(())
-    }
-}
+#[path = "../tests/unit/filter.rs"]
+mod tests;

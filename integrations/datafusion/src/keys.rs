@@ -183,6 +183,33 @@ pub(crate) fn hash_valid(array: &ArrayRef, hashes: &mut Vec<u64>) -> Result<()> 
     Ok(())
 }
 
+/// Returns the non-NULL values of an array as the 64-bit integers that are hashed. Returns `None`
+/// if the values are not integers, dates or times.
+pub(crate) fn signed_values(array: &ArrayRef) -> Option<Vec<i64>> {
+    let data = array.to_data();
+    macro_rules! extended {
+        ($type:ty) => {
+            data.buffer::<$type>(0)[..array.len()].iter().map(|&value| value as i64).collect()
+        };
+    }
+    use DataType::*;
+    let mut values: Vec<i64> = match array.data_type() {
+        Int64 | UInt64 | Date64 | Timestamp(..) | Time64(_) | Duration(_) => extended!(i64),
+        Int32 | Date32 | Time32(_) => extended!(i32),
+        Int16 => extended!(i16),
+        Int8 => extended!(i8),
+        UInt32 => extended!(u32),
+        UInt16 => extended!(u16),
+        UInt8 => extended!(u8),
+        _ => return None,
+    };
+    if let Some(nulls) = array.nulls() {
+        let mut valid = nulls.iter();
+        values.retain(|_| valid.next() == Some(true));
+    }
+    Some(values)
+}
+
 /// Returns the key type of these columns of a schema.
 pub(crate) fn key_of(operator: &str, schema: &Schema, columns: &[usize]) -> Result<KeyType> {
     let field = |&column: &usize| match schema.fields().get(column) {

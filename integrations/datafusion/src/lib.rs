@@ -54,6 +54,7 @@ mod planning;
 mod predicates;
 mod probe;
 mod probing;
+mod ranges;
 mod rule;
 mod scan;
 mod session;

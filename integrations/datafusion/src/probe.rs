@@ -1,6 +1,7 @@
 //! [`BloomProbeExec`]: the operator that drops rows before a shuffle.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use blocked_bloom::BloomFilter;
@@ -11,6 +12,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::future::{BoxFuture, Shared};
 
 use crate::keys::{KeyType, key_of};
+use crate::scan::ReducedScan;
 
 pub(crate) const NAME: &str = "BloomProbeExec";
 
@@ -18,9 +20,11 @@ pub(crate) const NAME: &str = "BloomProbeExec";
 /// single row of its second input. Rows with a NULL key, or with a NULL in one column of the key,
 /// are dropped too: such a row has no partner in a join where NULL equals nothing.
 ///
-/// At least one row per partition passes. The join drops it, and it avoids a defect of Ballista 55:
-/// a query does not end if one stage turns out to be empty while another runs that the plan no
-/// longer needs ([apache/datafusion-ballista#2063]).
+/// At least one row passes, also if no row can have a partner. The join drops it, and it avoids a
+/// defect of Ballista 55: a query does not end if one stage turns out to be empty while another
+/// runs that the plan no longer needs ([apache/datafusion-ballista#2063]). If the operator drops
+/// the rows, this is the first row of each partition. If the scan has dropped all rows, it is read
+/// again up to the first row that certainly has no partner.
 ///
 /// [apache/datafusion-ballista#2063]: https://github.com/apache/datafusion-ballista/issues/2063
 ///
@@ -30,10 +34,11 @@ pub(crate) const NAME: &str = "BloomProbeExec";
 /// because the engine's sort pushdown counts the columns of an operator through its inputs, one
 /// after the other.
 ///
-/// If the first input is a scan that accepts row filters (a Parquet scan with
-/// `datafusion.execution.parquet.pushdown_filters`), the filter moves into the scan once it is
-/// known. It does not if the scan, or an operator in between, has a limit or a volatile expression.
-/// Limits above this operator stay above it.
+/// If the first input is a Parquet scan, it skips row groups and pages by the ranges of the keys
+/// once they are known. If the scan accepts row filters
+/// (`datafusion.execution.parquet.pushdown_filters`), the filter moves into it. Both require that
+/// neither the scan nor an operator in between has a limit or a volatile expression. Limits above
+/// this operator stay above it.
 ///
 /// If more than a given share of the rows are hits, rows pass unprobed, except for one sample per
 /// half a million rows of each partition. All rows pass if the build side stopped reading because
@@ -60,10 +65,17 @@ pub struct BloomProbeExec {
 /// continues.
 pub(crate) type Opening = Shared<BoxFuture<'static, Opened>>;
 
-/// The filter if it can drop rows, and the input with the filter in its scan if the scan accepts
-/// it. All partitions execute the same input, because the partitions of a scan may share a queue of
-/// unread files.
-pub(crate) type Opened = (Option<Arc<BloomFilter>>, Option<Arc<dyn ExecutionPlan>>);
+/// The result of opening a filter, which all partitions share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Opened {
+    /// The filter, if it can drop rows.
+    pub(crate) filter: Option<Arc<BloomFilter>>,
+    /// The input with a scan that drops rows, if it can. All partitions execute the same input,
+    /// because the partitions of a scan may share a queue of unread files.
+    pub(crate) scan: Option<ReducedScan>,
+    /// Whether a row of any partition has passed.
+    pub(crate) has_row: Arc<AtomicBool>,
+}
 
 impl BloomProbeExec {
     /// Probes `input` with the filter in the single row and column of `filter`. The key is in
@@ -87,6 +99,19 @@ impl BloomProbeExec {
         }
         let (decision, metrics, opening) = Default::default();
         Ok(BloomProbeExec { input, filter, columns, stop_above, decision, key, metrics, opening })
+    }
+
+    /// Returns the operator with another input of the same rows or fewer. It shares the metrics.
+    pub(crate) fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        BloomProbeExec {
+            input,
+            filter: self.filter.clone(),
+            columns: self.columns.clone(),
+            decision: self.decision.clone(),
+            metrics: self.metrics.clone(),
+            opening: Arc::default(),
+            ..*self
+        }
     }
 
     /// Sets the text that `EXPLAIN` shows as the reason for the filter.

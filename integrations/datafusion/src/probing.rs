@@ -1,5 +1,6 @@
 //! Runs [`BloomProbeExec`]: opens the filter, and drops rows or lets the scan drop them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use blocked_bloom::BloomFilter;
@@ -29,13 +30,14 @@ use datafusion::physical_plan::{
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
 use crate::completeness::check_complete;
-use crate::filter::{look_up, open};
+use crate::filter::{look_up, open_with_ranges};
 use crate::gate::{Counts, Gate};
 use crate::keys::{KeyType, key_values};
 use crate::limits::{has_limit, is_volatile};
 use crate::operators::Operator;
-use crate::probe::{BloomProbeExec, NAME, Opening};
-use crate::scan::with_row_filter;
+use crate::probe::{BloomProbeExec, NAME, Opened, Opening};
+use crate::ranges::Ranges;
+use crate::scan::{ReducedScan, reduce_scan};
 
 impl BloomProbeExec {
     fn opening(&self, context: Arc<TaskContext>, metrics: &Metrics) -> Opening {
@@ -47,24 +49,32 @@ impl BloomProbeExec {
             let (gate, counts) = (Gate::new(self.stop_above), metrics.counts.clone());
             let open = async move {
                 let session = context.session_config().clone();
-                let filter = match collect(plan, context, key, bytes).await {
-                    Ok(filter) => Some(filter).filter(|filter| !filter.is_pass_all()),
+                let (filter, ranges) = match collect(plan, context, key, bytes).await {
+                    Ok((filter, ranges)) if !filter.is_pass_all() => (filter, ranges),
+                    Ok(_) => return Opened::default(),
                     Err(error) => {
                         log::warn!("{NAME}: filter given up, no rows are dropped: {error}");
                         given_up.add(1);
-                        None
+                        return Opened::default();
                     }
                 };
-                let config = session.options();
-                let scan = match &filter {
-                    Some(filter) if is_row_wise(&input) => {
-                        with_row_filter(&input, &columns, filter, gate, counts, config)
-                    }
-                    _ => Ok(None),
+                let probe = (gate, counts);
+                let scan = match is_row_wise(&input) {
+                    true => reduce_scan(
+                        &input,
+                        &columns,
+                        &filter,
+                        ranges.as_ref(),
+                        probe,
+                        session.options(),
+                    ),
+                    false => Ok(None),
                 };
-                // Without a row filter, the operator itself probes.
-                let scan = scan.inspect_err(|error| log::warn!("{NAME}: no row filter: {error}"));
-                (filter, scan.unwrap_or_default())
+                let scan = scan.unwrap_or_else(|error| {
+                    log::warn!("{NAME}: the scan drops no rows, the operator does: {error}");
+                    None
+                });
+                Opened { filter: Some(filter), scan, has_row: Arc::default() }
             };
             open.boxed().shared()
         };
@@ -78,7 +88,7 @@ async fn collect(
     context: Arc<TaskContext>,
     key: KeyType,
     bytes: Count,
-) -> Result<Arc<BloomFilter>> {
+) -> Result<(Arc<BloomFilter>, Option<Ranges>)> {
     check_complete(&plan, &context)?;
     let batches: Vec<RecordBatch> = plan.execute(0, context)?.try_collect().await?;
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
@@ -87,7 +97,8 @@ async fn collect(
         (Some(Some(filter)), 1) => {
             bytes.add(filter.len());
             log::debug!("probing with a filter of {} bytes", filter.len());
-            Ok(Arc::new(open(filter, key, NAME)?))
+            let (filter, ranges) = open_with_ranges(filter, key, NAME)?;
+            Ok((Arc::new(filter), ranges))
         }
         (Some(None), 1) => exec_err!("{NAME}: the filter is NULL"),
         _ => exec_err!("{NAME}: {rows} filters (must be 1)"),
@@ -120,6 +131,8 @@ impl Metrics {
     }
 }
 
+type Rerun = Box<dyn FnOnce() -> Result<SendableRecordBatchStream> + Send>;
+
 /// The stream of one partition.
 struct Probe {
     /// `None` if all rows pass.
@@ -132,21 +145,29 @@ struct Probe {
     hashes: Vec<u64>,
     /// Collects the remaining rows into batches of the usual size.
     kept: BatchCoalescer,
-    /// Whether a row has passed. At least one passes if there are any.
+    /// Whether a row has passed.
     has_row: bool,
+    /// Whether a row of any partition has passed.
+    any_has_row: Arc<AtomicBool>,
+    /// Executes the input without filters, if the scan may have dropped all rows.
+    unfiltered: Option<Rerun>,
+    /// Whether `input` is that second run, of which one row without a partner passes.
+    needs_one_row: bool,
     ended: bool,
     metrics: Metrics,
 }
 
 impl Probe {
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        let (rows, counts) = (batch.num_rows(), &self.metrics.counts);
         if self.is_scan_probing {
+            self.has_row |= rows > 0;
             return Ok(self.kept.push_batch(batch)?);
         }
-        let (rows, counts) = (batch.num_rows(), &self.metrics.counts);
         counts.input_rows.add(rows);
         let filter = self.filter.as_ref().filter(|_| self.gate.is_open(rows));
         let Some(filter) = filter else {
+            self.has_row |= rows > 0;
             counts.unprobed_rows.add(rows);
             return Ok(self.kept.push_batch(batch)?);
         };
@@ -165,6 +186,35 @@ impl Probe {
         Ok(self.kept.push_batch_with_filter(batch, &answers)?)
     }
 
+    /// Passes one row that certainly has no partner. Another one may have passed already.
+    fn push_one(&mut self, batch: RecordBatch) -> Result<()> {
+        let Some(filter) = &self.filter else { return Ok(()) };
+        let answers = look_up(filter, &key_values(&batch, &self.columns), &mut self.hashes)?;
+        match answers.iter().position(|answer| answer != Some(true)) {
+            Some(row) => {
+                self.kept.push_batch(batch.slice(row, 1))?;
+                self.end()
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Executes the input without filters if no row has passed.
+    fn rerun(&mut self) -> Option<SendableRecordBatchStream> {
+        let execute = self.unfiltered.take()?;
+        match self.any_has_row.load(Ordering::Relaxed) {
+            true => None,
+            false => {
+                execute().inspect_err(|error| log::warn!("{NAME}: no row passes: {error}")).ok()
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.ended = true;
+        Ok(self.kept.finish_buffered_batch()?)
+    }
+
     async fn next(mut self) -> Result<Option<(RecordBatch, Self)>> {
         loop {
             if let Some(batch) = self.kept.next_completed_batch() {
@@ -178,12 +228,19 @@ impl Probe {
                 Some(batch) => {
                     let time = self.metrics.baseline.elapsed_compute().clone();
                     let _timer = time.timer();
-                    self.push(batch?)?;
+                    if !self.needs_one_row {
+                        self.push(batch?)?;
+                        self.any_has_row.fetch_or(self.has_row, Ordering::Relaxed);
+                    } else if let Err(error) = batch.and_then(|batch| self.push_one(batch)) {
+                        // The query does not need this row.
+                        log::warn!("{NAME}: no row passes: {error}");
+                        self.end()?;
+                    }
                 }
-                None => {
-                    self.ended = true;
-                    self.kept.finish_buffered_batch()?;
-                }
+                None => match self.rerun() {
+                    Some(input) => (self.input, self.needs_one_row) = (input, true),
+                    None => self.end()?,
+                },
             }
         }
     }
@@ -330,14 +387,19 @@ impl ExecutionPlan for BloomProbeExec {
         let gate = Gate::new(self.stop_above);
         let probe = async move {
             let waited = metrics.filter_time.timer();
-            let (filter, scan) = opening.await;
+            let Opened { filter, scan, has_row: any_has_row } = opening.await;
             waited.done();
-            let is_scan_probing = scan.is_some();
-            let input = match started {
-                Some(input) => input,
-                None => scan.unwrap_or(plan).execute(partition, context)?,
+            let is_scan_probing = scan.as_ref().is_some_and(|scan| scan.is_probing);
+            let (input, unfiltered) = match (started, scan) {
+                (Some(input), _) => (input, None),
+                (None, None) => (plan.execute(partition, context)?, None),
+                (None, Some(ReducedScan { plan, unfiltered, .. })) => {
+                    let input = plan.execute(partition, context.clone())?;
+                    let execute: Rerun = Box::new(move || unfiltered.execute(partition, context));
+                    (input, Some(execute))
+                }
             };
-            let (hashes, has_row, ended) = (Vec::new(), false, false);
+            let (hashes, has_row, needs_one_row, ended) = (Vec::new(), false, false, false);
             let probe = Probe {
                 filter,
                 input,
@@ -347,6 +409,9 @@ impl ExecutionPlan for BloomProbeExec {
                 hashes,
                 kept,
                 has_row,
+                any_has_row,
+                unfiltered,
+                needs_one_row,
                 ended,
                 metrics,
             };
@@ -358,87 +423,5 @@ impl ExecutionPlan for BloomProbeExec {
 }
 
 #[cfg(test)]
-mod tests {
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
-    use datafusion::catalog::memory::MemorySourceConfig;
-    use datafusion::datasource::physical_plan::{FileScanConfigBuilder, ParquetSource};
-    use datafusion::execution::object_store::ObjectStoreUrl;
-    use datafusion::physical_expr::expressions::{col, lit};
-    use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalSortExpr};
-    use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-    use datafusion::physical_plan::coop::CooperativeExec;
-    use datafusion::physical_plan::filter::FilterExec;
-    use datafusion::physical_plan::joins::CrossJoinExec;
-    use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
-    use datafusion::physical_plan::projection::ProjectionExec;
-    use datafusion::physical_plan::repartition::RepartitionExec;
-    use datafusion::physical_plan::sorts::sort::SortExec;
-    use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-    use datafusion::physical_plan::union::UnionExec;
-
-    use super::*;
-
-    type Plan = Arc<dyn ExecutionPlan>;
-
-    fn scan(limit: Option<usize>) -> Plan {
-        let field = Field::new("k", DataType::Int64, true);
-        let source = Arc::new(ParquetSource::new(Arc::new(Schema::new(vec![field]))));
-        let url = ObjectStoreUrl::local_filesystem();
-        let config = FileScanConfigBuilder::new(url, source).with_limit(limit).build();
-        DataSourceExec::from_data_source(config)
-    }
-
-    fn filter(input: Plan) -> FilterExec {
-        FilterExec::try_new(lit(true), input).unwrap()
-    }
-
-    fn projection(input: Plan) -> Plan {
-        let k = col("k", &input.schema()).unwrap();
-        Arc::new(ProjectionExec::try_new(vec![(k, "k".to_string())], input).unwrap())
-    }
-
-    #[test]
-    fn row_filters_pass_row_wise_operators() {
-        let passing: [fn(Plan) -> Plan; 3] = [
-            |input| Arc::new(filter(input)),
-            projection,
-            |input| Arc::new(CooperativeExec::new(input)),
-        ];
-        for above in passing {
-            for below in passing {
-                assert!(is_row_wise(&above(below(scan(None)))));
-                assert!(!is_row_wise(&above(below(scan(Some(9))))));
-            }
-        }
-    }
-
-    #[test]
-    fn row_filters_stop_at_other_operators() {
-        let order = |input: &Plan| {
-            LexOrdering::new([PhysicalSortExpr::new_default(col("k", &input.schema()).unwrap())])
-                .unwrap()
-        };
-        let input = || scan(None);
-        let sort = || SortExec::new(order(&input()), input());
-        let memory = MemorySourceConfig::try_new(&[vec![]], input().schema(), None).unwrap();
-        let refused: Vec<Plan> = vec![
-            scan(Some(9)),
-            DataSourceExec::from_data_source(memory),
-            filter(input()).with_fetch(Some(9)).unwrap(),
-            Arc::new(GlobalLimitExec::new(input(), 1, None)),
-            Arc::new(GlobalLimitExec::new(input(), 0, Some(9))),
-            Arc::new(LocalLimitExec::new(input(), 9)),
-            Arc::new(sort()),
-            Arc::new(sort().with_fetch(Some(9))),
-            Arc::new(SortPreservingMergeExec::new(order(&input()), input())),
-            Arc::new(CoalescePartitionsExec::new(input())),
-            Arc::new(RepartitionExec::try_new(input(), Partitioning::RoundRobinBatch(2)).unwrap()),
-            UnionExec::try_new(vec![input(), input()]).unwrap(),
-            Arc::new(CrossJoinExec::new(input(), input())),
-        ];
-        for plan in refused {
-            assert!(!is_row_wise(&plan), "{plan:?}");
-            assert!(!is_row_wise(&projection(plan.clone())), "{plan:?}");
-        }
-    }
-}
+#[path = "../tests/unit/probing.rs"]
+mod tests;

@@ -1,14 +1,15 @@
-//! A filter as a row filter of a Parquet scan. The scan decodes only the key of dropped rows, and
-//! does not read pages that have only such rows.
+//! Parquet scans that drop rows by a filter. With the ranges of its keys, a scan skips row groups
+//! and pages. With the filter as a row filter, it decodes only the key of dropped rows, and does
+//! not read pages that have only such rows.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blocked_bloom::BloomFilter;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StructArray};
 use datafusion::arrow::datatypes::{DataType, Fields, Schema};
+use datafusion::catalog::memory::DataSourceExec;
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::ConfigOptions;
@@ -18,10 +19,17 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter_pushdown::PushedDown;
 
 use crate::filter::look_up;
 use crate::gate::{Counts, Gate};
+use crate::operators::{Origin, trace, with_children};
+use crate::probe::BloomProbeExec;
+use crate::ranges::{MAX_RANGES, Ranges};
+
+type Plan = Arc<dyn ExecutionPlan>;
 
 /// Looks a key up in a filter: true, false, or NULL for NULL.
 #[derive(Debug)]
@@ -35,8 +43,6 @@ pub(crate) struct FilterExpr {
 struct Shared {
     filter: Arc<BloomFilter>,
     gate: Mutex<Gate>,
-    /// Whether a row has passed.
-    has_row: AtomicBool,
     counts: Counts,
 }
 
@@ -76,13 +82,7 @@ impl PhysicalExpr for FilterExpr {
             }
         };
         let answers = look_up(&self.shared.filter, &key, &mut Vec::new())?;
-        let hits = answers.true_count();
-        self.gate().probed(rows, hits);
-        // At least one row passes, as in the operator above the scan.
-        if rows > 0 && !self.shared.has_row.swap(true, Ordering::Relaxed) && hits == 0 {
-            let first: Vec<bool> = (0..rows).map(|row| row == 0).collect();
-            return Ok(ColumnarValue::Array(Arc::new(BooleanArray::from(first))));
-        }
+        self.gate().probed(rows, answers.true_count());
         Ok(ColumnarValue::Array(Arc::new(answers)))
     }
 
@@ -124,33 +124,105 @@ impl Hash for FilterExpr {
     }
 }
 
-/// Returns the plan with the filter in its scan. Returns `None` if the scan would not drop every
-/// row that the filter rejects; a Parquet scan with `pushdown_filters` does. The engine's own rule
-/// moves the filter through projections and predicates. That rule ignores limits, so the caller
-/// must know that rows can be dropped in the scan as well as above the plan.
-pub(crate) fn with_row_filter(
-    plan: &Arc<dyn ExecutionPlan>,
+/// A plan with a scan that drops rows.
+#[derive(Clone, Debug)]
+pub(crate) struct ReducedScan {
+    pub(crate) plan: Plan,
+    /// Whether the scan drops every row that the filter rejects.
+    pub(crate) is_probing: bool,
+    /// The plan without filters.
+    pub(crate) unfiltered: Plan,
+}
+
+/// Moves a filter and the ranges of its keys into the scan of a plan. Returns `None` if the scan
+/// accepts neither. The caller must know that rows can be dropped in the scan as well as above the
+/// plan: the engine ignores limits here.
+pub(crate) fn reduce_scan(
+    plan: &Plan,
     columns: &[usize],
     filter: &Arc<BloomFilter>,
-    gate: Gate,
-    counts: Counts,
+    ranges: Option<&Ranges>,
+    (gate, counts): (Gate, Counts),
     config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+) -> Result<Option<ReducedScan>> {
+    let skipping = match ranges {
+        Some(ranges) => with_ranges(plan, columns, ranges, config)?,
+        None => None,
+    };
+    let shared = Shared { filter: filter.clone(), gate: Mutex::new(gate), counts };
+    let probing = with_row_filter(skipping.as_ref().unwrap_or(plan), columns, shared, config)?;
+    let is_probing = probing.is_some();
+    let Some(reduced) = probing.or(skipping) else { return Ok(None) };
+    // The files of a scan are in a queue, so another run needs its own operators.
+    let unfiltered = reset_plan_states(remove_filters(plan)?)?;
+    Ok(Some(ReducedScan { plan: reduced, is_probing, unfiltered }))
+}
+
+/// Returns the plan with a scan that skips row groups and pages outside the ranges.
+fn with_ranges(
+    plan: &Plan,
+    columns: &[usize],
+    ranges: &Ranges,
+    config: &ConfigOptions,
+) -> Result<Option<Plan>> {
+    if let (Some(scan), [column]) = (plan.downcast_ref::<DataSourceExec>(), columns) {
+        let schema = plan.schema();
+        let field = schema.field(*column);
+        let mut source = None;
+        for count in [MAX_RANGES, 1] {
+            let column = Column::new(field.name(), *column);
+            let predicate = ranges.clone().predicate(column, field.data_type(), count);
+            let Some(predicate) = predicate else { return Ok(None) };
+            let pushed = scan.data_source().try_pushdown_filters(vec![predicate], config)?;
+            source = pushed.updated_node;
+            // A scan that compares every row gets only the smallest and the largest key.
+            if !pushed.filters.iter().any(|pushed| matches!(pushed, PushedDown::Yes)) {
+                break;
+            }
+        }
+        return Ok(source.map(|source| Arc::new(DataSourceExec::new(source)) as Plan));
+    }
+    let Some(Origin { input, columns, .. }) = trace(plan, columns) else { return Ok(None) };
+    let input = with_ranges(plan.children()[input], &columns, ranges, config)?;
+    input.map(|input| with_input(plan, input)).transpose()
+}
+
+fn with_input(plan: &Plan, input: Plan) -> Result<Plan> {
+    match plan.downcast_ref::<BloomProbeExec>() {
+        Some(probe) => Ok(Arc::new(probe.with_input(input))),
+        None => with_children(plan.clone(), vec![input]),
+    }
+}
+
+/// Returns a row-wise plan without its filters.
+fn remove_filters(plan: &Plan) -> Result<Plan> {
+    let Some(&input) = plan.children().first() else { return Ok(plan.clone()) };
+    let input = remove_filters(input)?;
+    if plan.is::<BloomProbeExec>() { Ok(input) } else { with_children(plan.clone(), vec![input]) }
+}
+
+/// Returns the plan with a row filter in its scan. Returns `None` if the scan would not drop every
+/// row that the filter rejects; a Parquet scan with `pushdown_filters` does. The engine's own rule
+/// moves the filter through projections and predicates.
+fn with_row_filter(
+    plan: &Plan,
+    columns: &[usize],
+    shared: Shared,
+    config: &ConfigOptions,
+) -> Result<Option<Plan>> {
     let schema = plan.schema();
     let column = |&index: &usize| -> Arc<dyn PhysicalExpr> {
         Arc::new(Column::new(schema.field(index).name(), index))
     };
-    let (filter, gate, has_row) = (filter.clone(), Mutex::new(gate), AtomicBool::new(false));
-    let shared = Shared { filter, gate, has_row, counts };
     let key = columns.iter().map(column).collect();
     let predicate = Arc::new(FilterExpr { key, shared: Arc::new(shared) });
-    let above: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(predicate, plan.clone())?);
+    let above: Plan = Arc::new(FilterExec::try_new(predicate, plan.clone())?);
     let pushed = FilterPushdown::new().optimize(above, config)?;
     Ok((!remains_above_scan(&pushed)? && pushed.schema() == schema).then_some(pushed))
 }
 
 /// Whether the filter is still in an operator above the scan.
-fn remains_above_scan(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+fn remains_above_scan(plan: &Plan) -> Result<bool> {
     let Some(input) = plan.children().first().copied() else { return Ok(false) };
     let mut left = remains_above_scan(input)?;
     plan.apply_expressions(&mut |expression| {

@@ -15,6 +15,7 @@ mod joins;
 mod keys;
 mod limits;
 mod memory;
+mod ranges;
 mod rule;
 mod stars;
 mod tpcds;

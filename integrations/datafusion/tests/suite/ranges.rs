@@ -1,0 +1,220 @@
+//! Scans skip row groups that are outside the ranges of a filter's keys.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_plan::metrics::MetricValue;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::SessionContext;
+
+use crate::common::{config, context_of, rows, run, sorted_lines};
+
+/// Writes `f` with 40 row groups of 500 rows, ordered by their keys `i`, and `d`, whose rows are in
+/// another order. Each key column of `f` has one of the same type in `d`. `mixed` is not ordered.
+async fn write(directory: &Path) {
+    let context = context_of(config()).await;
+    let columns = "
+        value AS i,
+        arrow_cast(value, 'Int32') AS small,
+        arrow_cast(value, 'Date32') AS day,
+        arrow_cast(value, 'Timestamp(Microsecond, Some(\"+01:00\"))') AS time,
+        arrow_cast(value, 'UInt64') AS positive,
+        arrow_cast(value, 'UInt64') + arrow_cast(9223372036854771307, 'UInt64') AS large,
+        'key ' || lpad(value::VARCHAR, 9, '0') AS text,
+        value * 7919 % 20000 AS mixed,
+        value + 100000 AS far,
+        'no ' || value AS other_text,
+        CASE WHEN value % 7 <> 0 THEN value END AS some";
+    for (name, rows, order, last) in
+        [("f", "value", "value", 19_999), ("d", "value * 2", "value % 7", 9_999)]
+    {
+        let file = directory.join(format!("{name}.parquet"));
+        let sql = format!(
+            "COPY (SELECT {columns} FROM (SELECT {rows} AS value FROM generate_series(0, {last}))
+                   ORDER BY {order}) TO '{}' STORED AS PARQUET
+             OPTIONS ('format.max_row_group_size' 500, 'format.data_page_row_count_limit' 100)",
+            file.display()
+        );
+        run(&context, &sql).await;
+    }
+}
+
+async fn open(directory: &Path, enabled: bool, row_filters: bool) -> SessionContext {
+    // The engine's own dynamic filters skip row groups too.
+    let config = config()
+        .set_bool("datafusion.optimizer.enable_dynamic_filter_pushdown", false)
+        .set_u64("datafusion.optimizer.repartition_file_min_size", 0)
+        .set_bool("datafusion.execution.parquet.pushdown_filters", row_filters);
+    let context = context_of(config).await;
+    run(&context, &format!("SET bloom_join.enabled = {enabled}")).await;
+    for name in ["f", "d"] {
+        let file = directory.join(format!("{name}.parquet"));
+        let sql =
+            format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}'", file.display());
+        run(&context, &sql).await;
+    }
+    context
+}
+
+/// Returns the rows of a query, and the number of row groups and of parts of files that its scans
+/// skipped by statistics.
+async fn skipped(context: &SessionContext, sql: &str) -> (Vec<String>, usize) {
+    let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    let batches = collect(plan.clone(), context.task_ctx()).await.unwrap();
+    (sorted_lines(&batches), skipped_groups(&plan))
+}
+
+fn skipped_groups(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let own = plan.metrics().filter(|_| plan.is::<DataSourceExec>());
+    let own = own.iter().flat_map(|metrics| metrics.iter()).map(|metric| match metric.value() {
+        MetricValue::PruningMetrics { name, pruning_metrics }
+            if name == "row_groups_pruned_statistics"
+                || name == "files_ranges_pruned_statistics" =>
+        {
+            pruning_metrics.pruned()
+        }
+        _ => 0,
+    });
+    own.sum::<usize>() + plan.children().into_iter().map(skipped_groups).sum::<usize>()
+}
+
+#[tokio::test]
+async fn row_groups_outside_the_keys_are_skipped() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path()).await;
+    for row_filters in [false, true] {
+        let plain = open(directory.path(), false, row_filters).await;
+        let filtered = open(directory.path(), true, row_filters).await;
+        for (key, least, most) in [
+            // 38 of 40 row groups have none of the keys.
+            ("i", 38, 38),
+            ("small", 38, 38),
+            ("day", 38, 38),
+            ("time", 38, 38),
+            ("positive", 38, 38),
+            // Some keys are above `i64::MAX`, and for these there are no ranges.
+            ("large", 0, 0),
+            ("text", 0, 0),
+            ("mixed", 0, 0),
+        ] {
+            let build_key = if key == "mixed" { "i" } else { key };
+            // Statistics say nothing about this predicate, and the engine does not know that it
+            // restricts the keys.
+            let attribute = if build_key == "i" { "small" } else { "i" };
+            let selected = format!("(d.{attribute} % 20000 BETWEEN 4000 AND 4999)");
+            for sql in [
+                format!("SELECT f.* FROM f JOIN d ON f.{key} = d.{build_key} WHERE {selected}"),
+                // The predicate is between the filter and the scan.
+                format!(
+                    "SELECT f.i + 1 FROM f JOIN d ON f.{key} = d.{build_key}
+                     WHERE {selected} AND f.i % 3 <> 1"
+                ),
+                format!(
+                    "SELECT d.i, f.text FROM d LEFT JOIN f ON f.{key} = d.{build_key} WHERE {selected}"
+                ),
+                format!(
+                    "SELECT i FROM f WHERE {key} IN (SELECT {build_key} FROM d WHERE {selected})"
+                ),
+            ] {
+                let (expected, none) = skipped(&plain, &sql).await;
+                let (answer, groups) = skipped(&filtered, &sql).await;
+                assert_eq!(none, 0, "{sql}");
+                assert!(expected.len() > 100, "{sql}: {} lines", expected.len());
+                assert_eq!(answer, expected, "{sql}");
+                let plan = crate::common::plan(&filtered, &sql).await;
+                assert!((least..=most).contains(&groups), "{groups} skipped: {sql}\n{plan}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_filters_of_a_table_both_skip() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path()).await;
+    for row_filters in [false, true] {
+        let plain = open(directory.path(), false, row_filters).await;
+        let filtered = open(directory.path(), true, row_filters).await;
+        let sql = "SELECT f.i FROM f JOIN d ON f.i = d.i JOIN d e ON f.day = e.day
+                   WHERE (d.small % 20000 BETWEEN 4000 AND 4999)
+                     AND (e.i % 20000 BETWEEN 4600 AND 9000)";
+        let (answer, groups) = skipped(&filtered, sql).await;
+        assert_eq!(answer, rows(&plain, sql).await);
+        assert!(groups >= 39, "{groups} skipped");
+    }
+}
+
+/// Between two clusters of keys, row groups are skipped too. Keys and probed columns have NULL.
+#[tokio::test]
+async fn row_groups_between_the_keys_are_skipped() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path()).await;
+    for row_filters in [false, true] {
+        let plain = open(directory.path(), false, row_filters).await;
+        let filtered = open(directory.path(), true, row_filters).await;
+        for selected in ["d.small % 9000 < 400", "(d.small % 9000 < 400 OR d.some IS NULL)"] {
+            for key in ["i", "some"] {
+                let sql = format!(
+                    "SELECT f.i, d.text FROM f JOIN d ON f.{key} = d.{key} WHERE {selected}"
+                );
+                let (expected, _) = skipped(&plain, &sql).await;
+                let (answer, groups) = skipped(&filtered, &sql).await;
+                assert_eq!(answer, expected, "{sql}");
+                // The keys are in 3 of 40 row groups. A row filter compares only with the smallest
+                // and the largest key.
+                let expected = match (row_filters, selected.len() > 30 && key == "i") {
+                    (false, false) => 37,
+                    (true, false) => 3,
+                    _ => 0,
+                };
+                assert_eq!(groups, expected, "row filters {row_filters}: {sql}");
+            }
+        }
+    }
+}
+
+/// A build side without keys, and one whose keys no row has.
+#[tokio::test]
+async fn a_row_passes_if_the_scan_drops_all() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path()).await;
+    for row_filters in [false, true] {
+        let plain = open(directory.path(), false, row_filters).await;
+        let filtered = open(directory.path(), true, row_filters).await;
+        for selected in ["d.small % 20000 = -5", "d.small % 7919 BETWEEN 80 AND 85"] {
+            for key in ["f.i", "f.i - 100000"] {
+                let sql = format!(
+                    "SELECT count(*), sum(g.i) FROM (SELECT {key} AS k, * FROM f) g
+                     JOIN d ON g.k = d.i WHERE {selected}"
+                );
+                assert_eq!(rows(&filtered, &sql).await, rows(&plain, &sql).await, "{sql}");
+            }
+        }
+        // A hash join without keys does not read the other side.
+        run(&filtered, "SET datafusion.optimizer.prefer_hash_join = false").await;
+        for (key, of, selected, parts) in [
+            ("i", "far", "d.small % 7919 < 80", 4),
+            ("text", "other_text", "d.small % 7919 < 80", 0),
+            ("i", "i", "d.small % 20000 = -5", 0),
+            ("text", "text", "d.small % 20000 = -5", 0),
+        ] {
+            let sql = format!("SELECT f.i FROM f JOIN d ON f.{key} = d.{of} WHERE {selected}");
+            let plan = filtered.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+            let rows = collect(plan.clone(), filtered.task_ctx()).await.unwrap();
+            assert_eq!(rows.iter().map(|rows| rows.num_rows()).sum::<usize>(), 0);
+            // There are a few false positives.
+            let passed = probed(&plan).unwrap();
+            assert!((1..500).contains(&passed), "{passed} rows passed: {sql}");
+            assert_eq!(skipped_groups(&plan), parts, "parts of the file: {sql}");
+        }
+    }
+}
+
+/// Returns the number of output rows of a plan's filter.
+fn probed(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
+    if plan.name() == "BloomProbeExec" {
+        return plan.metrics()?.output_rows();
+    }
+    plan.children().into_iter().find_map(probed)
+}
