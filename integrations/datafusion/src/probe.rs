@@ -59,6 +59,8 @@ pub struct BloomProbeExec {
     pub(crate) key: KeyType,
     pub(crate) metrics: ExecutionPlanMetricsSet,
     pub(crate) opening: Arc<Mutex<Option<Opening>>>,
+    /// Each running partition has a reference.
+    pub(crate) running: Arc<()>,
 }
 
 /// Opens the filter while all partitions wait. No partition owns it: if one is dropped, another
@@ -97,8 +99,18 @@ impl BloomProbeExec {
         if schema.fields().len() != 1 || *schema.field(0).data_type() != DataType::Binary {
             return plan_err!("{NAME}: the filter must be one binary column, not {schema}");
         }
-        let (decision, metrics, opening) = Default::default();
-        Ok(BloomProbeExec { input, filter, columns, stop_above, decision, key, metrics, opening })
+        let (decision, metrics, opening, running) = Default::default();
+        Ok(BloomProbeExec {
+            input,
+            filter,
+            columns,
+            stop_above,
+            decision,
+            key,
+            metrics,
+            opening,
+            running,
+        })
     }
 
     /// Returns the operator with another input of the same rows or fewer. It shares the metrics.
@@ -110,6 +122,7 @@ impl BloomProbeExec {
             decision: self.decision.clone(),
             metrics: self.metrics.clone(),
             opening: Arc::default(),
+            running: Arc::default(),
             ..*self
         }
     }

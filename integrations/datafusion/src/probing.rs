@@ -25,7 +25,8 @@ use datafusion::physical_plan::metrics::{
 use datafusion::physical_plan::statistics::ChildStats;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ExecutionPlan, InputDistributionRequirements, PlanProperties, StatisticsArgs,
+    ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements, PlanProperties,
+    StatisticsArgs,
 };
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
@@ -131,8 +132,6 @@ impl Metrics {
     }
 }
 
-type Rerun = Box<dyn FnOnce() -> Result<SendableRecordBatchStream> + Send>;
-
 /// The stream of one partition.
 struct Probe {
     /// `None` if all rows pass.
@@ -149,8 +148,9 @@ struct Probe {
     has_row: bool,
     /// Whether a row of any partition has passed.
     any_has_row: Arc<AtomicBool>,
-    /// Executes the input without filters, if the scan may have dropped all rows.
-    unfiltered: Option<Rerun>,
+    /// The input without filters, if the scan may have dropped all rows.
+    unfiltered: Option<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)>,
+    running: Option<Arc<()>>,
     /// Whether `input` is that second run, of which one row without a partner passes.
     needs_one_row: bool,
     ended: bool,
@@ -199,15 +199,20 @@ impl Probe {
         }
     }
 
-    /// Executes the input without filters if no row has passed.
+    /// Returns the rows of all partitions without filters, if no row has passed and the other
+    /// partitions have ended.
     fn rerun(&mut self) -> Option<SendableRecordBatchStream> {
-        let execute = self.unfiltered.take()?;
-        match self.any_has_row.load(Ordering::Relaxed) {
-            true => None,
-            false => {
-                execute().inspect_err(|error| log::warn!("{NAME}: no row passes: {error}")).ok()
-            }
+        let running = Arc::downgrade(&self.running.take()?);
+        let (plan, context) = self.unfiltered.take()?;
+        // One reference is that of the operator. Of partitions that end at the same time, the last
+        // one finds no other.
+        if running.strong_count() > 1 || self.any_has_row.load(Ordering::Relaxed) {
+            return None;
         }
+        let (schema, partitions) = (plan.schema(), plan.output_partitioning().partition_count());
+        let execute = move |partition| plan.execute(partition, context.clone());
+        let rows = stream::iter(0..partitions).map(execute).try_flatten();
+        Some(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 
     fn end(&mut self) -> Result<()> {
@@ -384,7 +389,7 @@ impl ExecutionPlan for BloomProbeExec {
             false => Some(self.input.execute(partition, context.clone())?),
         };
         let (plan, columns) = (self.input.clone(), self.columns.clone());
-        let gate = Gate::new(self.stop_above);
+        let (gate, running) = (Gate::new(self.stop_above), Some(self.running.clone()));
         let probe = async move {
             let waited = metrics.filter_time.timer();
             let Opened { filter, scan, has_row: any_has_row } = opening.await;
@@ -394,9 +399,7 @@ impl ExecutionPlan for BloomProbeExec {
                 (Some(input), _) => (input, None),
                 (None, None) => (plan.execute(partition, context)?, None),
                 (None, Some(ReducedScan { plan, unfiltered, .. })) => {
-                    let input = plan.execute(partition, context.clone())?;
-                    let execute: Rerun = Box::new(move || unfiltered.execute(partition, context));
-                    (input, Some(execute))
+                    (plan.execute(partition, context.clone())?, Some((unfiltered, context)))
                 }
             };
             let (hashes, has_row, needs_one_row, ended) = (Vec::new(), false, false, false);
@@ -411,6 +414,7 @@ impl ExecutionPlan for BloomProbeExec {
                 has_row,
                 any_has_row,
                 unfiltered,
+                running,
                 needs_one_row,
                 ended,
                 metrics,
