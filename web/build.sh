@@ -14,7 +14,7 @@ out=$(cd "$out" && pwd -P)
 # Some of what the crates have has no use on this target; ./check looks at their warnings.
 flags="-A unused"
 # Messages of panics name files: the same names, and short ones, wherever the repository lies.
-for folder in "$(cd .. && pwd -P)/" "${CARGO_HOME:-$HOME/.cargo}/registry/src/"; do
+for folder in "$(cd .. && pwd -P)/"{,crates/} "${CARGO_HOME:-$HOME/.cargo}/registry/src/"; do
     case $folder in
         *[[:space:]]*) ;; # These flags cannot have it.
         *) flags+=" --remap-path-prefix=$folder=" ;;
