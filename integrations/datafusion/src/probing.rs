@@ -59,16 +59,10 @@ impl BloomProbeExec {
                         return Opened::default();
                     }
                 };
-                let probe = (gate, counts);
+                let (probe, config) = ((gate, counts), session.options());
+                let ranges = ranges.as_ref();
                 let scan = match is_row_wise(&input) {
-                    true => reduce_scan(
-                        &input,
-                        &columns,
-                        &filter,
-                        ranges.as_ref(),
-                        probe,
-                        session.options(),
-                    ),
+                    true => reduce_scan(&input, &columns, &filter, ranges, probe, config),
                     false => Ok(None),
                 };
                 let scan = scan.unwrap_or_else(|error| {
@@ -151,7 +145,7 @@ struct Probe {
     /// The input without filters, if the scan may have dropped all rows.
     unfiltered: Option<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)>,
     running: Option<Arc<()>>,
-    /// Whether `input` is that second run, of which one row without a partner passes.
+    /// Whether `input` is that second run. Then only one row passes, which has no partner.
     needs_one_row: bool,
     ended: bool,
     metrics: Metrics,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
@@ -49,16 +49,12 @@ impl Ranges {
                 _ => ranges.push((key, key)),
             }
         }
-        self.add(ranges);
+        self.merge(Ranges { ranges, are_spread: false });
     }
 
     /// Adds the keys of other ranges.
     pub(crate) fn merge(&mut self, other: Ranges) {
-        self.add(other.ranges);
-    }
-
-    fn add(&mut self, ranges: Vec<(i64, i64)>) {
-        self.ranges.extend(ranges);
+        self.ranges.extend(other.ranges);
         self.ranges.sort_unstable();
         self.ranges.dedup_by(|(low, high), (_, before)| {
             let touches = *low <= before.saturating_add(1);
@@ -98,12 +94,14 @@ impl Ranges {
         });
     }
 
-    /// Returns the predicate that a column's value is in one of at most `count` ranges. Returns
-    /// `None` if there are no ranges, or if values of this type are not ordered as the keys are.
+    /// Returns the predicate that a column's value is in one of at most `count` ranges, or at most
+    /// `margin` below or above it. Returns `None` if there are no ranges, or if values of this type
+    /// are not ordered as the keys are.
     pub(crate) fn predicate(
         mut self,
         column: Column,
         data_type: &DataType,
+        margin: i64,
         count: usize,
     ) -> Option<Arc<dyn PhysicalExpr>> {
         if !data_type.is_integer() && !data_type.is_temporal() {
@@ -127,6 +125,7 @@ impl Ranges {
             Some(binary(column.clone(), operator, Arc::new(Literal::new(bound))))
         };
         let ranges = self.ranges.into_iter().filter_map(|(low, high)| {
+            let (low, high) = (low.saturating_sub(margin), high.saturating_add(margin));
             let bounds = (compare(Operator::GtEq, low), compare(Operator::LtEq, high));
             // A bound that is not a value of the type is below all of its values, or above them.
             match bounds {
@@ -165,6 +164,23 @@ impl Ranges {
             }
             _ => exec_err!("blocked-bloom: {} bytes with invalid key ranges", bytes.len()),
         }
+    }
+}
+
+/// Returns the distance between a value of a table and the value in a file of another type.
+///
+/// The engine compares such a file without converting its values. The decimal 5.7 becomes the
+/// integer 5, but `5.7 <= 5` is false. A timestamp without a zone gets the zone of the table, which
+/// moves it by less than a day.
+pub(crate) fn conversion_margin(data_type: &DataType) -> i64 {
+    const DAY: i64 = 86_400;
+    use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+    match data_type {
+        DataType::Timestamp(Second, _) => DAY,
+        DataType::Timestamp(Millisecond, _) | DataType::Date64 => DAY * 1_000,
+        DataType::Timestamp(Microsecond, _) => DAY * 1_000_000,
+        DataType::Timestamp(Nanosecond, _) => DAY * 1_000_000_000,
+        _ => 1,
     }
 }
 

@@ -101,7 +101,7 @@ impl PhysicalOptimizerRule for BloomJoinRule {
     }
 }
 
-/// Maximum number of filters in a build side of which each reduces the keys of the next one.
+/// Maximum length of a chain of filters in a build side. Each filter reduces the keys of the next.
 const MAX_CHAIN: usize = 2;
 
 /// The path from the root of a plan to an operator: the number of an input for each step.

@@ -27,7 +27,7 @@ use crate::filter::look_up;
 use crate::gate::{Counts, Gate};
 use crate::operators::{Origin, trace, with_children};
 use crate::probe::BloomProbeExec;
-use crate::ranges::{MAX_RANGES, Ranges};
+use crate::ranges::{MAX_RANGES, Ranges, conversion_margin};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -171,7 +171,8 @@ fn with_ranges(
         let mut source = None;
         for count in [MAX_RANGES, 1] {
             let column = Column::new(field.name(), *column);
-            let predicate = ranges.clone().predicate(column, field.data_type(), count);
+            let (data_type, margin) = (field.data_type(), conversion_margin(field.data_type()));
+            let predicate = ranges.clone().predicate(column, data_type, margin, count);
             let Some(predicate) = predicate else { return Ok(None) };
             let pushed = scan.data_source().try_pushdown_filters(vec![predicate], config)?;
             source = pushed.updated_node;
