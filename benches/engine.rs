@@ -222,6 +222,28 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     time(&title, rows, 1, rounds);
 }
 
+/// Filters of which each has another number of probes than the one before, so that the bits of a key
+/// are computed for each.
+fn mixed(keys: usize, rounds: usize) {
+    let filter = |table: u64| {
+        let keys = keys - keys * table as usize / 1000;
+        let hashes: Vec<u64> = (0..keys as u64).map(|i| hash(i * 64 + table)).collect();
+        let options = FilterOptions::new(Sizing::BitsPerKey([10.0, 14.0][table as usize % 2]));
+        BloomFilter::from_hashes(&options, &hashes).expect("memory")
+    };
+    let filters: Vec<BloomFilter> = (0..TABLES as u64).map(filter).collect();
+    let views: Vec<View<'_>> = filters.iter().map(|filter| filter.view()).collect();
+    let probes = |table: usize| views[table].params().probes();
+    assert!((1..TABLES).all(|table| probes(table) != probes(table - 1)));
+    let contains = |view: &View<'_>, hash: u64| view.contains_hash(hash);
+    let to_read = |&hash: &u64| tables_to_read(&views, |view| (view, hash)).count();
+    let rows: Vec<Row<'_>> = vec![
+        query_row("one by one", &views, skip_prefetch, contains),
+        ("tables_to_read", Box::new(|hashes: &[u64]| hashes.iter().map(to_read).sum())),
+    ];
+    time(&format!("{keys} keys a table, different numbers of probes"), rows, 0, rounds);
+}
+
 type Partitioned = (PartitionIndex<Vec<u8>>, Vec<BloomFilter<Stored<Vec<u8>>>>);
 
 /// Tables of ascending keys whose filters are in partitions of 4 KiB; the hash of a key is that of
@@ -258,5 +280,6 @@ fn main() {
     for (keys, own) in [(3_276, false), (200_000, false), (5_000_000, false), (5_000_000, true)] {
         whole(keys, own, rounds);
     }
+    mixed(3_276, rounds);
     partitioned(rounds);
 }
