@@ -22,7 +22,7 @@ use std::cell::Cell;
 use benches::clock::{Case, Named};
 use benches::rows::Arguments;
 use benches::workload::hash;
-use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyHash, Sizing, Stored};
+use blocked_bloom::{Bitmask, Block, BloomFilter, Filter, FilterOptions, KeyHash, Sizing, Stored};
 use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder, TableFilter, tables_to_read};
 
 const TABLES: usize = 20;
@@ -154,8 +154,24 @@ fn time(title: &str, rows: Vec<Row<'_>>, others: usize, rounds: usize) {
     named.print(title, rounds);
 }
 
+/// `tables_to_read` over filters.
+fn to_read_row<'f, F: Filter>(name: &'static str, filters: &'f [F]) -> Row<'f> {
+    let count = |&hash: &u64| tables_to_read(filters, |filter| (filter, hash)).count();
+    (name, Box::new(move |hashes| hashes.iter().map(count).sum()))
+}
+
 fn opened(bytes: &Vec<u8>) -> Opened<'_> {
     BloomFilter::from_bytes(bytes, KeyHash::default()).expect("a filter")
+}
+
+/// Returns the hashes of a table's keys.
+///
+/// Of equally many keys, the blocks of a key would be at the same place of all filters: in one set
+/// of the first-level cache, and, on huge pages, of the second, which has fewer rows than there are
+/// tables.
+fn hashes_of(table: u64, keys: usize) -> Vec<u64> {
+    let keys = keys - keys * table as usize / 1000;
+    (0..keys as u64).map(|i| hash(i * 64 + table)).collect()
 }
 
 /// Filters in the bytes that were stored, or in memory of their own, whose blocks are cache lines,
@@ -163,14 +179,10 @@ fn opened(bytes: &Vec<u8>) -> Opened<'_> {
 fn whole(keys: usize, is_own: bool, rounds: usize) {
     let (mut stored, mut owned, mut lsm_tree) = (Vec::new(), Vec::new(), Vec::new());
     for table in 0..TABLES as u64 {
-        // Of equally many keys, the blocks of a key would be at the same place of all filters: in
-        // one set of the first-level cache, and, on huge pages, of the second, which has fewer rows
-        // than there are tables.
-        let keys = keys - keys * table as usize / 1000;
-        let hashes: Vec<u64> = (0..keys as u64).map(|i| hash(i * 64 + table)).collect();
+        let hashes = hashes_of(table, keys);
         let filter = BloomFilter::from_hashes(&OPTIONS, &hashes).expect("memory");
         stored.push(filter.to_bytes());
-        lsm_tree.push(LsmTreeFilter::new(&hashes, 10 * keys));
+        lsm_tree.push(LsmTreeFilter::new(&hashes, 10 * hashes.len()));
         owned.extend(is_own.then_some(filter));
     }
     let opened: Vec<Opened<'_>> = stored.iter().map(opened).collect();
@@ -191,12 +203,11 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     };
     let ahead = |table: &Boxed<'_>, hash| table.filter.prefetch_hash(hash);
     let has = |table: &Boxed<'_>, hash| table.may_have(hash);
-    let to_read = |&hash: &u64| tables_to_read(&views, |view| (view, hash)).count();
     let filters: Vec<TableFilter<&Vec<u8>>> = opened.iter().map(|one| (*one).into()).collect();
     let mut rows: Vec<Row<'_>> = vec![
         query_row("one by one", &views, skip_prefetch, contains),
         query_row("prefetch first", &views, |view, hash| view.prefetch_hash(hash), contains),
-        ("tables_to_read", Box::new(|hashes: &[u64]| hashes.iter().map(to_read).sum())),
+        to_read_row("tables_to_read", &views),
         query_row("stored bytes", &stored, skip_prefetch, in_bytes),
         query_row("opened each time", &stored, skip_prefetch, open),
         query_row("tables, one by one", &tables, skip_prefetch, has),
@@ -206,13 +217,8 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
         multi_get("MultiGet of 256", &views, 256),
     ];
     if !is_own {
-        let to_read = |&hash: &u64| tables_to_read(&opened, |filter| (filter, hash)).count();
-        rows.push((
-            "tables_to_read, stored",
-            Box::new(move |hashes| hashes.iter().map(to_read).sum()),
-        ));
-        let to_read = |&hash: &u64| tables_to_read(&filters, |filter| (filter, hash)).count();
-        rows.push(("TableFilter", Box::new(move |hashes| hashes.iter().map(to_read).sum())));
+        rows.push(to_read_row("tables_to_read, stored", &opened));
+        rows.push(to_read_row("TableFilter", &filters));
     }
     rows.extend(rocksdb(&views));
     // Its false positives are its own.
@@ -222,25 +228,20 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     time(&title, rows, 1, rounds);
 }
 
-/// Filters of which each has another number of probes than the one before, so that the bits of a key
-/// are computed for each.
+/// Filters of which each has another number of probes than the one before, so that the bits of a
+/// key are computed for each.
 fn mixed(keys: usize, rounds: usize) {
     let filter = |table: u64| {
-        let keys = keys - keys * table as usize / 1000;
-        let hashes: Vec<u64> = (0..keys as u64).map(|i| hash(i * 64 + table)).collect();
         let options = FilterOptions::new(Sizing::BitsPerKey([10.0, 14.0][table as usize % 2]));
-        BloomFilter::from_hashes(&options, &hashes).expect("memory")
+        BloomFilter::from_hashes(&options, &hashes_of(table, keys)).expect("memory")
     };
     let filters: Vec<BloomFilter> = (0..TABLES as u64).map(filter).collect();
     let views: Vec<View<'_>> = filters.iter().map(|filter| filter.view()).collect();
     let probes = |table: usize| views[table].params().probes();
     assert!((1..TABLES).all(|table| probes(table) != probes(table - 1)));
     let contains = |view: &View<'_>, hash: u64| view.contains_hash(hash);
-    let to_read = |&hash: &u64| tables_to_read(&views, |view| (view, hash)).count();
-    let rows: Vec<Row<'_>> = vec![
-        query_row("one by one", &views, skip_prefetch, contains),
-        ("tables_to_read", Box::new(|hashes: &[u64]| hashes.iter().map(to_read).sum())),
-    ];
+    let one_by_one = query_row("one by one", &views, skip_prefetch, contains);
+    let rows = vec![one_by_one, to_read_row("tables_to_read", &views)];
     time(&format!("{keys} keys a table, different numbers of probes"), rows, 0, rounds);
 }
 

@@ -280,8 +280,8 @@ impl Kernel {
     /// first 30 are tested.
     ///
     /// Cost: one cache line per block. All blocks are prefetched before the first test. With AVX2
-    /// and AVX-512, the bits to test are computed only for the first block and wherever the hash or
-    /// the number of probes changes.
+    /// and AVX-512, the bits to test are computed once if all hashes have the same upper half and
+    /// all filters the same number of probes.
     ///
     /// ```
     /// use blocked_bloom::{Filter, FilterOptions, Kernel};

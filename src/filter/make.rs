@@ -18,8 +18,7 @@ impl BloomFilter {
     ///
     /// [`AllocError`] if the allocation fails.
     pub fn with_params(params: Params, key_hash: KeyHash) -> Result<Self, AllocError> {
-        let blocks = BlockBuffer::zeroed(params.blocks(), true)?;
-        Ok(BloomFilter::empty(blocks, params, key_hash))
+        Ok(BloomFilter::empty(BlockBuffer::zeroed(params.blocks(), true)?, params, key_hash))
     }
 
     /// Creates a filter from zeroed blocks, whose number must be that of `params`.

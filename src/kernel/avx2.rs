@@ -293,20 +293,16 @@ unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
 }
 
-/// Tests each block with a mask of the bits, which is computed for the first block and wherever the
-/// test changes.
+/// Tests the same hash and number of probes in each block, with a mask of the bits.
 #[target_feature(enable = "avx2")]
-pub(super) fn test_blocks(tests: &[BlockTest<'_>]) -> u64 {
+pub(super) fn test_same(tests: &[BlockTest<'_>], test: u64) -> u64 {
     watch!(ran("avx2"));
     let zero = _mm256_setzero_si256();
-    let (mut last, mut mask) = (0, (zero, zero));
-    test_each(tests, |block, test| {
-        if test != last {
-            (last, mask) = (test, (zero, zero));
-            for bit in probe::bits(test, (test as u32).min(MAX_PROBES)) {
-                mask = with_bit(mask, bit);
-            }
-        }
+    let mut mask = (zero, zero);
+    for bit in probe::bits(test, (test as u32).min(MAX_PROBES)) {
+        mask = with_bit(mask, bit);
+    }
+    test_each(tests, |block, _| {
         // SAFETY: `block` is a reference, so its 64 bytes may be read.
         let (low, high) = unsafe { load(block) };
         let (low, high) = (_mm256_andnot_si256(low, mask.0), _mm256_andnot_si256(high, mask.1));

@@ -16,10 +16,10 @@ pub(super) fn test_blocks(kernel: Kernel, tests: &[BlockTest<'_>], same: Option<
     match (kernel.instructions(), same) {
         // SAFETY: a `Kernel` is only made after detection, which covers the function's features.
         #[cfg(target_arch = "x86_64")]
-        (InstructionSet::Avx512, Some(test)) => unsafe { avx512_same(tests, test) },
-        // SAFETY: a `Kernel` is only made after detection, and both kinds detect AVX2.
+        (InstructionSet::Avx512, _) => unsafe { avx512_blocks(tests, same) },
+        // SAFETY: a `Kernel` is only made after detection.
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-        (InstructionSet::Avx512 | InstructionSet::Avx2, _) => unsafe { avx2::test_blocks(tests) },
+        (InstructionSet::Avx2, Some(test)) => unsafe { avx2::test_same(tests, test) },
         _ => test_one_by_one(kernel, tests),
     }
 }
@@ -43,12 +43,16 @@ pub(super) fn test_each(tests: &[BlockTest<'_>], mut has: impl FnMut(&Block, u64
     word
 }
 
-/// Tests the same hash and number of probes in each block. The compiler hoists the work that
-/// depends only on these two out of the loop.
+/// Tests each block. For `same`, the compiler hoists the work that depends only on the test out of
+/// the loop.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-fn avx512_same(tests: &[BlockTest<'_>], test: u64) -> u64 {
-    let probes = (test as u32).min(MAX_PROBES);
+fn avx512_blocks(tests: &[BlockTest<'_>], same: Option<u64>) -> u64 {
+    let probes = |test| (test as u32).min(MAX_PROBES);
     // SAFETY: `contains_one` requires only the CPU's features, which this function has.
-    test_each(tests, |block, _| unsafe { avx512::contains_one(block, probes, test) })
+    let has = |block: &Block, test| unsafe { avx512::contains_one(block, probes(test), test) };
+    match same {
+        Some(test) => test_each(tests, |block, _| has(block, test)),
+        None => test_each(tests, has),
+    }
 }

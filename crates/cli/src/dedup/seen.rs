@@ -25,9 +25,9 @@ pub(super) const DEFAULT_RATE: f64 = 0.001;
 /// of 0.1 %.
 const FIRST_KEYS: [u64; 2] = [1_000_000, 64_000_000];
 
-/// Bytes of the input for each line that the first filter is for. That filter then takes a hundredth
-/// of the size of the input. Lines of 50 bytes, half of them distinct, then need two or three
-/// filters instead of four to ten. Each filter costs a cache line per line.
+/// Bytes of the input for each line that the first filter is for. That filter then takes a
+/// hundredth of the size of the input. Lines of 50 bytes, half of them distinct, then need two or
+/// three filters instead of four to ten. Each filter costs a cache line per line.
 const BYTES_OF_LINE: u64 = 256;
 
 /// False-positive rates above which the user is warned at once, and above which the tool stops, if
