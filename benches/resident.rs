@@ -65,8 +65,8 @@ const METHODS: [(&str, Method); 4] = [
     }),
     ("tables_to_read", |Engine { slots, .. }, gets| {
         let read = |(visits, hash): &Get| {
-            let tables = visits.map(|table| &slots[table as usize]);
-            FilterPin::new().tables_to_read(&tables, |slot| (slot, *hash)).count()
+            let slot_and_hash = |&table: &u32| (&*slots[table as usize], *hash);
+            FilterPin::new().tables_to_read(visits, slot_and_hash).count()
         };
         gets.iter().map(read).sum()
     }),
