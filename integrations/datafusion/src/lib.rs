@@ -85,6 +85,7 @@ mod readme {}
 #[doc = include_str!("../upstream/dynamic-filter-below-limit.md")]
 #[doc = include_str!("../upstream/order-lost-below-limit.md")]
 #[doc = include_str!("../upstream/order-lost-below-offset.md")]
+#[doc = include_str!("../upstream/rows-skipped-by-statistics.md")]
 mod defects {}
 
 #[cfg(all(doctest, feature = "ballista"))]

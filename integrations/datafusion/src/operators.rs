@@ -205,7 +205,7 @@ pub(crate) fn droppable_sides(join: JoinType) -> (bool, bool) {
     }
 }
 
-fn column_index(expression: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+pub(crate) fn column_index(expression: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     expression.downcast_ref::<Column>().map(Column::index)
 }
 

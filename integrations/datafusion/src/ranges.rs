@@ -1,6 +1,6 @@
-//! The ranges that contain all keys of a filter, for keys that are integers, dates or times. A scan
-//! skips the row groups and pages outside them. The bits of a filter do not answer for the minimum
-//! and maximum of a row group.
+//! The ranges that contain all keys of a filter, for keys that are integers, dates or timestamps. A
+//! scan skips the row groups and pages outside them. The bits of a filter do not answer for the
+//! minimum and maximum of a row group.
 
 use std::sync::Arc;
 
@@ -94,23 +94,30 @@ impl Ranges {
         });
     }
 
-    /// Returns the predicate that a column's value is in one of at most `count` ranges, or at most
-    /// `margin` below or above it. Returns `None` if there are no ranges, or if values of this type
-    /// are not ordered as the keys are.
+    /// Returns the predicate that a column's value is in one of at most `count` ranges. Each range
+    /// is wider than that of the keys, by [`margin`] on both sides.
+    ///
+    /// Returns `None` if there are no ranges, or if values of this type may not be ordered as the
+    /// keys are: a file can have timestamps where its table has times of day.
     pub(crate) fn predicate(
         mut self,
         column: Column,
         data_type: &DataType,
-        margin: i64,
         count: usize,
     ) -> Option<Arc<dyn PhysicalExpr>> {
-        if !data_type.is_integer() && !data_type.is_temporal() {
+        use DataType::{Date32, Date64, Timestamp};
+        if !data_type.is_integer() && !matches!(data_type, Date32 | Date64 | Timestamp(..)) {
             return None;
         }
         // Keys above `i64::MAX` are negative here.
         if *data_type == DataType::UInt64 && self.ranges.first().is_some_and(|(low, _)| *low < 0) {
             return None;
         }
+        let margin = margin(data_type);
+        for (low, high) in &mut self.ranges {
+            (*low, *high) = (low.saturating_sub(margin), high.saturating_add(margin));
+        }
+        self.merge(Ranges::default());
         self.merge_down_to(count);
         let column: Arc<dyn PhysicalExpr> = Arc::new(column);
         let binary = |left, operator, right| -> Arc<dyn PhysicalExpr> {
@@ -118,14 +125,13 @@ impl Ranges {
         };
         let compare = |operator, bound: i64| {
             let bound = match data_type {
-                DataType::Date32 | DataType::Time32(_) => ScalarValue::Int32(bound.try_into().ok()),
+                Date32 => ScalarValue::Int32(bound.try_into().ok()),
                 _ => ScalarValue::Int64(Some(bound)),
             };
             let bound = bound.cast_to(data_type).ok().filter(|bound| !bound.is_null())?;
             Some(binary(column.clone(), operator, Arc::new(Literal::new(bound))))
         };
         let ranges = self.ranges.into_iter().filter_map(|(low, high)| {
-            let (low, high) = (low.saturating_sub(margin), high.saturating_add(margin));
             let bounds = (compare(Operator::GtEq, low), compare(Operator::LtEq, high));
             // A bound that is not a value of the type is below all of its values, or above them.
             match bounds {
@@ -167,19 +173,17 @@ impl Ranges {
     }
 }
 
-/// Returns the distance between a value of a table and the value in a file of another type.
-///
-/// The engine compares such a file without converting its values. The decimal 5.7 becomes the
-/// integer 5, but `5.7 <= 5` is false. A timestamp without a zone gets the zone of the table, which
-/// moves it by less than a day.
-pub(crate) fn conversion_margin(data_type: &DataType) -> i64 {
+/// Returns the largest difference between a value of a table and the number in a file of another
+/// type with which the engine compares. The engine casts the bound to the file's type, and not the
+/// values to the table's: the decimal 5.7 is 5 in a table of integers, but `5.7 <= 5` is false. A
+/// timestamp without a zone gets that of the table, which moves it by less than a day.
+fn margin(data_type: &DataType) -> i64 {
     const DAY: i64 = 86_400;
-    use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
     match data_type {
-        DataType::Timestamp(Second, _) => DAY,
-        DataType::Timestamp(Millisecond, _) | DataType::Date64 => DAY * 1_000,
-        DataType::Timestamp(Microsecond, _) => DAY * 1_000_000,
-        DataType::Timestamp(Nanosecond, _) => DAY * 1_000_000_000,
+        DataType::Timestamp(TimeUnit::Second, Some(_)) => DAY,
+        DataType::Timestamp(TimeUnit::Millisecond, Some(_)) => DAY * 1_000,
+        DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => DAY * 1_000_000,
+        DataType::Timestamp(TimeUnit::Nanosecond, Some(_)) => DAY * 1_000_000_000,
         _ => 1,
     }
 }

@@ -11,23 +11,21 @@ use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StructArray}
 use datafusion::arrow::datatypes::{DataType, Fields, Schema};
 use datafusion::catalog::memory::DataSourceExec;
 use datafusion::common::Result;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileScanConfig, ParquetSource};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::PushedDown;
 
 use crate::filter::look_up;
 use crate::gate::{Counts, Gate};
-use crate::operators::{Origin, trace, with_children};
+use crate::operators::{Origin, column_index, trace, with_children};
 use crate::probe::BloomProbeExec;
-use crate::ranges::{MAX_RANGES, Ranges, conversion_margin};
+use crate::ranges::{MAX_RANGES, Ranges};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -145,91 +143,93 @@ pub(crate) fn reduce_scan(
     (gate, counts): (Gate, Counts),
     config: &ConfigOptions,
 ) -> Result<Option<ReducedScan>> {
-    let skipping = match ranges {
-        Some(ranges) => with_ranges(plan, columns, ranges, config)?,
-        None => None,
-    };
-    let shared = Shared { filter: filter.clone(), gate: Mutex::new(gate), counts };
-    let probing = with_row_filter(skipping.as_ref().unwrap_or(plan), columns, shared, config)?;
-    let is_probing = probing.is_some();
-    let Some(reduced) = probing.or(skipping) else { return Ok(None) };
-    // The files of a scan are in a queue, so another run needs its own operators.
-    let unfiltered = reset_plan_states(remove_filters(plan)?)?;
-    Ok(Some(ReducedScan { plan: reduced, is_probing, unfiltered }))
-}
-
-/// Returns the plan with a scan that skips row groups and pages outside the ranges.
-fn with_ranges(
-    plan: &Plan,
-    columns: &[usize],
-    ranges: &Ranges,
-    config: &ConfigOptions,
-) -> Result<Option<Plan>> {
-    if let (Some(scan), [column]) = (plan.downcast_ref::<DataSourceExec>(), columns) {
-        let schema = plan.schema();
-        let field = schema.field(*column);
-        let mut source = None;
+    let Some((scan, columns)) = reducible_scan(plan, columns) else { return Ok(None) };
+    let schema = scan.schema();
+    let column = |&index: &usize| Column::new(schema.field(index).name(), index);
+    let mut skipping = None;
+    if let (Some(ranges), [index]) = (ranges, &columns[..]) {
         for count in [MAX_RANGES, 1] {
-            let column = Column::new(field.name(), *column);
-            let (data_type, margin) = (field.data_type(), conversion_margin(field.data_type()));
-            let predicate = ranges.clone().predicate(column, data_type, margin, count);
-            let Some(predicate) = predicate else { return Ok(None) };
-            let pushed = scan.data_source().try_pushdown_filters(vec![predicate], config)?;
-            source = pushed.updated_node;
+            let data_type = schema.field(*index).data_type();
+            let predicate = ranges.clone().predicate(column(index), data_type, count);
+            let Some(predicate) = predicate else { break };
+            let is_row_filter;
+            (skipping, is_row_filter) = push_down(scan, predicate, config)?;
             // A scan that compares every row gets only the smallest and the largest key.
-            if !pushed.filters.iter().any(|pushed| matches!(pushed, PushedDown::Yes)) {
+            if !is_row_filter {
                 break;
             }
         }
-        return Ok(source.map(|source| Arc::new(DataSourceExec::new(source)) as Plan));
     }
-    let Some(Origin { input, columns, .. }) = trace(plan, columns) else { return Ok(None) };
-    let input = with_ranges(plan.children()[input], &columns, ranges, config)?;
-    input.map(|input| with_input(plan, input)).transpose()
+    let key = columns.iter().map(|index| Arc::new(column(index)) as _).collect();
+    let shared = Shared { filter: filter.clone(), gate: Mutex::new(gate), counts };
+    let predicate = Arc::new(FilterExpr { key, shared: Arc::new(shared) });
+    let (probing, is_probing) = push_down(skipping.as_ref().unwrap_or(scan), predicate, config)?;
+    let probing = probing.filter(|_| is_probing);
+    let Some(reduced) = probing.or(skipping) else { return Ok(None) };
+    // The files of a scan are in a queue, so another run needs its own operators.
+    let unfiltered = reset_plan_states(with_scan(plan, scan, false)?)?;
+    Ok(Some(ReducedScan { plan: with_scan(plan, &reduced, true)?, is_probing, unfiltered }))
 }
 
-fn with_input(plan: &Plan, input: Plan) -> Result<Plan> {
+/// Returns the scan of a row-wise plan, and these columns as columns of the scan, if it may drop
+/// rows by them.
+///
+/// They must be columns of the files. A computed key can fail for rows that a predicate would have
+/// dropped before, and the engine compares statistics with some computed keys wrongly: with the
+/// time of day of timestamps, for example. For the first reason, the scan must not reorder row
+/// filters.
+fn reducible_scan<'p>(plan: &'p Plan, columns: &[usize]) -> Option<(&'p Plan, Vec<usize>)> {
+    let Some(scan) = plan.downcast_ref::<DataSourceExec>() else {
+        let Origin { input, columns, .. } = trace(plan, columns)?;
+        return reducible_scan(plan.children()[input], &columns);
+    };
+    let scan = scan.data_source().downcast_ref::<FileScanConfig>()?;
+    let source = scan.file_source();
+    let options = source.downcast_ref::<ParquetSource>().map(ParquetSource::table_parquet_options);
+    let may_drop = |&column: &usize| {
+        let stored = match source.projection() {
+            Some(expressions) => column_index(&expressions.as_ref()[column].expr),
+            None => Some(column),
+        };
+        let mut files = scan.file_groups.iter().flat_map(|files| files.iter());
+        stored.is_some_and(|stored| files.all(|file| has_whole_statistics(file, stored)))
+    };
+    let reorders = options.is_some_and(|options| options.global.reorder_filters);
+    (!reorders && columns.iter().all(may_drop)).then(|| (plan, columns.to_vec()))
+}
+
+/// Whether the smallest and the largest value that the engine knows are those of the whole file. If
+/// some row groups have no statistics, it takes those of the others for the file, but the number of
+/// NULLs is not exact.
+fn has_whole_statistics(file: &PartitionedFile, column: usize) -> bool {
+    let columns = file.statistics.as_ref().map(|statistics| &statistics.column_statistics);
+    columns.and_then(|columns| columns.get(column)).is_none_or(|of| {
+        let bounds = [of.min_value.is_exact(), of.max_value.is_exact()];
+        of.null_count.is_exact() == Some(true) || !bounds.contains(&Some(true))
+    })
+}
+
+/// Returns the scan with a predicate, if it accepts it, and whether it drops every row for which
+/// the predicate is not true; a Parquet scan with `pushdown_filters` does.
+fn push_down(
+    scan: &Plan,
+    predicate: Arc<dyn PhysicalExpr>,
+    config: &ConfigOptions,
+) -> Result<(Option<Plan>, bool)> {
+    let Some(scan) = scan.downcast_ref::<DataSourceExec>() else { return Ok((None, false)) };
+    let pushed = scan.data_source().try_pushdown_filters(vec![predicate], config)?;
+    let is_row_filter = pushed.filters.iter().any(|pushed| matches!(pushed, PushedDown::Yes));
+    let source = pushed.updated_node;
+    Ok((source.map(|source| Arc::new(DataSourceExec::new(source)) as Plan), is_row_filter))
+}
+
+/// Returns a row-wise plan with this scan, with or without its filters.
+fn with_scan(plan: &Plan, scan: &Plan, has_filters: bool) -> Result<Plan> {
+    let Some(&input) = plan.children().first() else { return Ok(scan.clone()) };
+    let input = with_scan(input, scan, has_filters)?;
     match plan.downcast_ref::<BloomProbeExec>() {
-        Some(probe) => Ok(Arc::new(probe.with_input(input))),
+        Some(probe) if has_filters => Ok(Arc::new(probe.with_input(input))),
+        Some(_) => Ok(input),
         None => with_children(plan.clone(), vec![input]),
     }
-}
-
-/// Returns a row-wise plan without its filters.
-fn remove_filters(plan: &Plan) -> Result<Plan> {
-    let Some(&input) = plan.children().first() else { return Ok(plan.clone()) };
-    let input = remove_filters(input)?;
-    if plan.is::<BloomProbeExec>() { Ok(input) } else { with_children(plan.clone(), vec![input]) }
-}
-
-/// Returns the plan with a row filter in its scan. Returns `None` if the scan would not drop every
-/// row that the filter rejects; a Parquet scan with `pushdown_filters` does. The engine's own rule
-/// moves the filter through projections and predicates.
-fn with_row_filter(
-    plan: &Plan,
-    columns: &[usize],
-    shared: Shared,
-    config: &ConfigOptions,
-) -> Result<Option<Plan>> {
-    let schema = plan.schema();
-    let column = |&index: &usize| -> Arc<dyn PhysicalExpr> {
-        Arc::new(Column::new(schema.field(index).name(), index))
-    };
-    let key = columns.iter().map(column).collect();
-    let predicate = Arc::new(FilterExpr { key, shared: Arc::new(shared) });
-    let above: Plan = Arc::new(FilterExec::try_new(predicate, plan.clone())?);
-    let pushed = FilterPushdown::new().optimize(above, config)?;
-    Ok((!remains_above_scan(&pushed)? && pushed.schema() == schema).then_some(pushed))
-}
-
-/// Whether the filter is still in an operator above the scan.
-fn remains_above_scan(plan: &Plan) -> Result<bool> {
-    let Some(input) = plan.children().first().copied() else { return Ok(false) };
-    let mut left = remains_above_scan(input)?;
-    plan.apply_expressions(&mut |expression| {
-        use datafusion::common::tree_node::TreeNode;
-        left |= expression.exists(|part| Ok(part.is::<FilterExpr>()))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(left)
 }

@@ -1,9 +1,14 @@
 //! Scans skip row groups that are outside the ranges of a filter's keys.
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::parquet::column::writer::ColumnCloseResult;
+use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
+use datafusion::parquet::file::writer::SerializedFileWriter;
 use datafusion::physical_plan::metrics::MetricValue;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionContext;
@@ -158,6 +163,8 @@ async fn files_of_other_types_lose_no_rows() {
         ("Timestamp(Microsecond, None)", "TIMESTAMP WITH TIME ZONE", "value * 60000000"),
         ("Timestamp(Microsecond, Some(\"+05:00\"))", "TIMESTAMP", "value * 60000000"),
         ("Timestamp(Millisecond, None)", "DATE", "(value - 9000) * 3600000"),
+        // Times of day, which are in another order than the values of the file.
+        ("Timestamp(Microsecond, None)", "TIME", "value * 600000000"),
         ("Date32", "TIMESTAMP", "value - 9000"),
     ] {
         let directory = tempfile::tempdir().unwrap();
@@ -195,6 +202,7 @@ async fn files_of_other_types_lose_no_rows() {
             run(&context, &sql).await;
             sessions.push(context);
         }
+        // Each range ends near the first row of a row group.
         for first in [515, 1045, 8465, 10070, 19065] {
             let sql = format!(
                 "SELECT f.i FROM f JOIN (SELECT DISTINCT k FROM d
@@ -207,6 +215,148 @@ async fn files_of_other_types_lose_no_rows() {
                 assert_eq!(answer, expected, "{file_type} as {table_type}: {sql}");
             }
         }
+    }
+}
+
+/// The engine compares statistics with some computed keys wrongly, and it computes keys of rows
+/// that a predicate would have dropped. The scan therefore only compares keys that are columns.
+#[tokio::test]
+async fn computed_keys_are_not_compared_in_the_scan() {
+    let time = "arrow_cast(value * 600000000, 'Timestamp(Microsecond, None)')";
+    let zoned = "arrow_cast(f.k, 'Timestamp(Microsecond, Some(\"+05:00\"))')";
+    let text = "CASE WHEN value % 3 = 0 THEN 'n/a' ELSE value::VARCHAR END";
+    for (file, keys, key, selected, lines) in [
+        (time, &format!("CAST({time} AS TIME)"), "CAST(f.k AS TIME)", "139 AND 140", 276),
+        (
+            time,
+            &"value * 600000000".into(),
+            &format!("arrow_cast({zoned}, 'Int64')"),
+            "5 AND 15",
+            11,
+        ),
+        ("arrow_cast(value / 100 - 128, 'Int8')", &"-128".into(), "-f.k", "0 AND 0", 100),
+        // The tags of a row say that its key cannot be computed.
+        (text, &"value".into(), "CAST(f.k AS BIGINT)", "1000 AND 1010", 8),
+        ("value", &"value".into(), "600 / (f.k - 999)", "100 AND 300", 3),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = context_of(config()).await;
+        for (name, key, last) in [("f", file, 19_999), ("d", keys, 1_999)] {
+            let sql = format!(
+                "COPY (SELECT {key} AS k, [1, 2, value % 3] AS tags, value AS i
+                       FROM generate_series(0, {last})) TO '{}' STORED AS PARQUET
+                 OPTIONS ('format.max_row_group_size' 100)",
+                directory.path().join(format!("{name}.parquet")).display()
+            );
+            run(&writer, &sql).await;
+        }
+        let sql = format!(
+            "SELECT f.i FROM f JOIN (SELECT DISTINCT k FROM d WHERE i % 9000 BETWEEN {selected}) d
+             ON {key} = d.k WHERE NOT array_has(f.tags, 0)",
+        );
+        let sql = if lines > 8 { sql.replace(" WHERE NOT array_has(f.tags, 0)", "") } else { sql };
+        for (enabled, row_filters) in [(false, false), (true, false), (true, true)] {
+            let context = open(directory.path(), enabled, row_filters).await;
+            let (answer, skipped) = skipped(&context, &sql).await;
+            // The first lines are those of the header.
+            assert_eq!((answer.len(), skipped), (lines + 1, 0), "{sql}");
+        }
+    }
+}
+
+/// Tools that join files write row groups with statistics and others without. The engine then takes
+/// the smallest and the largest known value for those of the file.
+#[tokio::test]
+async fn files_with_statistics_of_some_row_groups_lose_no_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let writer = context_of(config()).await;
+    for (name, first, last, statistics) in [
+        ("a.parquet", 0, 9_999, "page"),
+        ("b.parquet", 10_000, 19_999, "none"),
+        ("d.parquet", 0, 19_999, "page"),
+    ] {
+        let sql = format!(
+            "COPY (SELECT value AS k, value AS i FROM generate_series({first}, {last})) TO '{}'
+             STORED AS PARQUET OPTIONS ('format.max_row_group_size' 500,
+                                        'format.statistics_enabled' '{statistics}')",
+            path(name).display()
+        );
+        run(&writer, &sql).await;
+    }
+    append(&path("f.parquet"), &[path("a.parquet"), path("b.parquet")]);
+    let sql = "SELECT f.i FROM f JOIN (SELECT k FROM d WHERE i % 20000 BETWEEN 15000 AND 15020) d
+               ON f.k = d.k";
+    for (enabled, row_filters) in [(false, false), (true, false), (true, true)] {
+        let context = open(directory.path(), enabled, row_filters).await;
+        assert_eq!(rows(&context, sql).await.len(), 22);
+    }
+}
+
+/// Writes a file with the row groups of others.
+fn append(path: &Path, others: &[PathBuf]) {
+    let open = |path: &PathBuf| SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    let first = open(&others[0]);
+    let first = first.metadata().file_metadata();
+    let properties =
+        WriterProperties::builder().set_key_value_metadata(first.key_value_metadata().cloned());
+    let schema = first.schema_descr().root_schema_ptr();
+    let file = File::create(path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build())).unwrap();
+    for other in others {
+        for group in open(other).metadata().row_groups() {
+            let mut copy = writer.next_row_group().unwrap();
+            for column in group.columns() {
+                let result = ColumnCloseResult {
+                    bytes_written: column.compressed_size() as u64,
+                    rows_written: group.num_rows() as u64,
+                    metadata: column.clone(),
+                    bloom_filter: None,
+                    column_index: None,
+                    offset_index: None,
+                };
+                copy.append_column(&File::open(other).unwrap(), result).unwrap();
+            }
+            copy.close().unwrap();
+        }
+    }
+    writer.close().unwrap();
+}
+
+/// With `reorder_filters`, the engine would compute keys before a predicate that the file's values
+/// need.
+#[tokio::test]
+async fn scans_that_reorder_row_filters_have_no_filter() {
+    let directory = tempfile::tempdir().unwrap();
+    let writer = context_of(config()).await;
+    for (name, key) in
+        [("f", "CASE WHEN value % 3 = 0 THEN 'n/a' ELSE value::VARCHAR END"), ("d", "value")]
+    {
+        let kind = "repeat(CASE WHEN value % 3 = 0 THEN 'no' ELSE 'yes' END, 9)";
+        let sql = format!(
+            "COPY (SELECT {key} AS k, {kind} AS kind, value AS i
+                   FROM generate_series(0, 19999)) TO '{}' STORED AS PARQUET",
+            directory.path().join(format!("{name}.parquet")).display()
+        );
+        run(&writer, &sql).await;
+    }
+    for enabled in [false, true] {
+        let config = config()
+            .set_bool("datafusion.execution.parquet.reorder_filters", true)
+            .set_bool("datafusion.execution.parquet.pushdown_filters", true);
+        let context = context_of(config).await;
+        run(&context, &format!("SET bloom_join.enabled = {enabled}")).await;
+        for name in ["f", "d"] {
+            let sql = format!(
+                "CREATE EXTERNAL TABLE {name} (k BIGINT, kind VARCHAR, i BIGINT) STORED AS PARQUET
+                 LOCATION '{}'",
+                directory.path().join(format!("{name}.parquet")).display()
+            );
+            run(&context, &sql).await;
+        }
+        let sql = "SELECT f.i FROM f JOIN (SELECT k FROM d WHERE i % 20000 BETWEEN 1000 AND 1010) d
+                   ON f.k = d.k WHERE f.kind LIKE 'y%'";
+        assert_eq!(rows(&context, sql).await.len(), 9);
     }
 }
 
