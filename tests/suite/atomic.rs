@@ -309,6 +309,12 @@ fn a_writer_keeps_the_rules_and_the_keys_of_its_filter() {
     assert_eq!(writer.insert_hashes(&[1]), Err(refused));
     assert_eq!(writer.insert_hashes_new(&[1], &mut new), Err(refused));
     assert_eq!((writer.reader().keys_inserted(), new.len()), (0, 0));
+
+    // It cannot answer for keys.
+    let only = FilterOptions::default().with_only_prefixes(PrefixExtractor::fixed(4));
+    let writer = AtomicBloomFilter::from(only.builder().finish().unwrap()).into_writer();
+    assert!(!writer.reader().is_pass_all());
+    assert!(writer.reader().contains("a") && writer.reader().contains_hash(1));
 }
 
 /// Finds a copied block array, a lost kernel or count, and bits that change during conversion.
@@ -322,6 +328,12 @@ fn conversions_keep_the_blocks_where_they_are() {
         assert!(hashes.iter().all(|&hash| shared.contains_hash(hash)));
         assert_eq!(shared.keys_inserted(), hashes.len() as u64);
         let owned = shared.into_filter();
+        assert_eq!(owned.blocks().as_ptr(), before);
+        assert_eq!((owned.kernel(), &owned), (kernel, &expected));
+        let writer = AtomicBloomFilter::from(owned).into_writer();
+        let reader = Arc::clone(writer.reader());
+        drop(writer);
+        let owned = Arc::into_inner(reader).unwrap().into_filter();
         assert_eq!(owned.blocks().as_ptr(), before);
         assert_eq!((owned.kernel(), &owned), (kernel, &expected));
     }

@@ -95,7 +95,9 @@ fn check<F: Filter>(
         }
     }
     #[cfg(panic = "unwind")]
-    for (length, at) in [(1, 0), (64, 63), (65, 64), (200, 100), (3_000, 0), (3_000, 2_500)] {
+    for (length, at) in
+        [(1, 0), (2, 0), (2, 1), (3, 2), (64, 63), (65, 64), (200, 100), (3_000, 0), (3_000, 2_500)]
+    {
         let batch: Vec<Key<'_>> =
             keys[..length].iter().enumerate().map(|(i, key)| Key(key, i == at)).collect();
         let looked_up = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -109,6 +111,16 @@ fn check<F: Filter>(
         }
         let tail = hits.words().last().unwrap().checked_shr(length as u32 % 64);
         assert!(length % 64 == 0 || tail == Some(0), "{name}: bits past the last key");
+
+        let mut into = vec![0; length.div_ceil(64)];
+        let looked_up = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            filter.contains_batch_into(&batch, &mut into).unwrap();
+        }));
+        assert!(looked_up.is_err() || hasher.is_err(), "{name}");
+        for (i, key) in keys[..length].iter().enumerate() {
+            let hit = into[i / 64] >> (i % 64) & 1 == 1;
+            assert!(hit || i < at && !contains(key), "{name}, key {i} of {length} into words");
+        }
     }
 }
 

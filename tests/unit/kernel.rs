@@ -302,3 +302,18 @@ fn blocks_are_tested_with_at_most_30_probes() {
         }
     }
 }
+
+/// Finds a test that is taken for that of all blocks although only the hash is the same.
+#[test]
+fn one_hash_is_tested_with_the_probes_of_each_filter() {
+    let hash = 0x9e37_79b9_7f4a_7c15;
+    for kernel in Kernel::supported() {
+        for (few, many) in [(1, 2), (2, 4), (6, 7), (8, 9), (16, 17), (6, 30)] {
+            let mut block = [0; 64];
+            probe::insert(&mut block, hash, few);
+            assert!(!probe::contains(&block, hash, many));
+            let tests = [(&block, hash, few), (&block, hash, many), (&block, hash, few)];
+            assert_eq!(kernel.test_blocks(tests.into_iter()), 0b101, "{kernel}: {few}, {many}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! The concurrent split-block filter and selection vectors: the bits and rows of the scalar probe
 //! scheme.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use blocked_bloom::{Bitmask, Filter};
@@ -57,6 +58,60 @@ fn threads_fill_the_bits_of_one_thread() {
             assert!(filter.into_filter().view().blocks() == expected, "{blocks}, {threads}");
         }
     }
+}
+
+/// Blocks in which two threads insert at the same moment: a power of two.
+const RACED: usize = if cfg!(miri) { 64 } else { 1 << 17 };
+
+/// Returns a hash for each of the first `RACED` blocks.
+fn hashes_of_blocks(seed: u64) -> Vec<u64> {
+    let low = Random(seed).hashes(RACED).into_iter().map(|hash| hash >> 32).enumerate();
+    // The top bits select the block.
+    low.map(|(i, low)| (i as u64) << (64 - RACED.ilog2()) | low).collect()
+}
+
+/// Inserts in two threads, which wait for each other before each block. Returns the answers.
+fn race(filter: &AtomicSplitBlockFilter, hashes: [&[u64]; 2]) -> [Vec<bool>; 2] {
+    let arrived = AtomicUsize::new(0);
+    let insert = |(i, &hash): (usize, &u64)| {
+        arrived.fetch_add(1, Relaxed);
+        for turn in 0_u32.. {
+            match arrived.load(Relaxed) > 2 * i + 1 {
+                true => break,
+                false if turn % 256 == 255 => thread::yield_now(),
+                false => std::hint::spin_loop(),
+            }
+        }
+        filter.insert_hash(hash)
+    };
+    thread::scope(|scope| {
+        let threads =
+            hashes.map(|own| scope.spawn(move || own.iter().enumerate().map(insert).collect()));
+        threads.map(|thread| thread.join().unwrap())
+    })
+}
+
+/// Finds a bit that is lost because another thread writes the word at the same time.
+#[test]
+fn two_threads_in_one_block_lose_no_bit() {
+    let [first, second] = [8, 9].map(hashes_of_blocks);
+    let filter = AtomicSplitBlockFilter::with_blocks(RACED as u32).unwrap();
+    race(&filter, [&first, &second]);
+    assert!(first.iter().chain(&second).all(|&hash| filter.contains_hash(hash)));
+}
+
+/// One bit of each block is clear. Finds an insertion that reports a bit that another one set.
+#[test]
+fn one_of_two_threads_sets_the_last_bit() {
+    let hashes = hashes_of_blocks(10);
+    let mut bitset = vec![0xff_u8; 32 * RACED];
+    for (i, (&hash, block)) in hashes.iter().zip(bitset.as_chunks_mut::<32>().0).enumerate() {
+        let bit = split_block::bits(hash)[i % 8] as usize;
+        block[i % 8 * 4 + bit / 8] ^= 1 << (bit % 8);
+    }
+    let filter = SplitBlockFilter::from_bitset(&bitset).unwrap().to_filter().unwrap();
+    let [first, second] = race(&filter.into(), [&hashes, &hashes]);
+    assert!(first.iter().zip(&second).all(|(first, second)| first ^ second));
 }
 
 #[test]
