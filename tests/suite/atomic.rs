@@ -251,7 +251,7 @@ fn a_writer_makes_the_filter_that_an_owned_one_would_be() {
 }
 
 /// Finds insertions that are published too late, or bits that the writer loses between batches,
-/// while readers look up what they learned of.
+/// while readers look up the keys that they know of.
 #[test]
 fn readers_find_what_the_writer_inserted() {
     for blocks in [40, OUTGROWS_THE_CACHE] {

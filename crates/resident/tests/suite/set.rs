@@ -146,8 +146,8 @@ fn each_table_that_is_passed_is_counted() {
     assert!(rate(3) < rate(5) / 100.0, "{rates:?}");
 }
 
-/// Finds an iterator that ends after 64 tables of which none contains the key, and one that skips
-/// the table after them.
+/// Finds an iterator that ends if none of the first 64 tables contains the key, and one that skips
+/// the next table.
 #[test]
 fn a_table_after_64_absent_ones_is_returned() {
     let (stored, bytes) = stored(2, 2_000);
