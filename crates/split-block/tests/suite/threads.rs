@@ -70,17 +70,18 @@ fn hashes_of_blocks(seed: u64) -> Vec<u64> {
     low.map(|(i, low)| (i as u64) << (64 - RACED.ilog2()) | low).collect()
 }
 
-/// Inserts in two threads, which wait for each other before each block. Returns the answers.
+/// Inserts in two threads, which wait for each other for a moment before each block. Returns the
+/// answers.
 fn race(filter: &AtomicSplitBlockFilter, hashes: [&[u64]; 2]) -> [Vec<bool>; 2] {
     let arrived = AtomicUsize::new(0);
     let insert = |(i, &hash): (usize, &u64)| {
         arrived.fetch_add(1, Relaxed);
-        for turn in 0_u32.. {
-            match arrived.load(Relaxed) > 2 * i + 1 {
-                true => break,
-                false if turn % 256 == 255 => thread::yield_now(),
-                false => std::hint::spin_loop(),
+        // Not longer, since the other thread may not be running.
+        for _ in 0..100 {
+            if arrived.load(Relaxed) > 2 * i + 1 {
+                break;
             }
+            std::hint::spin_loop();
         }
         filter.insert_hash(hash)
     };
