@@ -10,9 +10,9 @@
 //! after the other, and prefetch 64 keys in the next filter. `tables, one by one` and `tables,
 //! prefetch first` first compare the key with the smallest and largest key of each table, as an
 //! engine does. `RocksDB's loop` and `lsm-tree's filter` are two other engines' filters of as
-//! many bits, both written here after their descriptions. The partitioned tables have 200,000
-//! keys in filters of 4 KiB: the index is searched by the key, and then the opened partition is
-//! tested.
+//! many bits, both written here after their descriptions. For different numbers of probes, every
+//! second table has 14 bits per key. The partitioned tables have 200,000 keys in filters of 4 KiB:
+//! the index is searched by the key, and then the opened partition is tested.
 //!
 //! `cargo bench -p blocked-bloom-benches --bench engine` takes a minute and 500 MB of memory. Times
 //! are ns per key in 20 tables.
@@ -228,8 +228,8 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     time(&title, rows, 1, rounds);
 }
 
-/// Filters of which each has another number of probes than the one before, so that the bits of a
-/// key are computed for each.
+/// Filters whose number of probes changes from table to table, so that the bits of a key are
+/// computed for each.
 fn mixed(keys: usize, rounds: usize) {
     let filter = |table: u64| {
         let options = FilterOptions::new(Sizing::BitsPerKey([10.0, 14.0][table as usize % 2]));
